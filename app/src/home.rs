@@ -1,6 +1,7 @@
 //! `/`: the front page.
 
-use domain::records::PriceList;
+use domain::Kind;
+use domain::records::PriceTable;
 use leptos::either::Either;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
@@ -16,7 +17,7 @@ use crate::ui::{Loaded, Table, mark_live};
 /// What the page shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Home {
-    pub prices: PriceList,
+    pub prices: PriceTable,
     pub base_url: String,
     pub signed_in: bool,
 }
@@ -28,7 +29,7 @@ pub struct Home {
 #[server(prefix = "/fn", endpoint = "home", input = GetUrl)]
 pub async fn load_home() -> Result<Home, Problem> {
     let current = current_request()?;
-    let prices = current.service().price_list().await?;
+    let prices = current.service().price_table().await?;
     let signed_in = current.account().await?.is_some();
     Ok(Home {
         prices,
@@ -99,21 +100,41 @@ fn Sample(base_url: String) -> impl IntoView {
 }
 
 #[component]
-fn Prices(prices: PriceList) -> impl IntoView {
-    let rows = [
-        ("Local numbers (8 digits)", prices.prices.local),
-        ("International numbers", prices.prices.international),
-    ];
+fn Prices(prices: PriceTable) -> impl IntoView {
+    let records = || prices.in_force.iter().chain(&prices.coming);
+    let has_more = records().any(|price| price.prefix.is_some()) || !prices.coming.is_empty();
+    let base = prices
+        .in_force
+        .iter()
+        .filter(|price| price.prefix.is_none());
+    let rows: Vec<_> = base
+        .filter_map(|price| {
+            let to = match price.kind {
+                Kind::Local => "Local numbers (8 digits)",
+                Kind::International => "International numbers",
+            };
+            Some((to, price.per_page?))
+        })
+        .collect();
     let table =
         Table::narrow(&rows)
             .column("To", |row| row.0)
             .money("Per page", &prices.currency, |row| row.1);
+    let more = has_more.then(|| {
+        view! {
+            <p>
+                <a href="/docs#prices">"All prices"</a>
+                ": some international numbers have prices of their own, or prices change soon."
+            </p>
+        }
+    });
     view! {
         <section>
             <h2>"Prices"</h2>
             <div class="table-scroll">
                 {table.view()}
             </div>
+            {more}
             <p>
                 "A page is up to 160 characters, in any script; a longer text has more pages. You \
                  pay from a balance that you fill by bank transfer: no subscription, no minimum."

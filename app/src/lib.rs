@@ -20,6 +20,7 @@ pub mod home;
 pub mod overload;
 #[cfg(feature = "ssr")]
 pub mod portal_request;
+mod price_table;
 pub mod problem;
 pub mod reports;
 pub mod support;
@@ -40,7 +41,10 @@ use docs::DocsPage;
 use home::HomePage;
 use problem::{ComeBack, ReturnedForm};
 use reports::{ReportPage, ReportsPage};
-use support::{CarriersPage, MailsPage, SendersPage, SupportApplicationsPage, SupportPage};
+use support::{
+    CarriersPage, MailsPage, MarginPage, SendersPage, SupportApplicationsPage, SupportPage,
+    SupportPricesPage,
+};
 use ui::{Frame, LostPage};
 
 /// The document around the pages.
@@ -103,6 +107,8 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/support/applications") view=SupportApplicationsPage/>
                     <Route path=path!("/support/senders") view=SendersPage/>
                     <Route path=path!("/support/mail") view=MailsPage/>
+                    <Route path=path!("/support/prices") view=SupportPricesPage/>
+                    <Route path=path!("/support/margin") view=MarginPage/>
                 </ParentRoute>
             </Routes>
         </Router>

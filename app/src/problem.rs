@@ -151,6 +151,7 @@ impl Cause {
                 Refusal::SenderNameTaken | Refusal::SenderNameUnchanged | Refusal::SenderlessTaken,
             ) => "sender",
             Self::Category | Self::Refused(Refusal::CategoryTaken) => "category",
+            Self::Refused(Refusal::PrefixInvalid | Refusal::NoSuchPrefix) => "prefix",
             Self::Filter(filter) => filter.field_and_sentence().0,
             _ => return None,
         })
@@ -318,6 +319,15 @@ impl From<Refusal> for Cause {
             | Refusal::ReasonMissing
             | Refusal::ReasonInvalid
             | Refusal::ListInvalid
+            | Refusal::DaysInvalid
+            | Refusal::PriceInvalid
+            | Refusal::PricesInvalid
+            | Refusal::PrefixInvalid
+            | Refusal::MomentInvalid
+            | Refusal::PriceInPast
+            | Refusal::PriceSetTwice { .. }
+            | Refusal::NoSuchPrefix
+            | Refusal::PriceNotDearer { .. }
             | Refusal::InvalidCursor => Self::Refused(refusal),
             Refusal::InvalidPassword(invalid) => Self::Password(invalid),
             Refusal::NoSuchApplication => Self::NotFound,

@@ -183,6 +183,10 @@ lookedAt('pages of staff', async ({ portal, look, server }) => {
   await portal.signInByCode({ email, password }, app);
   await portal.open('/support');
   await look('support');
+  await portal.open('/support/prices?number=27821234567');
+  await look('support-prices');
+  await portal.open('/support/margin');
+  await look('support-margin');
   await portal.open('/support/carriers');
   await expect(portal.fact('State')).toHaveText('up');
   await look('carriers');

@@ -22,11 +22,22 @@ CREATE TABLE installation (
     sealing_key TEXT
 ) STRICT;
 
+-- Changes of prices. The newest one of the base prices, and of each prefix, that has come into force
+-- is in force; no row is ever changed.
 CREATE TABLE prices (
-    id            INTEGER PRIMARY KEY,  -- the row with the greatest id is in force
-    local         INTEGER NOT NULL CHECK (local > 0),             -- per page to a local number
-    international INTEGER NOT NULL CHECK (international > local), -- per page to any other number
-    in_force_at   INTEGER NOT NULL      -- when a start of the service recorded these prices
+    id            INTEGER PRIMARY KEY,  -- grows with each change
+    -- digits with which international numbers begin; null: the row sets the base prices
+    prefix        TEXT,
+    local         INTEGER CHECK (local > 0), -- per page to a local number; null: of a prefix
+    -- per page to an international number, or to one with the prefix; null: from then on the
+    -- prefix has no price of its own
+    international INTEGER CHECK (international > 0),
+    in_force_at   INTEGER NOT NULL,     -- the moment from which it is in force
+    set_at        INTEGER NOT NULL,     -- when it was set
+    set_by        TEXT NOT NULL,        -- as the actor in audit; 'settings': a start of the service
+    CHECK (CASE WHEN prefix IS NULL
+           THEN local IS NOT NULL AND international IS NOT NULL AND international > local
+           ELSE local IS NULL END)
 ) STRICT;
 
 CREATE TABLE accounts (
@@ -425,6 +436,7 @@ CREATE TABLE batches (
     cost           INTEGER NOT NULL CHECK (cost > 0), -- the sum of the rows' prices
     price_local    INTEGER NOT NULL,  -- per page to a local number, in force at acceptance
     price_international INTEGER NOT NULL, -- per page to any other number, in force at acceptance
+    price_id       INTEGER NOT NULL,  -- the newest change of prices that was known at acceptance
     first_message_id INTEGER NOT NULL, -- of the first row; those of the other rows follow
     last_message_id  INTEGER NOT NULL UNIQUE, -- of the last row
     -- the spool of the rows until they are messages: a file in the data folder
@@ -469,6 +481,24 @@ CREATE TABLE message_days (
     PRIMARY KEY (application_id, test, day, status, node, writer)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX message_days_unfolded ON message_days (day) WHERE node <> 0 OR writer <> 1;
+
+-- Figures of live messages by day, for the report of margins. A chore counts a day once it is over,
+-- and again once all of its messages are final.
+CREATE TABLE margin_days (
+    day            INTEGER NOT NULL,  -- the day of the messages' acceptance
+    reference      TEXT NOT NULL,     -- of the application whose messages these are
+    -- what their price was by: local, international, or the digits of a prefix
+    rule           TEXT NOT NULL,
+    carrier        TEXT NOT NULL,     -- the carrier that took them; empty: none did
+    is_final       INTEGER NOT NULL CHECK (is_final IN (0, 1)), -- 1: it isn't counted again
+    messages       INTEGER NOT NULL,  -- how many
+    pages          INTEGER NOT NULL,  -- billed, without those that were given back
+    segments       INTEGER NOT NULL,  -- handed over
+    unpriced       INTEGER NOT NULL,  -- segments whose route has no cost in the settings
+    charged        INTEGER NOT NULL,  -- the messages' prices, without what was given back
+    cost           INTEGER NOT NULL,  -- what the carrier charges for the segments
+    PRIMARY KEY (day, reference, rule, carrier)
+) STRICT, WITHOUT ROWID;
 
 -- The sums of a day's dropped messages: their transfers stay, and the check compares the two.
 CREATE TABLE dropped_days (

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use domain::{Email, Money, Reference};
+use domain::{Email, Money, Number, Prefix, Reference, Timestamp};
 
 /// Bulk SMS: portal, API, worker and the staff's tools in one program.
 #[derive(Debug, Parser)]
@@ -50,6 +50,11 @@ pub enum Command {
     /// Deposits.
     #[command(subcommand)]
     Deposit(Deposit),
+    /// Prices.
+    #[command(subcommand)]
+    Price(Price),
+    /// Print what customers paid against what carriers charge, by day, application and prefix.
+    Margin(Margin),
     /// Carriers.
     #[command(subcommand)]
     Carrier(Carrier),
@@ -218,6 +223,62 @@ pub enum Deposit {
 }
 
 #[derive(Debug, Subcommand)]
+pub enum Price {
+    /// List the prices in force, and those that are set for later.
+    List,
+    /// Set the base prices, per page: to local numbers, and to all other numbers whose prefixes have
+    /// no price. Once a price was set so, prices in the settings change nothing.
+    Set {
+        #[arg(value_parser = Money::parse)]
+        local: Money,
+        #[arg(value_parser = Money::parse)]
+        international: Money,
+        #[command(flatten)]
+        from: Beginning,
+    },
+    /// Set the price per page of international numbers that begin with these digits.
+    SetPrefix {
+        #[arg(value_parser = Prefix::parse)]
+        prefix: Prefix,
+        #[arg(value_parser = Money::parse)]
+        price: Money,
+        #[command(flatten)]
+        from: Beginning,
+    },
+    /// Remove the price of a prefix: its numbers cost what others do.
+    RemovePrefix {
+        #[arg(value_parser = Prefix::parse)]
+        prefix: Prefix,
+        #[command(flatten)]
+        from: Beginning,
+    },
+    /// Say what a page to a number costs now, and why.
+    Of {
+        #[arg(value_parser = Number::parse)]
+        number: Number,
+    },
+}
+
+/// The days of a report, both included; 92 at most. A day is counted once it is over.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Margin {
+    /// The first day, like 2026-11-01.
+    #[arg(long, value_name = "DAY", value_parser = moment)]
+    pub from: Timestamp,
+    /// The last day.
+    #[arg(long, value_name = "DAY", value_parser = moment)]
+    pub to: Timestamp,
+}
+
+/// The moment from which a price is in force.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Beginning {
+    /// A moment in RFC 3339, or a date, which begins at midnight UTC [default: now].
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub from: Option<Timestamp>,
+}
+
+#[derive(Debug, Subcommand)]
 pub enum Carrier {
     /// List the carriers with what waits for each, and their connections.
     List,
@@ -235,6 +296,12 @@ pub enum Mail {
     List,
     /// Send a mail again that waits, was given up or was kept.
     Retry { id: i64 },
+}
+
+/// Reads a moment.
+fn moment(text: &str) -> Result<Timestamp, String> {
+    let wrong = || "a moment is written like 2026-12-01 or 2026-12-01T08:30:00Z".to_owned();
+    Timestamp::parse_typed(text).ok_or_else(wrong)
 }
 
 /// Reads a sum that can be deposited.

@@ -17,6 +17,7 @@ mod descriptors;
 mod http;
 mod json;
 mod mail;
+mod margin_csv;
 mod metrics;
 mod openapi;
 mod ops;

@@ -7,15 +7,135 @@ use crate::security_event::SecurityEventKind;
 use crate::words::words;
 use crate::{
     ApplicationStatus, BatchId, Category, Kind, LostAnswer, MailKind, MailState, MessageStatus,
-    Money, Prices, Reference, SenderStatus, Timestamp, Transid,
+    Money, PriceChange, PriceRecord, Prices, Reference, SenderStatus, Timestamp, Transid,
+    UnitPrice,
 };
 
-/// What the installation charges.
+/// The base prices that the installation charges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriceList {
     /// ISO 4217 code.
     pub currency: String,
     pub prices: Prices,
+}
+
+/// All prices of the installation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriceTable {
+    /// ISO 4217 code.
+    pub currency: String,
+    /// Base prices first, then by prefix.
+    pub in_force: Vec<PriceRecord>,
+    /// Changes that are set and not in force yet, in the same order.
+    pub coming: Vec<PriceRecord>,
+}
+
+/// A change of prices, as staff see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriceChangeRecord {
+    pub change: PriceChange,
+    /// The moment from which it is in force.
+    pub from: Timestamp,
+    pub set_at: Timestamp,
+    /// Who set it, as the audit log names them; `settings`: a start of the service.
+    pub set_by: String,
+}
+
+/// What a page to a number costs, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumberPrice {
+    pub price: UnitPrice,
+    /// The rule by which the number has this price, as a stable word.
+    pub rule: String,
+    /// ISO 4217 code.
+    pub currency: String,
+    /// One sentence for a person.
+    pub why: String,
+}
+
+/// Figures of live messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarginFigures {
+    pub messages: i64,
+    /// Pages that were billed and not given back.
+    pub pages: i64,
+    /// Segments that carriers took.
+    pub segments: i64,
+    /// Segments among them whose route has no cost in the settings.
+    pub unpriced: i64,
+    /// What customers paid, without what was given back.
+    pub charged: Money,
+    /// What carriers charge for the segments.
+    pub cost: Money,
+}
+
+impl MarginFigures {
+    /// The sum; `None` when it is more than can be held.
+    #[must_use]
+    pub fn checked_add(&self, other: &Self) -> Option<Self> {
+        Some(Self {
+            messages: self.messages.checked_add(other.messages)?,
+            pages: self.pages.checked_add(other.pages)?,
+            segments: self.segments.checked_add(other.segments)?,
+            unpriced: self.unpriced.checked_add(other.unpriced)?,
+            charged: self.charged.checked_add(other.charged)?,
+            cost: self.cost.checked_add(other.cost)?,
+        })
+    }
+
+    /// What is left of the money that customers paid; negative where carriers charge more.
+    #[must_use]
+    pub fn margin(&self) -> Money {
+        Money::from_micros(self.charged.micros().saturating_sub(self.cost.micros()))
+    }
+
+    /// Segments for each page, with two decimals: `1.00` where a page is a segment. `-` without
+    /// pages.
+    #[must_use]
+    pub fn ratio(&self) -> String {
+        if self.pages <= 0 {
+            return "-".to_owned();
+        }
+        let hundredths = i128::from(self.segments) * 100 / i128::from(self.pages);
+        format!("{}.{:02}", hundredths / 100, hundredths % 100)
+    }
+}
+
+/// The margin of what has this name: a day, a rule or an application.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarginRow {
+    pub name: String,
+    pub figures: MarginFigures,
+}
+
+/// The margin of a day, a rule and an application.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarginLine {
+    /// Since 1970-01-01 UTC.
+    pub day: i64,
+    /// What the price was by: `local`, `international`, or the digits of a prefix.
+    pub rule: String,
+    pub reference: Reference,
+    pub figures: MarginFigures,
+}
+
+/// The margins of a range of days; days are counted since 1970-01-01 UTC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarginReport {
+    /// ISO 4217 code.
+    pub currency: String,
+    pub first: i64,
+    pub last: i64,
+    /// The last day that was counted at all.
+    pub counted: Option<i64>,
+    /// The last day that isn't counted again: all of its messages are final.
+    pub final_until: Option<i64>,
+    /// Named by their numbers.
+    pub days: Vec<MarginRow>,
+    pub rules: Vec<MarginRow>,
+    /// Named by their references, those that pay most first.
+    pub applications: Vec<MarginRow>,
+    pub total: MarginFigures,
 }
 
 /// An account.

@@ -7,8 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::application::{ApplicationStatus, StatusAction};
 use crate::decision::{InvalidList, InvalidReason, LIST_LINES_MAX, REASON_CHARS_MAX};
+use crate::money::Money;
 use crate::password::InvalidPassword;
+use crate::prefix::{InvalidPrefix, Prefix};
+use crate::pricing::InvalidPrices;
 use crate::sender_name::SenderStatus;
+use crate::timestamp::Timestamp;
 
 /// What a person is told when a fault of ours changed nothing.
 pub const FAILED: &str =
@@ -118,6 +122,38 @@ pub enum Refusal {
         "A list has at most {LIST_LINES_MAX} lines, each of at most {REASON_CHARS_MAX} characters."
     )]
     ListInvalid,
+    #[error(
+        "Choose a first day and a last day that isn't before it, at most 92 days in all; fewer for \
+         a file that would have more than 100,000 lines."
+    )]
+    DaysInvalid,
+    #[error("A price is an amount like 0.05, with at most 6 decimals.")]
+    PriceInvalid,
+    #[error("Local numbers must cost more than 0, and international numbers more than local ones.")]
+    PricesInvalid,
+    #[error("{InvalidPrefix}")]
+    PrefixInvalid,
+    #[error("A moment is written like 2026-12-01 or 2026-12-01 08:30, in UTC.")]
+    MomentInvalid,
+    #[error("Prices can't begin in the past. Leave the moment out to begin now.")]
+    PriceInPast,
+    #[error(
+        "A price that begins at {at} was set before, and it stays. Let this one begin a moment \
+         later."
+    )]
+    PriceSetTwice { at: Timestamp },
+    #[error("The prefix has no price of its own then, so there is nothing to remove.")]
+    NoSuchPrefix,
+    #[error(
+        "At {at} the prefix {prefix} would cost {price} and a local number {local}: prefixes must \
+         cost more. Change the prefix's price first, or choose another one."
+    )]
+    PriceNotDearer {
+        prefix: Prefix,
+        at: Timestamp,
+        price: Money,
+        local: Money,
+    },
     #[serde(skip)]
     #[error("The amount must be greater than 0.")]
     InvalidAmount,
@@ -182,6 +218,18 @@ impl From<InvalidReason> for Refusal {
             InvalidReason::Missing => Self::ReasonMissing,
             InvalidReason::Unreadable => Self::ReasonInvalid,
         }
+    }
+}
+
+impl From<InvalidPrefix> for Refusal {
+    fn from(_: InvalidPrefix) -> Self {
+        Self::PrefixInvalid
+    }
+}
+
+impl From<InvalidPrices> for Refusal {
+    fn from(_: InvalidPrices) -> Self {
+        Self::PricesInvalid
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::{Kind, Reference};
+use crate::{Kind, Money, Reference};
 
 /// A rule that picks a carrier. An absent condition holds for every message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Route {
     pub application: Option<Reference>,
     /// The sender as the carrier gets it, in any case of letters: two cases of a name are one name.
     pub sender: Option<String>,
+    /// What the carrier charges for a segment; `None` where that isn't known.
+    pub cost: Option<Money>,
 }
 
 /// What routes look at in a message.
@@ -71,6 +73,13 @@ impl Routes {
     #[must_use]
     pub fn as_slice(&self) -> &[Route] {
         &self.0
+    }
+
+    /// What a carrier charges for a segment of a message, by the first of its routes that matches.
+    #[must_use]
+    pub fn cost(&self, carrier: &str, facts: &RoutingFacts<'_>) -> Option<Money> {
+        let mut of_carrier = self.0.iter().filter(|route| route.carrier == carrier);
+        of_carrier.find(|route| route.matches(facts))?.cost
     }
 
     /// The carrier of the first route that matches, by weight among those of one priority; the next

@@ -43,6 +43,19 @@ impl Timestamp {
         self.0.div_euclid(DAY_MS)
     }
 
+    /// The beginning of a day since 1970-01-01, UTC.
+    #[must_use]
+    pub const fn of_day(day: i64) -> Self {
+        Self(day.saturating_mul(DAY_MS))
+    }
+
+    /// `2026-11-21`, UTC.
+    #[must_use]
+    pub fn to_date(self) -> String {
+        let text = self.to_string();
+        text.get(..10).unwrap_or(&text).to_owned()
+    }
+
     /// Reads RFC 3339 with any offset; finer parts than milliseconds are dropped.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -50,6 +63,19 @@ impl Timestamp {
         i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000_000))
             .ok()
             .map(Self)
+    }
+
+    /// Reads a moment as people type it: RFC 3339; or in UTC a day, which begins at midnight, also
+    /// with hours and minutes after a space or a `T`.
+    #[must_use]
+    pub fn parse_typed(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let rest = match text.len() {
+            10 => "T00:00:00Z",
+            16 => ":00Z",
+            _ => return Self::parse(text),
+        };
+        Self::parse(&format!("{}{rest}", text.replacen(' ', "T", 1)))
     }
 
     /// `2026-11-21 05:04:31`, UTC, for tables.

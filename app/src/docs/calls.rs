@@ -3,8 +3,10 @@
 use domain::MessageStatus;
 use domain::message::{PAGE_CHARS, PAGES_MAX_DEFAULT};
 use domain::number::{DIGITS_MAX, DIGITS_MIN, LOCAL_DIGITS};
+use domain::records::PriceTable;
 use leptos::prelude::*;
 
+use crate::price_table::listed as listed_prices;
 use crate::ui::{StateMark, Table};
 
 /// A parameter or field: name, whether it must be there, meaning.
@@ -153,6 +155,33 @@ pub fn balance(key: &str, base_url: &str) -> impl IntoView + use<> {
             <code>"currency"</code> "."
         </p>
         <pre tabindex="0"><code>{format!("curl {base_url}/sms/balance/{key}")}</code></pre>
+    }
+}
+
+/// The chapter about `/sms/prices`, with the prices.
+pub fn prices(key: &str, base_url: &str, table: &PriceTable) -> impl IntoView + use<> {
+    let currency = &table.currency;
+    let coming = (!table.coming.is_empty()).then(|| {
+        let rows =
+            listed_prices(&table.coming, currency).in_region("Prices that are set for later");
+        view! {
+            <p>"From later moments on:"</p>
+            {rows}
+        }
+    });
+    view! {
+        <h2 id="prices">"Ask for the prices"</h2>
+        <p>
+            <code>"GET /sms/prices/<API_KEY>"</code>
+            " lists the prices per page, each with the moment from which it is in force; with "
+            <code>"number"</code> " it answers what a page to that number costs, as "
+            <code>"price"</code>
+            ". Of the prefixes that an international number begins with, the longest that has a \
+             price decides. A message keeps the price of its acceptance."
+        </p>
+        <pre tabindex="0"><code>{format!("curl '{base_url}/sms/prices/{key}?number=27821234567'")}</code></pre>
+        {listed_prices(&table.in_force, currency).in_region("Prices in force")}
+        {coming}
     }
 }
 

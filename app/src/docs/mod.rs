@@ -4,6 +4,7 @@ mod calls;
 mod codes;
 
 use domain::Reference;
+use domain::records::PriceTable;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ use codes::Codes;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Docs {
     pub base_url: String,
-    pub currency: String,
+    pub prices: PriceTable,
     /// The reference of one of the reader's own applications, for the snippets.
     pub reference: Option<Reference>,
 }
@@ -36,7 +37,7 @@ pub async fn load_docs() -> Result<Docs, Problem> {
     let site = current.site();
     Ok(Docs {
         base_url: site.base_url.clone(),
-        currency: site.currency.clone(),
+        prices: current.service().price_table().await?,
         reference: applications
             .first()
             .map(|application| application.reference),
@@ -75,15 +76,17 @@ fn Chapters(docs: Docs) -> impl IntoView {
                 <a href="#bulk">"Files"</a>
                 <a href="#reports">"Reports"</a>
                 <a href="#balance">"Balance"</a>
+                <a href="#prices">"Prices"</a>
                 <a href="#statuses">"Statuses"</a>
                 <a href="#test">"Test key"</a>
                 <a href="#codes">"Codes"</a>
             </nav>
             {calls::keys(&key, &base_url)}
-            {calls::send(&key, &base_url, &docs.currency)}
+            {calls::send(&key, &base_url, &docs.prices.currency)}
             {calls::bulk(&key, &base_url)}
             {calls::reports(&key, &base_url)}
             {calls::balance(&key, &base_url)}
+            {calls::prices(&key, &base_url, &docs.prices)}
             {calls::statuses()}
             {calls::outcomes()}
             <Codes/>

@@ -76,6 +76,12 @@ fn Contents(data: SupportView) -> impl IntoView {
                     <a href="/support/senders">"Sender names"</a>
                 </li>
                 <li>
+                    <a href="/support/prices">"Prices"</a>
+                </li>
+                <li>
+                    <a href="/support/margin">"Margin"</a>
+                </li>
+                <li>
                     <a href="/support/mail">"Mail"</a>
                 </li>
             </ul>

@@ -6,10 +6,16 @@ mod carriers;
 mod home;
 mod lists;
 mod mails;
+mod margin;
+mod prices;
 mod senders;
 
 pub use applications::SupportApplicationsPage;
 pub use carriers::{CARRIER_EVENTS_PATH, CarriersNow, CarriersPage};
 pub use home::SupportPage;
 pub use mails::MailsPage;
+#[cfg(feature = "ssr")]
+pub use margin::days as margin_days;
+pub use margin::{MARGIN_CSV_PATH, MarginPage};
+pub use prices::SupportPricesPage;
 pub use senders::SendersPage;

@@ -15,6 +15,7 @@ mod id_source;
 mod mail;
 mod money;
 mod operations;
+mod prices;
 mod reports;
 #[cfg(test)]
 mod statements_on_citus;
@@ -29,7 +30,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::ids::Home;
-use domain::records::PriceList;
 use domain::{Prices, Reference, Timestamp};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -86,6 +86,7 @@ use delivery::scan_starts::ScanStarts;
 use homes::Homes;
 use id_source::IdSource;
 use operations::nodes::Node;
+use prices::known::KnownPrices;
 use reports::shares::SearchShares;
 use store::gate::Priority;
 use store::{Chore, Missing, Store, WriteTx};
@@ -106,7 +107,8 @@ pub struct Config {
     /// `sqlite:PATH`, whose file and folder are made when missing; or `postgres://…`, which any
     /// number of processes may serve.
     pub database_url: String,
-    /// The prices in force from this start on, if they differ from the stored prices.
+    /// The base prices in force from this start on, if they differ from the stored ones and nobody
+    /// else has set a price.
     pub prices: Prices,
     /// ISO 4217 code; must be the same at every start.
     pub currency: String,
@@ -194,6 +196,7 @@ struct Inner {
     uploads: Uploads,
     searches: SearchShares,
     router: Router,
+    prices: KnownPrices,
     scan_starts: ScanStarts,
     routes_changed: Notify,
     wakes: Arc<Wakes>,
@@ -291,6 +294,7 @@ impl Service {
             uploads: Uploads::default(),
             searches: SearchShares::new(readers),
             router: Router::new(config.network),
+            prices: KnownPrices::default(),
             scan_starts: ScanStarts::default(),
             routes_changed: Notify::new(),
             wakes: Arc::default(),
@@ -403,17 +407,6 @@ impl Service {
         })
         .await?;
         self.price_list().await.map(drop)
-    }
-
-    /// The currency, and the prices that a send would be charged now.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
-    pub async fn price_list(&self) -> Result<PriceList> {
-        let mut conn = self.store().read().await?;
-        let currency = store::installation::currency(&mut conn).await?;
-        let prices = store::installation::prices(&mut conn).await?;
-        Ok(PriceList { currency, prices })
     }
 
     /// A secret that all processes of the installation share: what a form comes back in, to a

@@ -12,7 +12,7 @@ use super::form::decode;
 use super::{Api, rate};
 
 /// How logs and metrics name the routes: with a key in a header as with one in the path.
-pub const TEMPLATES: [&str; 8] = [
+pub const TEMPLATES: [&str; 9] = [
     DOCUMENT_PATH,
     "/sms/send/{key}",
     "/sms/bulk/{key}",
@@ -21,6 +21,7 @@ pub const TEMPLATES: [&str; 8] = [
     "/sms/batches/{key}",
     "/sms/batches/{key}/{batchid}",
     "/sms/balance/{key}",
+    "/sms/prices/{key}",
 ];
 
 /// Where the OpenAPI document is.

@@ -16,6 +16,7 @@ mod json_body;
 mod listing;
 mod multipart;
 mod parameters;
+mod prices;
 mod question;
 mod rate;
 mod record;
@@ -86,6 +87,7 @@ pub fn documented_routes() -> OpenApiRouter<SharedApi> {
     let routes = add(routes, "GET", routes!(batches::list));
     let routes = add(routes, "GET", routes!(batches::one));
     let routes = add(routes, "GET", routes!(balance::get));
+    let routes = add(routes, "GET", routes!(prices::get));
     add(routes, "GET", routes!(document))
 }
 

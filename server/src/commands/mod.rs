@@ -7,7 +7,9 @@ mod copy;
 mod deposit;
 mod distribute;
 mod mail;
+mod margin;
 mod output;
+mod price;
 mod sender;
 mod upkeep;
 
@@ -60,6 +62,8 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Application(command) => application::run(&service, command, output).await,
         Command::Sender(command) => sender::run(&service, command, output).await,
         Command::Deposit(command) => deposit::run(&service, command, output).await,
+        Command::Margin(days) => margin::run(&service, days, output).await,
+        Command::Price(command) => price::run(&service, command, output).await,
         Command::Carrier(command) => carrier::run(&service, command, output).await,
         Command::Mail(command) => mail::run(&service, command, output).await,
         Command::Check => upkeep::check(&service, output).await,

@@ -103,6 +103,7 @@ refusals! {
     BatchesRefusals = [[DuplicateParameter, InvalidRequestid, InvalidEncoding]], HEAD;
     OneRefusals = [[DuplicateParameter, InvalidEncoding]], HEAD;
     BalanceRefusals = [], HEAD;
+    PricesRefusals = [[DuplicateParameter, InvalidNumber, InvalidEncoding]], HEAD;
 }
 
 /// A response for each HTTP status, with its reasons.

@@ -101,6 +101,7 @@ schemas! {
         .build();
     Warning = choice(&["looks_local"], "looks_local: an international number that reads as country code and local number, which would cost less without the code.");
     Currency = text("ISO 4217 code.").pattern(Some("^[A-Z]{3}$")).build();
+    PrefixDigits = text("Digits with which international numbers begin.").pattern(Some("^[0-9]{1,15}$")).build();
     Digits = text("The number's digits, without +.").pattern(Some("^[0-9]{4,15}$")).build();
     Table = text("A line with the names of a report's fields, and a line for each message (RFC 4180); absent values are empty.").build();
 }

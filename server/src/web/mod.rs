@@ -8,6 +8,7 @@ mod follow;
 mod forms;
 mod guard;
 mod headers;
+mod margin_csv;
 mod overload;
 mod portal_request;
 mod seal;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 use app::portal_request::{CurrentRequest, SiteSettings};
 use app::reports::{BATCH_EVENTS_PATH, CSV_PATH};
-use app::support::CARRIER_EVENTS_PATH;
+use app::support::{CARRIER_EVENTS_PATH, MARGIN_CSV_PATH};
 use axum::Router;
 use axum::http::request::Parts;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -126,9 +127,10 @@ fn pages_listed() -> Vec<AxumRouteListing> {
 }
 
 /// What the portal has beside its pages and their server functions.
-fn others() -> [(&'static str, MethodRouter<Portal>); 3] {
+fn others() -> [(&'static str, MethodRouter<Portal>); 4] {
     [
         (CSV_PATH, get(csv::download)),
+        (MARGIN_CSV_PATH, get(margin_csv::download)),
         (BATCH_EVENTS_PATH, get(follow::batch::events)),
         (CARRIER_EVENTS_PATH, get(follow::carriers::events)),
     ]

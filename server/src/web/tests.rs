@@ -53,7 +53,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 72] = [
+const TABLE: [(&str, &str, &str, Row); 79] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -199,6 +199,18 @@ const TABLE: [(&str, &str, &str, Row); 72] = [
         "list=reserved-words&lines=bank",
         STAFF,
     ),
+    ("GET", "/support/prices", "", STAFF),
+    ("GET", "/fn/support-prices", "number=27821234567", STAFF),
+    (
+        "POST",
+        "/fn/set-base-prices",
+        "local=0.04&international=0.2",
+        STAFF,
+    ),
+    ("POST", "/fn/set-prefix-price", "prefix=27&price=0.2", STAFF),
+    ("GET", "/support/margin", "", STAFF),
+    ("GET", "/fn/margin", "from=2026-11-01", STAFF),
+    ("GET", "/support/margin.csv", "", STAFF),
     ("GET", "/fn/security-events", "", SIGNED_IN),
     ("GET", "/login/code", "", EVERYBODY),
     ("POST", "/fn/sign-in-code", "code=000000", EVERYBODY),

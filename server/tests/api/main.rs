@@ -33,6 +33,7 @@ mod openapi;
 mod ops;
 mod outcomes;
 mod portal;
+mod prices;
 mod reports;
 mod sends;
 mod settings;

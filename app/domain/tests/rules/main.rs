@@ -20,6 +20,7 @@ mod money;
 mod numbers;
 mod parts;
 mod passwords;
+mod prices;
 mod printables;
 mod reasons;
 mod records;

@@ -189,3 +189,26 @@ proptest! {
         prop_assert_eq!(json, ms.to_string());
     }
 }
+
+#[test]
+fn moments_are_read_as_people_type_them() {
+    for (text, moment) in [
+        ("2026-12-01", "2026-12-01T00:00:00.000Z"),
+        ("2026-12-01 08:30", "2026-12-01T08:30:00.000Z"),
+        (" 2026-12-01T08:30 ", "2026-12-01T08:30:00.000Z"),
+        ("2026-12-01T08:30:00+02:00", "2026-12-01T06:30:00.000Z"),
+    ] {
+        let read = Timestamp::parse_typed(text).unwrap();
+        assert_eq!(read.to_string(), moment, "{text}");
+    }
+    for text in [
+        "",
+        "tomorrow",
+        "2026-13-01",
+        "01.12.2026",
+        "2026-12-01 25:00",
+        "äääää",
+    ] {
+        assert_eq!(Timestamp::parse_typed(text), None, "{text}");
+    }
+}

@@ -20,6 +20,7 @@ fn route(carrier: &str, priority: u32, weight: u32) -> Route {
         prefix: None,
         application: None,
         sender: None,
+        cost: None,
     }
 }
 
@@ -123,6 +124,7 @@ fn any_route() -> impl Strategy<Value = Route> {
                 prefix: prefix.map(str::to_owned),
                 application: application.map(reference),
                 sender: sender.map(str::to_owned),
+                cost: None,
                 ..route(carrier, priority, weight)
             },
         )

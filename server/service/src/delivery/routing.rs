@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock};
 
 use domain::ids::Home;
 use domain::routing::{Choice, Route, Routes, RoutingFacts};
-use domain::{DeliveryError, Kind, MessageStatus, Number, Reference, Transid};
+use domain::{DeliveryError, Kind, MessageStatus, Money, Number, Reference, Transid};
 
 use crate::error::Result;
 use crate::money::releases::settle;
@@ -62,6 +62,7 @@ impl Network {
                 prefix: None,
                 application: None,
                 sender: None,
+                cost: None,
             }]),
             country_code,
             default_sender,
@@ -75,6 +76,18 @@ impl Network {
 
     pub(crate) fn takes_whole(&self, carrier: &str) -> bool {
         self.carriers.iter().any(|c| c.name == carrier && c.whole)
+    }
+
+    /// What a carrier charges for a segment of a message; `None` where the settings don't say.
+    pub(crate) fn cost(&self, carrier: &str, message: &Message<'_>) -> Option<Money> {
+        let number = Number::from_stored(message.number.to_owned(), message.kind);
+        let facts = RoutingFacts {
+            kind: message.kind,
+            number: &number.for_carrier(&self.country_code),
+            application: message.application,
+            sender: message.sender.unwrap_or(&self.default_sender),
+        };
+        self.routes.cost(carrier, &facts)
     }
 
     /// The carrier of every message, where the only route is one for all messages.

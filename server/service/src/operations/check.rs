@@ -4,7 +4,7 @@ use domain::Money;
 
 use crate::error::Result;
 use crate::store::query::{At, Connection};
-use crate::store::{WriteTx, check, deposits, transfers};
+use crate::store::{WriteTx, check, deposits, prices, transfers};
 use crate::{MESSAGE_LIFETIME_MS, Service, homes};
 use domain::ids::Home;
 
@@ -43,6 +43,9 @@ impl Service {
             all.ledger = ledger(&mut tx, self.homes()).await?;
             all.waiting = deposits::unmatched_sum(&mut tx).await?;
         }
+        let mut conn = self.store().read().await?;
+        let fault = prices::history(&mut conn).await?.fault();
+        all.violations.extend(fault.map(|fault| fault.to_string()));
         Ok(all.words())
     }
 

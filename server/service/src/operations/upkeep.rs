@@ -2,20 +2,21 @@
 
 use std::path::Path;
 
-use domain::Timestamp;
+use domain::{PriceChange, Prices, Timestamp};
 
 use crate::admission::idempotency::kept_since;
 use crate::error::{Fault, OpenError, Refusal, Result};
 use crate::homes;
 use crate::store::gate::Priority;
-use crate::store::{Chore, Store, batches, idempotency, installation, messages, turns};
+use crate::store::query::Connection;
+use crate::store::{Chore, Store, batches, idempotency, installation, messages, prices, turns};
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_store::Spools;
 use crate::{Config, Service, run_blocking};
 
-/// Records the currency at first start, and the prices whenever a start brings other prices. A
-/// command beside the server (`keep`) leaves what is recorded as it is: it may run without the
-/// server's environment, and must not change what sends cost.
+/// Records the currency at first start, and the prices whenever a start brings other prices, unless
+/// somebody else has set prices. A command beside the server (`keep`) leaves what is recorded as it
+/// is: it may run without the server's environment, and must not change what sends cost.
 pub(crate) async fn install(
     store: &Store,
     config: &Config,
@@ -24,11 +25,10 @@ pub(crate) async fn install(
 ) -> std::result::Result<(), OpenError> {
     {
         let mut conn = store.read().await?;
-        let known = installation::prices_or_none(&mut conn).await?;
-        if keep && known.is_some() {
+        if keep && prices::version(&mut conn).await? > 0 {
             return Ok(());
         }
-        if known == Some(config.prices) {
+        if !brings_prices(&mut conn, config.prices, now).await? {
             return same_currency(&installation::currency(&mut conn).await?, &config.currency);
         }
     }
@@ -36,10 +36,32 @@ pub(crate) async fn install(
     let mut tx = store.begin().await?;
     installation::insert(&mut tx, &config.currency, &form_key, now).await?;
     same_currency(&installation::currency(&mut tx).await?, &config.currency)?;
-    if installation::prices_or_none(&mut tx).await? != Some(config.prices) {
-        installation::insert_prices(&mut tx, config.prices, now).await?;
+    if brings_prices(&mut tx, config.prices, now).await? {
+        let change = PriceChange::Base(config.prices);
+        prices::insert(&mut tx, &change, now, (now, prices::SETTINGS)).await?;
     }
     Ok(tx.commit().await?)
+}
+
+/// Whether a start with these prices changes what is charged.
+async fn brings_prices(
+    conn: &mut dyn Connection,
+    settings: Prices,
+    now: Timestamp,
+) -> Result<bool> {
+    let history = prices::history(conn).await?;
+    let in_force = history.at(history.moment(now));
+    if in_force.is_some_and(|prices| prices.base() == settings) {
+        return Ok(false);
+    }
+    let by_staff = prices::are_set_by_staff(conn).await?;
+    if by_staff {
+        tracing::warn!(
+            "the prices in the settings change nothing, since prices were set at the support desk \
+             or by command: change them there"
+        );
+    }
+    Ok(!by_staff)
 }
 
 fn same_currency(stored: &str, wanted: &str) -> std::result::Result<(), OpenError> {

@@ -1,5 +1,6 @@
 //! Reports: what became of messages.
 
+pub(crate) mod margins;
 mod search;
 pub(crate) mod shares;
 
@@ -10,8 +11,8 @@ use domain::number::LOCAL_DIGITS;
 use domain::pricing::cost_at;
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord, Paged, TimelineEntry};
 use domain::{
-    ApplicationId, BatchId, KeyKind, Kind, MessageStatus, Money, Number, Reference, Timestamp,
-    Transid, ids,
+    ApplicationId, BatchId, KeyKind, Kind, MessageStatus, Money, Number, PriceHistory, Reference,
+    Timestamp, Transid, ids,
 };
 
 use crate::Service;
@@ -79,7 +80,8 @@ impl Service {
         let home = self.home_of(access.reference).await?;
         let mut conn = self.store().read_at(home).await?;
         let test = access.kind == KeyKind::Test;
-        detail(&mut conn, access.application_id, test, transid).await
+        self.detail(&mut conn, access.application_id, test, transid)
+            .await
     }
 
     /// Messages of one of an account's applications, or of all of them, including test messages.
@@ -121,7 +123,7 @@ impl Service {
         let mut conn = self.store().read_at(home).await?;
         for id in owned_ids(&mut conn, account_id, None).await? {
             for test in [false, true] {
-                if let Some(found) = detail(&mut conn, id, test, transid).await? {
+                if let Some(found) = self.detail(&mut conn, id, test, transid).await? {
                     return Ok(Some(found));
                 }
             }
@@ -142,6 +144,34 @@ impl Service {
         } else {
             Box::new(self.store().read_at(home).await?)
         })
+    }
+
+    async fn detail(
+        &self,
+        conn: &mut dyn Connection,
+        application_id: ApplicationId,
+        test: bool,
+        transid: Transid,
+    ) -> Result<Option<MessageDetail>> {
+        let filter = MessageFilter {
+            transid: Some(transid),
+            limit: 1,
+            ..MessageFilter::default()
+        };
+        let selection = selection(application_id, test, &filter)?;
+        let found = search(conn, selection, Instant::now()).await?;
+        let Some(row) = found.rows.into_iter().next() else {
+            return Ok(None);
+        };
+        let events = events::list(conn, transid, row.application_id).await?;
+        let prices = self.price_history(conn).await?;
+        let charge =
+            charge(&row, &prices).ok_or(Error::Failed(crate::error::Fault::MoneyOverflow))?;
+        Ok(Some(MessageDetail {
+            timeline: timeline(&row, events),
+            charge,
+            record: row.record,
+        }))
     }
 
     /// The newest messages of all selections. An account has few applications, so each selection is
@@ -264,31 +294,6 @@ impl Newest {
     }
 }
 
-async fn detail(
-    conn: &mut dyn Connection,
-    application_id: ApplicationId,
-    test: bool,
-    transid: Transid,
-) -> Result<Option<MessageDetail>> {
-    let filter = MessageFilter {
-        transid: Some(transid),
-        limit: 1,
-        ..MessageFilter::default()
-    };
-    let selection = selection(application_id, test, &filter)?;
-    let found = search(conn, selection, Instant::now()).await?;
-    let Some(row) = found.rows.into_iter().next() else {
-        return Ok(None);
-    };
-    let events = events::list(conn, transid, row.application_id).await?;
-    let charge = charge(&row).ok_or(Error::Failed(crate::error::Fault::MoneyOverflow))?;
-    Ok(Some(MessageDetail {
-        timeline: timeline(&row, events),
-        charge,
-        record: row.record,
-    }))
-}
-
 /// The steps that the message's own row shows, and the events, in order of time.
 fn timeline(row: &MessageRow, events: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
     let record = &row.record;
@@ -314,7 +319,7 @@ fn timeline(row: &MessageRow, events: Vec<TimelineEntry>) -> Vec<TimelineEntry> 
 }
 
 /// How the price of a message was calculated; `None` when the stored price can't be right.
-fn charge(row: &MessageRow) -> Option<ChargeRecord> {
+fn charge(row: &MessageRow, prices: &PriceHistory) -> Option<ChargeRecord> {
     let record = &row.record;
     let number = Number::from_stored(record.number.clone(), record.kind);
     let (pages, unit_price, charged) = (record.pages, row.unit_price, record.cost);
@@ -334,8 +339,11 @@ fn charge(row: &MessageRow) -> Option<ChargeRecord> {
         (false, false) => "It is given back only if no carrier takes the message.",
     };
     let pages_word = if pages == 1 { "page" } else { "pages" };
-    let why = format!("{pages} {pages_word} to {kind} at {unit_price} each. {fate}");
-    let (rule, released) = (number.rule().to_owned(), record.released);
+    let price = prices.explain(&number, record.created_at, unit_price);
+    let begins = (price.prefix.as_ref()).map(|prefix| format!(", which begins with {prefix},"));
+    let begins = begins.unwrap_or_default();
+    let why = format!("{pages} {pages_word} to {kind}{begins} at {unit_price} each. {fate}");
+    let (rule, released) = (price.rule(&number), record.released);
     Some(ChargeRecord {
         rule,
         pages,

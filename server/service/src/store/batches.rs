@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 
+use domain::pricing::cost_at;
 use domain::records::{BatchRecord, BatchStatus, StatusCounts};
-use domain::{ApplicationId, BatchId, Kind, MessageStatus, Money, Prices, Reference, Timestamp};
+use domain::{
+    ApplicationId, BatchId, Kind, MessageStatus, Money, Prices, PricesInForce, Reference, Timestamp,
+};
 use serde::Deserialize;
 
 use super::query::{Argument, Connection, Row, query};
@@ -30,9 +33,8 @@ macro_rules! unexpanded {
     ($and:literal, $home:literal $(, $order:literal)?) => {
         in_home!(
             r"
-        SELECT id, application_id, test, sender, requestid, body, rows, pages, cost, price_local,
-               price_international, first_message_id, spool, spool_offset, expanded_rows,
-               expanded_cost,
+        SELECT id, application_id, test, sender, requestid, body, rows, pages, cost, price_id,
+               created_at, first_message_id, spool, spool_offset, expanded_rows, expanded_cost,
                (
                    SELECT reference
                    FROM applications WHERE id = application_id" => concat!(" AND home = ", $home),
@@ -80,11 +82,11 @@ statements! {
         r"
         INSERT INTO batches (id, application_id, test, sender, requestid, body, rows, pages,
             cost, price_local, price_international, first_message_id, last_message_id, spool,
-            created_at, spool_offset, expanded_rows, expanded_cost, queued, sending, unknown,
+            created_at, price_id, spool_offset, expanded_rows, expanded_cost, queued, sending, unknown,
             submitted, delivered, failed, expired, rejected" => ", home",
         r")
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, 0, $7, 0,
-                0, 0, 0, 0, 0, 0" => ", $16",
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 0, 0, 0, $7,
+                0, 0, 0, 0, 0, 0, 0" => ", $17",
         ")",
     );
     const NEXT_UNEXPANDED: Sql = unexpanded!(" AND id > $1", "$2", " ORDER BY id LIMIT 1");
@@ -136,7 +138,10 @@ pub(crate) struct NewBatch {
     pub(crate) rows: i64,
     pub(crate) pages: i64,
     pub(crate) cost: Money,
+    /// The base prices.
     pub(crate) prices: Prices,
+    /// The newest change of prices that the batch was priced by.
+    pub(crate) price_id: i64,
     pub(crate) first_message_id: i64,
     pub(crate) last_message_id: i64,
     pub(crate) spool: String,
@@ -157,7 +162,10 @@ pub(crate) struct UnexpandedBatch {
     /// Pages of all rows together.
     pages: i64,
     pub(crate) cost: Money,
-    pub(crate) prices: Prices,
+    /// The newest change of prices that the batch was priced by, and the moment of its acceptance:
+    /// these two tell its prices.
+    pub(crate) price_id: i64,
+    pub(crate) created_at: Timestamp,
     pub(crate) first_message_id: i64,
     pub(crate) spool: String,
     pub(crate) spool_offset: i64,
@@ -223,10 +231,8 @@ fn unexpanded(row: &Row<'_>) -> Result<UnexpandedBatch> {
         rows: row.get("rows")?,
         pages: row.get("pages")?,
         cost: row.get("cost")?,
-        prices: Prices {
-            local: row.get("price_local")?,
-            international: row.get("price_international")?,
-        },
+        price_id: row.get("price_id")?,
+        created_at: row.get("created_at")?,
         first_message_id: row.get("first_message_id")?,
         spool: row.get("spool")?,
         spool_offset: row.get("spool_offset")?,
@@ -322,6 +328,7 @@ pub(crate) async fn insert(
         batch.last_message_id,
         &batch.spool,
         now,
+        batch.price_id,
     );
     query(INSERT, values).execute(conn).await.map(drop)
 }
@@ -422,6 +429,11 @@ impl<'a> ChunkRow<'a> {
         &self.digits
     }
 
+    /// The pages of the row's own text; `None` where all rows share one.
+    pub(crate) fn pages(&self) -> Option<u64> {
+        self.pages.map(i64::unsigned_abs)
+    }
+
     pub(crate) const fn kind(&self) -> Kind {
         if self.local == 1 {
             Kind::Local
@@ -434,7 +446,7 @@ impl<'a> ChunkRow<'a> {
 /// Turns the rows of a chunk into messages; `first` is the place of its first row in the batch.
 pub(crate) async fn expand(
     conn: &mut dyn Connection,
-    upload: &UnexpandedBatch,
+    (upload, prices): (&UnexpandedBatch, &PricesInForce),
     first: i64,
     rows: &str,
 ) -> Result<u64> {
@@ -444,11 +456,12 @@ pub(crate) async fn expand(
         let id = domain::ids::nth_id(upload.first_message_id, place);
         let kind = row.kind();
         let pages = row.pages.or(text.map(|text| text.pages));
+        let per_page = prices.per_page(kind, row.digits());
         // Never `None`: the cost is at most what was reserved for the whole upload. The database
         // would refuse a `None`.
         let cost = pages
             .and_then(|pages| usize::try_from(pages).ok())
-            .and_then(|pages| upload.prices.cost(kind, pages));
+            .and_then(|pages| cost_at(per_page, pages));
         (
             id,
             row.digits(),
@@ -456,7 +469,7 @@ pub(crate) async fn expand(
             row.body.as_deref().or(upload.body.as_deref()),
             pages,
             row.segments.or(text.map(|text| text.segments)),
-            upload.prices.per_page(kind),
+            per_page,
             cost,
             domain::ids::id_unix_ms(id),
         )

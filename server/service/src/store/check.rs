@@ -94,7 +94,9 @@ statements! {
         SELECT 'message ' || m.id || ': unit price ' || m.unit_price
             || ' was never in force' AS what
         FROM messages m WHERE NOT EXISTS (SELECT 1 FROM prices p WHERE m.unit_price =
-            CASE m.kind WHEN 'local' THEN p.local ELSE p.international END)" => " AND m.home = $1",
+            CASE m.kind WHEN 'local' THEN p.local ELSE p.international END
+            AND (p.prefix IS NULL OR SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix))"
+            => " AND m.home = $1",
     );
     const MESSAGE_IS_CHARGED: Sql = in_home!(
         r"
@@ -295,11 +297,15 @@ statements! {
         SELECT 'message ' || m.id
             || ': of a batch that isn''t there or has other ids or prices' AS what
         FROM messages m LEFT JOIN batches b ON b.id = m.batch_id AND b.test = m.test
-            AND m.id BETWEEN b.first_message_id AND b.last_message_id
-            AND m.unit_price = CASE m.kind WHEN 'local' THEN b.price_local
-              ELSE b.price_international END" => " AND b.home = $1",
+            AND m.id BETWEEN b.first_message_id AND b.last_message_id" => " AND b.home = $1",
         r"
-        WHERE m.batch_id IS NOT NULL AND b.id IS NULL" => " AND m.home = $1",
+        WHERE m.batch_id IS NOT NULL
+          AND (b.id IS NULL
+            OR (m.unit_price <> CASE m.kind WHEN 'local' THEN b.price_local
+                  ELSE b.price_international END
+              AND NOT EXISTS (SELECT 1 FROM prices p WHERE p.id <= b.price_id
+                  AND m.kind = 'international' AND p.international = m.unit_price
+                  AND SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix)))" => " AND m.home = $1",
     );
     const DAYS_ARE_THEIR_MESSAGES: Sql = in_home!(
         r"

@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied, each after the tables that it refers to. The other tables hold the
 /// state of running processes.
-pub(crate) const TABLES: [&str; 30] = [
+pub(crate) const TABLES: [&str; 31] = [
     "installation",
     "prices",
     "accounts",
@@ -45,6 +45,7 @@ pub(crate) const TABLES: [&str; 30] = [
     "receipt_counts",
     "carriers",
     "message_days",
+    "margin_days",
     "dropped_days",
     "idempotency",
     "audit",

@@ -1,10 +1,10 @@
-//! The installation's own row, and the prices.
+//! The installation's own row.
 
-use domain::{Prices, Timestamp};
+use domain::Timestamp;
 
 use super::query::{Connection, Row, query};
 use super::sql::{Sql, statements};
-use crate::error::{Error, Fault, Result};
+use crate::error::Result;
 
 statements! {
     const INSERT: Sql = Sql::same(r"
@@ -15,15 +15,6 @@ statements! {
     const FORM_KEY: Sql = Sql::same("SELECT form_key FROM installation WHERE id = 1");
     /// For PostgreSQL alone; SQLite has one home.
     const HOMES: Sql = Sql::postgres("SELECT homes FROM installation WHERE id = 1");
-    const PRICES: Sql = Sql::same(r"
-        SELECT local, international FROM prices ORDER BY id DESC LIMIT 1");
-    /// The prices in force and the drained carriers; with PostgreSQL `run_turn` reads them.
-    const PRICES_AND_DRAINED: Sql = Sql::sqlite(r"
-        SELECT local, international, NULL AS name
-        FROM (SELECT local, international FROM prices ORDER BY id DESC LIMIT 1)
-        UNION ALL SELECT 0, 0, name FROM carriers WHERE drained_at IS NOT NULL");
-    const INSERT_PRICES: Sql = Sql::same(r"
-        INSERT INTO prices (local, international, in_force_at) VALUES ($1, $2, $3)");
     const SEALING_KEY: Sql = Sql::same("SELECT sealing_key FROM installation WHERE id = 1");
     const KEEP_SEALING_KEY: Sql = Sql::same(r"
         UPDATE installation SET sealing_key = $1 WHERE id = 1 AND sealing_key IS NULL");
@@ -70,48 +61,6 @@ pub(crate) async fn homes(conn: &mut dyn Connection) -> Result<i64> {
     query(HOMES, ())
         .fetch_one(conn, |row| row.get("homes"))
         .await
-}
-
-pub(crate) async fn prices_or_none(conn: &mut dyn Connection) -> Result<Option<Prices>> {
-    query(PRICES, ()).fetch_optional(conn, prices_of).await
-}
-
-fn prices_of(row: &Row<'_>) -> Result<Prices> {
-    Ok(Prices {
-        local: row.get("local")?,
-        international: row.get("international")?,
-    })
-}
-
-/// What a turn needs to admit sends: the prices in force, and the carriers that are drained.
-pub(crate) async fn prices_and_drained(
-    conn: &mut dyn Connection,
-) -> Result<(Option<Prices>, Vec<String>)> {
-    let read = |row: &Row<'_>| Ok((prices_of(row)?, row.get("name")?));
-    let rows: Vec<(Prices, Option<String>)> =
-        query(PRICES_AND_DRAINED, ()).fetch_all(conn, read).await?;
-    let prices = rows.iter().find(|(_, name)| name.is_none());
-    let prices = prices.map(|(prices, _)| *prices);
-    let drained = rows.into_iter().filter_map(|(_, name)| name);
-    Ok((prices, drained.collect()))
-}
-
-/// The prices in force; an installation has prices from its first start on.
-pub(crate) async fn prices(conn: &mut dyn Connection) -> Result<Prices> {
-    prices_or_none(conn)
-        .await?
-        .ok_or(Error::Failed(Fault::Missing("prices")))
-}
-
-pub(crate) async fn insert_prices(
-    conn: &mut dyn Connection,
-    prices: Prices,
-    now: Timestamp,
-) -> Result<()> {
-    query(INSERT_PRICES, (prices.local, prices.international, now))
-        .execute(conn)
-        .await
-        .map(drop)
 }
 
 /// What secrets are sealed with, where the database has it.

@@ -32,6 +32,7 @@ pub(crate) mod installation;
 pub(crate) mod known_devices;
 pub(crate) mod listening;
 mod log;
+pub(crate) mod margins;
 pub(crate) mod messages;
 pub(crate) mod nodes;
 pub(crate) mod notices;
@@ -40,6 +41,7 @@ pub(crate) mod parked;
 mod postgres;
 #[cfg(test)]
 pub(crate) mod prepared;
+pub(crate) mod prices;
 pub(crate) mod query;
 pub(crate) mod queue;
 pub(crate) mod reach;

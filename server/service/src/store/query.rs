@@ -215,6 +215,7 @@ tuples! {
     13: A B C D E F G H I J K L M;
     14: A B C D E F G H I J K L M N;
     15: A B C D E F G H I J K L M N O;
+    16: A B C D E F G H I J K L M N O P;
 }
 
 enum Text {

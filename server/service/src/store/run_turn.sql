@@ -504,7 +504,8 @@ BEGIN
 END $$;
 
 -- Stores a turn. Sends and claims count on the prices and the drained carriers that the turn
--- remembers: if these have changed, they are returned, and neither is done. The answer:
+-- remembers, the prices by their newest change: if these have changed, they are returned, the prices
+-- with all of their changes, and neither sends nor claims are done. The answer:
 -- `missing`: messages of `submitted` whose lease didn't hold; `done` and `done_receipts`: messages
 -- that receipts made final, and the receipts that named a segment of such a message; `prices` and
 -- `drained`, if they have changed; `applications`, `charged` and `kept`: see `turn_sends`;
@@ -529,7 +530,8 @@ DECLARE
     read JSON;
     kept JSON;
     charged BIGINT[];
-    prices JSON;
+    newest_price BIGINT;
+    all_prices JSON;
     drained TEXT[];
     unchanged BOOLEAN := TRUE;
     is_stored BOOLEAN;
@@ -551,12 +553,14 @@ BEGIN
     IF applications.ids <> '{}' OR claims.carriers <> '{}' THEN
         SELECT ARRAY(SELECT name FROM carriers WHERE drained_at IS NOT NULL ORDER BY name)
         INTO drained;
-        SELECT json_build_array(id, local, international) INTO prices
-        FROM prices ORDER BY id DESC LIMIT 1;
-        unchanged := drained = known_drained
-            AND (prices ->> 0)::bigint IS NOT DISTINCT FROM known_price;
+        SELECT COALESCE(MAX(id), 0) INTO newest_price FROM prices;
+        unchanged := drained = known_drained AND newest_price = known_price;
         IF NOT unchanged THEN
-            answer := answer || jsonb_build_object('prices', prices, 'drained', drained);
+            SELECT json_agg(
+                json_build_array(id, prefix, local, international, in_force_at, set_at))
+            INTO all_prices
+            FROM prices WHERE newest_price <> known_price;
+            answer := answer || jsonb_build_object('prices', all_prices, 'drained', drained);
         END IF;
     END IF;
     IF unchanged AND applications.ids <> '{}' THEN

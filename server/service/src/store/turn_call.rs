@@ -16,6 +16,7 @@ use sqlx::{Connection as _, Executor as _, Postgres, Row as _};
 use super::claims::{DueRow, StartedMessage};
 use super::database::Store;
 use super::postgres::{SESSION, TURN_SESSION};
+use super::prices::ChangeFields;
 use super::query::{Connection, query};
 use super::row;
 use super::segments::Segment;
@@ -173,8 +174,8 @@ pub(crate) struct TurnCall {
     pub(crate) segments: SegmentRows,
     pub(crate) receipts: ReceiptRows,
     pub(crate) named_receipts: NamedReceiptRows,
-    /// The id of the prices that the sends were decided by.
-    pub(crate) price: Option<i64>,
+    /// The newest change of prices that the sends were decided by; 0 where none is known.
+    pub(crate) price: i64,
     pub(crate) drained: Vec<String>,
     pub(crate) play_money: Money,
     pub(crate) kept_since: Timestamp,
@@ -193,7 +194,8 @@ pub(crate) struct TurnAnswer {
     pub(crate) missing: Option<Vec<i64>>,
     pub(crate) done: Option<Vec<i64>>,
     pub(crate) done_receipts: Option<Vec<i64>>,
-    pub(crate) prices: Option<(i64, Money, Money)>,
+    /// All changes of prices, where the newest one wasn't known.
+    pub(crate) prices: Option<Vec<ChangeFields>>,
     /// Set where the prices or the drained carriers have changed: then no send was stored, and
     /// nothing claimed.
     pub(crate) drained: Option<Vec<String>>,

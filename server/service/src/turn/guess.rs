@@ -99,7 +99,7 @@ impl Guess {
             segments: SegmentRows::default(),
             receipts: ReceiptRows::default(),
             named_receipts: NamedReceiptRows::default(),
-            price: remembered.prices.map(|(id, _)| id),
+            price: remembered.prices.history.version(),
             drained: remembered.drained.clone(),
             play_money: play_money_max(),
             kept_since: kept_since(now),
@@ -287,7 +287,7 @@ struct Guessing<'g> {
 
 impl Guessing<'_> {
     fn decide_all(mut self, sends: &[&PreparedSend]) -> Result<Vec<GuessedSend>> {
-        let Some((_, prices)) = self.remembered.prices else {
+        let Some(prices) = self.remembered.prices.at(self.call.now) else {
             let unknown = sends
                 .iter()
                 .map(|send| GuessedSend::not_yet(send.application));

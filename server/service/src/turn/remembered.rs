@@ -3,13 +3,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::{ApplicationId, ApplicationStatus, Category, Money, Prices, SenderState};
+use domain::{ApplicationId, ApplicationStatus, Category, Money, PriceHistory, SenderState};
 
 use crate::admission::play_money;
 use crate::admission::rates::{Allowance, RateKey};
 use crate::error::{Error, Fault, Result};
+use crate::prices::known::CurrentPrices;
 use crate::store::applications::KeyRow;
 use crate::store::idempotency::{KeptAnswer, KeptKey};
+use crate::store::prices::ChangeFields;
 use crate::store::turn_call::{ApplicationFields, FoundApplication, TurnAnswer, TurnCall};
 
 /// The most applications that a process remembers.
@@ -18,8 +20,7 @@ const APPLICATIONS_MAX: usize = 65_536;
 /// Rows, each as the last call that read it returned it.
 #[derive(Default)]
 pub(super) struct Remembered {
-    /// The prices in force and their id.
-    pub(super) prices: Option<(i64, Prices)>,
+    pub(super) prices: CurrentPrices,
     pub(super) drained: Vec<String>,
     applications: HashMap<ApplicationId, KeyRow>,
     pub(super) in_turn: InTurn,
@@ -70,16 +71,12 @@ impl Remembered {
     }
 
     /// Learns from the answer to a call.
-    pub(super) fn learn(&mut self, call: &TurnCall, answer: &TurnAnswer) {
+    pub(super) fn learn(&mut self, call: &TurnCall, answer: &mut TurnAnswer) {
+        if let Some(changes) = answer.prices.take() {
+            self.learn_prices(changes);
+        }
         if let Some(drained) = &answer.drained {
             self.drained.clone_from(drained);
-            self.prices = answer.prices.map(|(id, local, international)| {
-                let prices = Prices {
-                    local,
-                    international,
-                };
-                (id, prices)
-            });
             return;
         }
         let asked = &call.applications.ids;
@@ -104,6 +101,17 @@ impl Remembered {
             self.in_turn.keys.insert(key);
         }
         self.in_turn.kept.extend(answer.kept_answers());
+    }
+
+    /// Without prices that can be read no send is accepted.
+    fn learn_prices(&mut self, changes: Vec<ChangeFields>) {
+        let rows: Result<Vec<_>> = changes.into_iter().map(ChangeFields::read).collect();
+        let unreadable = |error| {
+            tracing::error!(detail = ?error, "prices can't be read");
+            PriceHistory::default()
+        };
+        let history = rows.map_or_else(unreadable, PriceHistory::new);
+        self.prices = CurrentPrices::new(history);
     }
 
     fn learn_application(

@@ -3,10 +3,11 @@
 //! accepted sends together; on PostgreSQL they are remembered ones ([`super::guess`]).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use domain::admission::{Admission, SendAttempt, admit, reserved_outcome};
 use domain::reason::Reason;
-use domain::{ApiKey, KeyKind, MessageStatus, Money, Prices, Reference, Timestamp, Transid};
+use domain::{ApiKey, KeyKind, MessageStatus, Money, PricesInForce, Reference, Timestamp, Transid};
 
 use super::consumers::Places;
 use crate::admission::idempotency::{earlier, kept_since, recall};
@@ -46,7 +47,7 @@ pub(super) enum Decision {
 /// The rows that the sends of a turn are admitted by, and what was decided about the sends so far.
 pub(super) struct AdmittedSends {
     pub(super) now: Timestamp,
-    pub(super) prices: Prices,
+    pub(super) prices: Arc<PricesInForce>,
     /// Requests that were taken out of the keys' limits, where processes count requests together;
     /// without an allowance this process counts alone.
     pub(super) allowance: Option<Allowance>,
@@ -62,7 +63,7 @@ pub(super) async fn admit_all(
     service: &Service,
     tx: &mut WriteTx<'_>,
     sends: &[&PreparedSend],
-    prices: Option<Prices>,
+    prices: Option<Arc<PricesInForce>>,
     places: &mut Places,
     lease: Lease,
 ) -> Result<Vec<std::result::Result<Sent, Reason>>> {
@@ -91,7 +92,7 @@ impl AdmittedSends {
     async fn read(
         service: &Service,
         tx: &mut WriteTx<'_>,
-        prices: Prices,
+        prices: Arc<PricesInForce>,
         sends: &[&PreparedSend],
     ) -> Result<Self> {
         let now = service.now();
@@ -169,7 +170,7 @@ impl AdmittedSends {
             return Err(Reason::RateLimited);
         }
         let pages = prepared.pages;
-        let cost = self.prices.cost(request.number.kind(), pages);
+        let cost = self.prices.cost(&request.number, pages);
         let cost = cost.ok_or(Reason::InsufficientFunds)?;
         let mut sent = Sent {
             transid: None,
@@ -199,7 +200,7 @@ impl AdmittedSends {
             requestid: request.requestid.as_ref().map(|id| id.as_str().to_owned()),
             pages,
             segments: prepared.segments,
-            unit_price: self.prices.per_page(request.number.kind()),
+            unit_price: (self.prices).per_page(request.number.kind(), request.number.digits()),
             cost,
             sending_at: None,
         };

@@ -149,8 +149,8 @@ impl ServerTurns {
         if !guess.needs_call() {
             return Ok((guess, Stored::Answered(TurnAnswer::default())));
         }
-        let stored = self.call(service, &mut guess).await?;
-        if let Stored::Answered(answer) = &stored {
+        let mut stored = self.call(service, &mut guess).await?;
+        if let Stored::Answered(answer) = &mut stored {
             self.remembered.learn(&guess.call, answer);
             self.figures.called(begun.elapsed());
         }

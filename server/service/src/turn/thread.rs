@@ -22,7 +22,7 @@ use crate::error::{Error, Fault, Result};
 use crate::money::releases::settle;
 use crate::store::gate::Priority;
 use crate::store::messages::Ended;
-use crate::store::{Committed, Unanswered, WriteTx, installation};
+use crate::store::{Committed, Unanswered, WriteTx, prices};
 use crate::wakes::Wake;
 use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
 
@@ -227,13 +227,16 @@ async fn write(
     } else {
         places.due()
     };
-    let mut prices = None;
+    let mut in_force = None;
     if !sends.is_empty() || !due.is_empty() {
-        let drained;
-        (prices, drained) = installation::prices_and_drained(tx).await?;
+        let (version, drained) = prices::version_and_drained(tx).await?;
         places.close(drained);
+        if !sends.is_empty() {
+            let known = &service.inner.prices;
+            in_force = known.of_version(tx, version, service.now()).await?;
+        }
     }
-    let sent = admit_all(service, tx, &sends, prices, &mut places, lease).await?;
+    let sent = admit_all(service, tx, &sends, in_force, &mut places, lease).await?;
     let mut sent = sent.into_iter();
     let mut answers = Vec::with_capacity(inputs.len());
     for input in inputs {

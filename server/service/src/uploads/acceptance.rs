@@ -1,20 +1,24 @@
 //! Accepting an upload: the batch and the reservation of its price are stored in one transaction.
 
+use std::sync::Arc;
+
 use domain::admission::{Admission, SendAttempt, admit};
 use domain::ids::Home;
-use domain::{BatchId, KeyKind, MessageText, Money, Prices, Reason, RequestId, Timestamp};
+use domain::{
+    BatchId, KeyKind, MessageText, Money, PagesByPrice, PricesInForce, Reason, RequestId, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::admission::SendError;
 use crate::admission::idempotency::{digest_of_bulk, earlier, kept_since, recall};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::money::funds::Funds;
 use crate::store::applications::KeyRow;
 use crate::store::batches::{self, NewBatch};
 use crate::store::gate::Priority;
 use crate::store::idempotency::{self, KeptAnswer, KeptKey};
 use crate::store::transfers::{self, MessageTransfer, RESERVED, Subject};
-use crate::store::{WriteTx, applications, installation, row};
+use crate::store::{WriteTx, applications, row};
 use crate::uploads::spool_store::Spool;
 use crate::uploads::{RowCount, Spooled, UploadPermit};
 use crate::wakes::Wake;
@@ -55,6 +59,8 @@ struct PendingUpload {
     digest: String,
     request: BatchRequest,
     count: RowCount,
+    /// The prices by which the pages were counted.
+    prices: Arc<PricesInForce>,
     /// The spool's name; `None` for what repeats a request that was accepted before.
     spool: Option<String>,
 }
@@ -64,6 +70,8 @@ enum BatchDecision {
     /// A new batch, to be committed.
     New(AcceptedBatch, BatchId),
     Answered(AcceptedBatch),
+    /// Other prefixes have prices by now: the pages are to be counted again.
+    CountAgain(Arc<PricesInForce>),
 }
 
 impl Service {
@@ -92,7 +100,7 @@ impl Service {
 
     async fn commit_batch_of(
         &self,
-        pending: PendingUpload,
+        mut pending: PendingUpload,
         spooled: Spooled,
     ) -> std::result::Result<AcceptedBatch, SendError> {
         let refuse = |error: Error| {
@@ -103,16 +111,24 @@ impl Service {
             .home_of(pending.key.reference())
             .await
             .map_err(refuse)?;
-        let mut tx = self
-            .store()
-            .begin_as(Priority::Verb)
-            .await
-            .map_err(refuse)?;
-        tx.at(home);
-        let decision = self.decide_batch(&mut tx, &pending).await.map_err(refuse)?;
-        let (accepted, id) = match decision.map_err(SendError::Refused)? {
-            BatchDecision::New(accepted, id) => (accepted, id),
-            BatchDecision::Answered(accepted) => return Ok(accepted),
+        let (tx, accepted, id) = loop {
+            let mut tx = self
+                .store()
+                .begin_as(Priority::Verb)
+                .await
+                .map_err(refuse)?;
+            tx.at(home);
+            let decision = self.decide_batch(&mut tx, &pending).await.map_err(refuse)?;
+            match decision.map_err(SendError::Refused)? {
+                BatchDecision::New(accepted, id) => break (tx, accepted, id),
+                BatchDecision::Answered(accepted) => return Ok(accepted),
+                BatchDecision::CountAgain(prices) => {
+                    // Others write while a file is read.
+                    drop(tx);
+                    let counting = self.count_again(home, &mut pending, prices);
+                    counting.await.map_err(refuse)?;
+                }
+            }
         };
         // Before the commit: whatever ends this task now, a batch that is stored has its rows. The
         // rows of a spool without a batch are removed at the next start.
@@ -157,13 +173,35 @@ impl Service {
         }
     }
 
+    /// Counts the pages of an upload by other prices, from its spool.
+    async fn count_again(
+        &self,
+        home: Home,
+        pending: &mut PendingUpload,
+        prices: Arc<PricesInForce>,
+    ) -> Result<()> {
+        let (mut pages, mut rows, mut offset) = (PagesByPrice::default(), 0, 0);
+        if let Some(spool) = &pending.spool {
+            while rows < pending.count.rows {
+                let chunk = self.spooled_chunk(home, spool, offset).await?;
+                let chunk = chunk.map_err(|error| Fault::File(error.into()))?;
+                chunk.count_pages(&prices, &mut pages)?;
+                rows += chunk.rows.unsigned_abs();
+                offset = chunk.end;
+            }
+        }
+        pending.count.pages = pages;
+        pending.prices = prices;
+        Ok(())
+    }
+
     async fn decide_batch(
         &self,
         tx: &mut WriteTx<'_>,
         pending: &PendingUpload,
     ) -> Result<std::result::Result<BatchDecision, Reason>> {
         let now = self.now();
-        let prices = installation::prices(tx).await?;
+        let (price_id, prices) = self.inner.prices.read(tx, now).await?;
         let found = applications::keys_by_references(tx, &[pending.key.reference()]).await?;
         let row = found.into_iter().next().map(|(_, row)| row);
         let row = row.filter(|row| row.holds(&pending.key));
@@ -189,12 +227,15 @@ impl Service {
             (Ok(_), Some(row), _) => row,
             (Ok(_), None, _) => return Ok(Err(Reason::ApiInvalid)),
         };
+        if !prices.has_prefixes_of(&pending.prices) {
+            return Ok(Ok(BatchDecision::CountAgain(prices)));
+        }
         if !self.take_one((pending.key.reference(), kind)).await? {
             return Ok(Err(Reason::RateLimited));
         }
         let mut funds = Funds::new(row, now);
         let affordable = |priced: &AcceptedBatch| funds.left(kind, priced.cost).is_some();
-        let Some(mut accepted) = pending.priced(prices).filter(affordable) else {
+        let Some(mut accepted) = pending.priced(&prices).filter(affordable) else {
             return Ok(Err(Reason::InsufficientFunds));
         };
         if pending.request.dry_run {
@@ -206,7 +247,14 @@ impl Service {
         };
         let id = BatchId(self.next_id(now));
         accepted.batchid = Some(id);
-        let new = self.new_batch(id, (pending, spool), &accepted, &funds, prices, now);
+        let new = self.new_batch(
+            id,
+            (pending, spool),
+            &accepted,
+            &funds,
+            (price_id, &prices),
+            now,
+        );
         funds.spend(kind, accepted.cost);
         self.reserve(tx, &new, funds, now).await?;
         if let Some(key) = &pending.kept_key {
@@ -223,7 +271,7 @@ impl Service {
         (pending, spool): (&PendingUpload, &str),
         accepted: &AcceptedBatch,
         funds: &Funds,
-        prices: Prices,
+        (price_id, prices): (i64, &PricesInForce),
         now: Timestamp,
     ) -> NewBatch {
         let rows = pending.count.rows.cast_signed();
@@ -244,7 +292,8 @@ impl Service {
             rows,
             pages: accepted.pages.cast_signed(),
             cost: accepted.cost,
-            prices,
+            prices: prices.base(),
+            price_id,
             first_message_id,
             last_message_id,
             spool: spool.to_owned(),
@@ -290,7 +339,8 @@ impl PendingUpload {
             key: permit.key.clone(),
             kept_key,
             digest: digest_of_bulk(mode_name(spooled.mode), file, message, requestid),
-            count: spooled.count,
+            count: spooled.count.clone(),
+            prices: Arc::clone(&spooled.prices),
             spool: spooled.spool.as_ref().map(|spool| spool.name.clone()),
             request,
         }
@@ -298,7 +348,7 @@ impl PendingUpload {
 
     /// What the upload would be accepted with; `None` when the pages or the price are too large to
     /// be held.
-    fn priced(&self, prices: Prices) -> Option<AcceptedBatch> {
+    fn priced(&self, prices: &PricesInForce) -> Option<AcceptedBatch> {
         // In mode one to many each row was counted as one page.
         let shared = self.request.message.as_ref();
         let times = shared.map_or(1, |message| message.pages() as u64);
@@ -307,7 +357,7 @@ impl PendingUpload {
             batchid: None,
             rows: self.count.rows,
             pages: pages.total()?,
-            cost: prices.cost_of_all(pages)?,
+            cost: prices.cost_of_all(&pages)?,
             looks_local: self.count.looks_local,
             replayed: false,
         })

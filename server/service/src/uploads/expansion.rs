@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use domain::ids::Home;
-use domain::{BatchId, MessageStatus, Money, Timestamp, Transid};
+use domain::{BatchId, MessageStatus, Money, PagesByPrice, PricesInForce, Timestamp, Transid};
 
 use crate::admission::play_money_max;
 use crate::delivery::expiry::first_unexpired;
@@ -143,6 +143,7 @@ impl Service {
         let Some(upload) = still.filter(|_| upload.first_message_id >= first_unexpired(now)) else {
             return Ok(Step::Elsewhere);
         };
+        let prices = self.prices_of(&mut tx, &upload).await?;
         let mut step = Advance {
             offset: upload.spool_offset,
             rows: 0,
@@ -152,7 +153,7 @@ impl Service {
         let mut next = Some(first);
         while let Some(chunk) = next.take() {
             step = self
-                .expand_chunk(&mut tx, &upload, step, chunk, now)
+                .expand_chunk(&mut tx, (&upload, &prices), step, chunk, now)
                 .await?;
             let left = upload.rows - upload.expanded_rows - step.rows;
             let is_full = step.rows >= ROWS_MAX || begun.elapsed() > TIME_MAX;
@@ -179,19 +180,33 @@ impl Service {
         })
     }
 
+    /// The prices that an upload was accepted at.
+    async fn prices_of(
+        &self,
+        tx: &mut WriteTx<'_>,
+        upload: &UnexpandedBatch,
+    ) -> Result<PricesInForce> {
+        let history = self.inner.prices.history(tx, upload.price_id).await?;
+        let known = history.as_of(upload.price_id);
+        let prices = known.at(known.moment(upload.created_at));
+        prices.ok_or(Error::Failed(Fault::Missing("prices")))
+    }
+
     /// Stores the rows of a chunk as messages; returns the step with these rows added.
     async fn expand_chunk(
         &self,
         tx: &mut WriteTx<'_>,
-        upload: &UnexpandedBatch,
+        (upload, prices): (&UnexpandedBatch, &PricesInForce),
         step: Advance,
         chunk: Chunk,
         now: Timestamp,
     ) -> Result<Advance> {
         let shared = upload.shared_text();
         let times = shared.map_or(1, |text| text.pages.unsigned_abs());
-        let cost = (chunk.pages.checked_times(times))
-            .and_then(|pages| upload.prices.cost_of_all(pages))
+        let mut pages = PagesByPrice::default();
+        chunk.count_pages(prices, &mut pages)?;
+        let cost = (pages.checked_times(times))
+            .and_then(|pages| prices.cost_of_all(&pages))
             .and_then(|cost| cost.checked_add(step.cost))
             .ok_or(Error::Failed(Fault::MoneyOverflow))?;
         let first = upload.expanded_rows + step.rows;
@@ -202,7 +217,7 @@ impl Service {
             rows: step.rows + chunk.rows,
             cost,
         };
-        let stored = batches::expand(tx, upload, first, &chunk.json).await?;
+        let stored = batches::expand(tx, (upload, prices), first, &chunk.json).await?;
         touched("messages", queued.len(), stored)?;
         let queued_as = QueuedAs {
             of_batch: true,

@@ -10,7 +10,7 @@ pub(crate) mod spool_store;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::admission::idempotency::IdempotencyKey;
@@ -25,7 +25,7 @@ use crate::{Service, run_detached};
 use domain::admission::reserved_outcome;
 use domain::{
     ApiKey, ApplicationStatus, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow,
-    BulkWriting, KeyKind, PageCount, Reason,
+    BulkWriting, KeyKind, PagesByPrice, PricesInForce, Reason,
 };
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
@@ -108,6 +108,7 @@ impl UploadPermit {
             Some(_) => Some(self.storing().await?),
             None => None,
         };
+        let prices = self.service.prices_now().await?;
         let parser_limits = BulkLimits {
             rows_max: limits.bulk_rows_max,
             message_pages_max: limits.message_pages_max,
@@ -120,6 +121,7 @@ impl UploadPermit {
             bytes_left: limits.bulk_bytes_max,
             digest: self.idempotency.is_some().then(Sha256::new),
             count: RowCount::default(),
+            prices,
             country_code,
             storing,
         })
@@ -283,11 +285,11 @@ impl Service {
 }
 
 /// The counts of a file's rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowCount {
     pub(crate) rows: u64,
     /// Pages; in mode one to many, of a text of one page.
-    pub(crate) pages: PageCount,
+    pub(crate) pages: PagesByPrice,
     /// How many rows were probably meant for local numbers.
     pub(crate) looks_local: u64,
     /// The answer that the first of the file's reserved numbers stands for.
@@ -295,13 +297,14 @@ pub(crate) struct RowCount {
 }
 
 impl RowCount {
-    fn add(&mut self, row: &BulkRow, country_code: &str, kind: KeyKind) {
+    fn add(&mut self, row: &BulkRow, prices: &PricesInForce, country_code: &str, kind: KeyKind) {
         self.rows += 1;
         let pages = row
             .message
             .as_ref()
             .map_or(1, |message| message.pages() as u64);
-        self.pages.add(row.number.kind(), pages);
+        let number = (row.number.kind(), row.number.digits());
+        self.pages.add(prices, number, pages);
         self.looks_local += u64::from(row.number.looks_local(country_code));
         self.reserved_outcome = self
             .reserved_outcome
@@ -319,6 +322,8 @@ pub struct Upload {
     /// The digest of the file's bytes, when an answer is to be kept for it.
     digest: Option<Sha256>,
     count: RowCount,
+    /// The prices in force when the upload began, by which its pages are counted.
+    prices: Arc<PricesInForce>,
     country_code: String,
     /// Where its rows go, unless it repeats a request that was accepted before. Such a file costs
     /// some memory for one row, so that there may be as many of them as there are connections.
@@ -338,6 +343,8 @@ struct Storing {
 pub struct Spooled {
     pub(crate) mode: BulkMode,
     pub(crate) count: RowCount,
+    /// The prices by which the pages were counted.
+    pub(crate) prices: Arc<PricesInForce>,
     pub(crate) digest: Option<Vec<u8>>,
     /// `None` for what repeats a request that was accepted before.
     pub(crate) spool: Option<Spool>,
@@ -390,7 +397,8 @@ impl Upload {
     fn rows<T>(&mut self, find: impl FnOnce(&mut dyn FnMut(BulkRow)) -> T) -> Result<T> {
         let mut result = Ok(());
         let found = find(&mut |row| {
-            self.count.add(&row, &self.country_code, self.kind);
+            self.count
+                .add(&row, &self.prices, &self.country_code, self.kind);
             if let Some(storing) = &mut self.storing
                 && result.is_ok()
             {
@@ -429,6 +437,7 @@ impl Upload {
         Ok(Spooled {
             mode: self.mode,
             count: self.count,
+            prices: self.prices,
             digest: self.digest.map(|digest| digest.finalize().to_vec()),
             spool,
         })

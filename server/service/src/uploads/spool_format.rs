@@ -27,7 +27,7 @@ use std::path::Path;
 
 use bytes::{Buf as _, BufMut as _};
 use crc::{CRC_32_ISO_HDLC, Crc};
-use domain::{BulkRow, Kind, PageCount};
+use domain::{BulkRow, Kind, PageCount, PagesByPrice, PricesInForce};
 
 use crate::error::{Error, Fault, Result};
 use crate::store::batches::ChunkRow;
@@ -235,6 +235,22 @@ impl Chunk {
         self.end = next.end;
     }
 
+    /// Adds the rows' pages to a count; in mode one to many, of a text of one page.
+    pub(crate) fn count_pages(
+        &self,
+        prices: &PricesInForce,
+        pages: &mut PagesByPrice,
+    ) -> Result<()> {
+        if prices.has_prefixes() {
+            for row in ChunkRow::parse_all(&self.json)? {
+                pages.add(prices, (row.kind(), row.digits()), row.pages().unwrap_or(1));
+            }
+        } else {
+            pages.add_at_base(self.pages);
+        }
+        Ok(())
+    }
+
     /// The numbers that the rows are for.
     pub(crate) fn numbers(&self) -> Result<Vec<(String, Kind)>> {
         let rows = ChunkRow::parse_all(&self.json)?;
@@ -259,6 +275,15 @@ impl From<io::Error> for ChunkError {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => Self::Lost(error.to_string()),
             _ => Self::Io(error),
+        }
+    }
+}
+
+impl From<ChunkError> for io::Error {
+    fn from(error: ChunkError) -> Self {
+        match error {
+            ChunkError::Lost(why) => Self::other(why),
+            ChunkError::Io(error) => error,
         }
     }
 }

@@ -18,6 +18,7 @@ pub fn network(routes: &[(&str, u32, Option<Kind>)]) -> Network {
         prefix: None,
         application: None,
         sender: None,
+        cost: None,
     };
     let info = |name: &str| CarrierInfo {
         name: name.to_owned(),

@@ -150,6 +150,7 @@ fn complete(list: &[CarrierSettings], routes: Vec<Route>) -> Result<Vec<Route>, 
             prefix: None,
             application: None,
             sender: None,
+            cost: None,
         }]),
         [_, _, ..] if routes.is_empty() => Err(ConfigError::new(
             "there are several carriers and no route, so that no message would be sent: add a [[route]]",

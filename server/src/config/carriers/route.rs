@@ -2,7 +2,7 @@
 
 use domain::number::DIGITS_MAX;
 use domain::routing::Route;
-use domain::{Kind, Reference, SenderName};
+use domain::{Kind, Money, Reference, SenderName};
 
 use super::fields::Fields;
 
@@ -25,6 +25,9 @@ pub(super) fn read(mut fields: Fields<'_>, carriers: &[String]) -> Option<Route>
     let sender = fields.optional("sender", "1 to 11 letters and digits", |text| {
         SenderName::parse(text).ok().map(|name| name.to_string())
     });
+    let cost = fields.optional("cost", "an amount like 0.012, for a segment", |text| {
+        Money::parse(text).ok()
+    });
     fields.finish();
     Some(Route {
         carrier: carrier?,
@@ -34,6 +37,7 @@ pub(super) fn read(mut fields: Fields<'_>, carriers: &[String]) -> Option<Route>
         prefix,
         application,
         sender,
+        cost,
     })
 }
 

@@ -151,8 +151,13 @@ fn what_is_wrong_with_a_carrier_is_named() {
             "sender",
         ),
         (
-            "[[route]]\ncarrier = \"acme\"\ncost = 1",
-            "unknown setting cost",
+            "[[route]]\ncarrier = \"acme\"\ncosts = 1",
+            "unknown setting costs",
+        ),
+        ("[[route]]\ncarrier = \"acme\"\ncost = -1", "cost"),
+        (
+            "[[route]]\ncarrier = \"acme\"\ncost = \"cheap\"",
+            "cost must be an amount",
         ),
         (
             "[[carrier]]\nname = \"acme\"\nkind = \"sandbox\"",
@@ -296,7 +301,7 @@ fn a_single_carrier_needs_no_route() {
 fn routes_choose_by_their_conditions() {
     let text = format!(
         "{SMPP}{SANDBOX}[[route]]\ncarrier = \"play\"\npriority = 20\n\
-         [[route]]\ncarrier = \"acme\"\nkind = \"local\"\nprefix = \"266\"\napplication = \"012345\"\nsender = \"Acme\"\n"
+         [[route]]\ncarrier = \"acme\"\nkind = \"local\"\nprefix = \"266\"\napplication = \"012345\"\nsender = \"Acme\"\ncost = 0.012\n"
     );
     let settings = load(&text).unwrap();
     let routes = &settings.carriers.routes;
@@ -305,6 +310,12 @@ fn routes_choose_by_their_conditions() {
     assert_eq!(choose("2782000000"), Choice::Carrier("play"));
     let first = &routes.as_slice()[0];
     assert_eq!((first.priority, first.weight.get()), (10, 1));
+    let cost = |carrier| routes.cost(carrier, &facts("26657000001"));
+    assert_eq!(
+        cost("acme").map(|cost| cost.to_string()),
+        Some("0.012".to_owned())
+    );
+    assert_eq!(cost("play"), None);
     let shown: Vec<String> = settings
         .shown()
         .into_iter()

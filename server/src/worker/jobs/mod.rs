@@ -106,6 +106,14 @@ pub(super) fn table(
             work: stateless(upkeep::expire_and_delete),
         },
         Job {
+            name: "count margins",
+            processes: Processes::Delivering,
+            // A day is counted once it is over.
+            interval: Duration::from_hours(1),
+            wake: None,
+            work: stateless(upkeep::count_margins),
+        },
+        Job {
             name: "send mails",
             processes: Processes::Delivering,
             interval: Duration::from_secs(2),

@@ -50,6 +50,12 @@ pub(super) async fn expire_and_delete(service: Service) {
     attempt("old messages can't be deleted", history).await;
 }
 
+/// Counts the margins of days that are over.
+pub(super) async fn count_margins(service: Service) {
+    let counted = service.count_margins();
+    attempt("the margins of past days can't be counted", counted).await;
+}
+
 /// Writes the mails about low balances and batches that are done.
 pub(super) async fn mail_notices(service: Service) {
     let notices = service.mail_notices();

@@ -70,14 +70,15 @@ const FILL: &str = r"
     SELECT 1, 1 + n % 1000, 0, 20000 + n / 1000 % 10, n / 10000, 1, 0, 1
     FROM generate_series(0, 39999) n;
     INSERT INTO batches (home, id, application_id, test, body, rows, pages, cost, price_local,
-        price_international, first_message_id, last_message_id, spool, spool_offset, expanded_rows,
+        price_international, price_id, first_message_id, last_message_id, spool, spool_offset, expanded_rows,
         expanded_cost, queued, sending, unknown, submitted, delivered, failed, expired, rejected,
         created_at, expanded_at)
-    SELECT 1, n, 1 + n % 1000, 0, 'x', 1, 1, 50000, 50000, 250000, n, n, '', 0, 1, 50000,
+    SELECT 1, n, 1 + n % 1000, 0, 'x', 1, 1, 50000, 50000, 250000, 1, n, n, '', 0, 1, 50000,
         0, 0, 0, 1, 0, 0, 0, 0, 0, 0
     FROM generate_series(1, 1000) n;
     INSERT INTO turns (home, id, created_at) SELECT 1, n, n FROM generate_series(1, 20000) n;
-    INSERT INTO prices (id, local, international, in_force_at) VALUES (1, 50000, 250000, 0);
+    INSERT INTO prices (id, local, international, in_force_at, set_at, set_by)
+        VALUES (1, 50000, 250000, 0, 0, 'settings');
     ANALYZE;
     -- PostgreSQL takes the rows of a page from here, and the pages from the table itself.
     UPDATE pg_class SET reltuples = reltuples * 500
@@ -161,7 +162,7 @@ fn turn(call: i64) -> TurnCall {
             statuses: each(|n| 4 + n % 2),
             errors: each(|_| None),
         },
-        price: Some(1),
+        price: 1,
         drained: Vec::new(),
         play_money: Money::ZERO,
         kept_since: Timestamp::from_unix_ms(0),

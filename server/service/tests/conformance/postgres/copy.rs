@@ -181,6 +181,7 @@ async fn dropped(world: &World) {
     answer(world, &lease, &found[0], refused()).await;
     world.pass(401 * 24 * HOUR_MS);
     world.service.expire().await.unwrap();
+    world.service.count_margins().await.unwrap();
     world.service.drop_history().await.unwrap();
 }
 

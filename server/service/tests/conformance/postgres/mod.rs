@@ -11,6 +11,7 @@ mod homes;
 mod killed_server;
 mod late_answers;
 mod node_numbers;
+mod prices;
 mod schema;
 mod shared_work;
 mod unusual_messages;

@@ -1,0 +1,254 @@
+//! All prices that were ever set, and which changes of prices are allowed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::money::Money;
+use crate::number::{Kind, Number};
+use crate::prefix::Prefix;
+use crate::pricing::{Prices, PricesInForce, UnitPrice};
+use crate::refusal::Refusal;
+use crate::timestamp::Timestamp;
+
+/// What a change sets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PriceChange {
+    Base(Prices),
+    /// The price per page of international numbers that begin so; `None`: from then on the prefix
+    /// has no price of its own.
+    Prefix(Prefix, Option<Money>),
+}
+
+impl PriceChange {
+    /// The prefix whose price is set; `None` for the base prices.
+    #[must_use]
+    pub const fn prefix(&self) -> Option<&Prefix> {
+        match self {
+            Self::Base(_) => None,
+            Self::Prefix(prefix, _) => Some(prefix),
+        }
+    }
+}
+
+/// A change of prices as it is stored. Changes are never changed or deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PriceRow {
+    /// Grows with each change.
+    pub id: i64,
+    pub change: PriceChange,
+    /// The moment from which it is in force, until the next change of the same.
+    pub from: Timestamp,
+    pub set_at: Timestamp,
+}
+
+/// A price per page, as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriceRecord {
+    /// The numbers that it is for begin so; `None` for a base price.
+    pub prefix: Option<Prefix>,
+    pub kind: Kind,
+    /// `None`: from then on the prefix has no price of its own.
+    pub per_page: Option<Money>,
+    /// The moment from which it is in force.
+    pub from: Timestamp,
+}
+
+/// All changes of prices that were stored so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PriceHistory {
+    /// In the order in which they come into force.
+    rows: Vec<PriceRow>,
+    version: i64,
+    last_set: Option<Timestamp>,
+}
+
+impl PriceHistory {
+    #[must_use]
+    pub fn new(mut rows: Vec<PriceRow>) -> Self {
+        rows.sort_by_key(|row| (row.from, row.id));
+        Self {
+            version: rows.iter().map(|row| row.id).max().unwrap_or(0),
+            last_set: rows.iter().map(|row| row.set_at).max(),
+            rows,
+        }
+    }
+
+    /// The id of the newest change; 0 without any.
+    #[must_use]
+    pub const fn version(&self) -> i64 {
+        self.version
+    }
+
+    #[must_use]
+    pub fn rows(&self) -> &[PriceRow] {
+        &self.rows
+    }
+
+    /// The history as it was when this change was the newest.
+    #[must_use]
+    pub fn as_of(&self, version: i64) -> Self {
+        let known = self.rows.iter().filter(|row| row.id <= version);
+        Self::new(known.cloned().collect())
+    }
+
+    /// The moment whose prices are charged while a clock shows `now`. Clocks of several processes
+    /// differ a little: where a change is known, the moment at which it was set has come.
+    #[must_use]
+    pub fn moment(&self, now: Timestamp) -> Timestamp {
+        self.last_set.map_or(now, |set| set.max(now))
+    }
+
+    /// The prices in force at a moment; `None` before the first ones.
+    #[must_use]
+    pub fn at(&self, moment: Timestamp) -> Option<PricesInForce> {
+        in_force(self.rows.iter().filter(|row| row.from <= moment))
+    }
+
+    /// When prices change next after a moment.
+    #[must_use]
+    pub fn next_change(&self, moment: Timestamp) -> Option<Timestamp> {
+        let next = self.rows.iter().find(|row| row.from > moment)?;
+        Some(next.from)
+    }
+
+    /// The prices in force at a moment and those that come after it, base prices first, then by
+    /// prefix and moment.
+    #[must_use]
+    pub fn listed(&self, moment: Timestamp) -> (Vec<PriceRecord>, Vec<PriceRecord>) {
+        let mut newest = BTreeMap::new();
+        for row in self.rows.iter().filter(|row| row.from <= moment) {
+            newest.insert(row.change.prefix(), row);
+        }
+        let in_force = newest.into_values().flat_map(records);
+        let in_force = in_force.filter(|record| record.per_page.is_some());
+        let mut later: Vec<_> = self.rows.iter().filter(|row| row.from > moment).collect();
+        later.sort_by_key(|row| (row.change.prefix(), row.from));
+        (
+            in_force.collect(),
+            later.into_iter().flat_map(records).collect(),
+        )
+    }
+
+    /// Judges a change from a moment on, while it is `now`.
+    ///
+    /// # Errors
+    /// `PriceInPast`; `PriceSetTwice`; `NoSuchPrefix` for removing what has no price then;
+    /// `PriceNotDearer` for the first moment at which a prefix wouldn't cost more than a local
+    /// number.
+    pub fn judge(
+        &self,
+        change: &PriceChange,
+        from: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
+        if from < now {
+            return Err(Refusal::PriceInPast);
+        }
+        let prefix = change.prefix();
+        let is_taken = |row: &PriceRow| row.from == from && row.change.prefix() == prefix;
+        if self.rows.iter().any(is_taken) {
+            return Err(Refusal::PriceSetTwice { at: from });
+        }
+        if let PriceChange::Prefix(prefix, None) = change {
+            let in_force = self.at(from);
+            let known = in_force.is_some_and(|prices| prices.by_prefix().any(|(p, _)| p == prefix));
+            if !known {
+                return Err(Refusal::NoSuchPrefix);
+            }
+        }
+        let row = PriceRow {
+            id: self.version.saturating_add(1),
+            change: change.clone(),
+            from,
+            set_at: now,
+        };
+        let after = Self::new(self.rows.iter().cloned().chain([row]).collect());
+        let later = after.rows.iter().map(|row| row.from);
+        let moments: BTreeSet<_> = later.filter(|moment| *moment >= from).collect();
+        moments
+            .into_iter()
+            .try_for_each(|moment| after.must_be_dearer(moment))
+    }
+
+    /// The first moment at which a prefix doesn't cost more than a local number, as a refusal; none
+    /// while each change was judged.
+    #[must_use]
+    pub fn fault(&self) -> Option<Refusal> {
+        let mut moments = self.rows.iter().map(|row| row.from);
+        moments.find_map(|moment| self.must_be_dearer(moment).err())
+    }
+
+    /// Every prefix costs more than a local number at this moment.
+    fn must_be_dearer(&self, moment: Timestamp) -> Result<(), Refusal> {
+        let Some(prices) = self.at(moment) else {
+            return Ok(());
+        };
+        let local = prices.base().local;
+        let cheap = prices.by_prefix().filter(|(_, price)| *price <= local);
+        let first = cheap.min_by_key(|(prefix, _)| *prefix);
+        first.map_or(Ok(()), |(prefix, price)| {
+            Err(Refusal::PriceNotDearer {
+                prefix: prefix.clone(),
+                at: moment,
+                price,
+                local,
+            })
+        })
+    }
+
+    /// Why a message that was accepted at a moment has its unit price: the prefix that had this
+    /// price, if one had.
+    #[must_use]
+    pub fn explain(&self, number: &Number, accepted: Timestamp, per_page: Money) -> UnitPrice {
+        let then = self.at(accepted).map(|prices| prices.unit_price(number));
+        if let Some(then) = then.filter(|then| then.per_page == per_page) {
+            return then;
+        }
+        // The prices changed in the moments between the decision and the message's own moment: the
+        // newest change that set this price.
+        let prefix = self.rows.iter().rev().find_map(|row| match &row.change {
+            PriceChange::Prefix(prefix, Some(price)) => {
+                let is_it = *price == per_page && number.digits().starts_with(prefix.digits());
+                is_it.then(|| prefix.clone())
+            }
+            _ => None,
+        });
+        UnitPrice {
+            per_page,
+            prefix: prefix.filter(|_| number.kind() == Kind::International),
+        }
+    }
+}
+
+/// A change as lists show it: base prices are two prices.
+fn records(row: &PriceRow) -> Vec<PriceRecord> {
+    let record = |kind, per_page| PriceRecord {
+        prefix: row.change.prefix().cloned(),
+        kind,
+        per_page,
+        from: row.from,
+    };
+    match &row.change {
+        PriceChange::Base(prices) => [Kind::Local, Kind::International]
+            .map(|kind| record(kind, Some(prices.per_page(kind))))
+            .to_vec(),
+        PriceChange::Prefix(_, per_page) => vec![record(Kind::International, *per_page)],
+    }
+}
+
+/// The prices after changes, which are in the order in which they come into force.
+fn in_force<'r>(changes: impl Iterator<Item = &'r PriceRow>) -> Option<PricesInForce> {
+    let (mut base, mut by_prefix) = (None, BTreeMap::new());
+    for row in changes {
+        match &row.change {
+            PriceChange::Base(prices) => base = Some(*prices),
+            PriceChange::Prefix(prefix, price) => {
+                by_prefix.insert(prefix, *price);
+            }
+        }
+    }
+    let known = by_prefix.into_iter();
+    let known = known.filter_map(|(prefix, price)| Some((prefix.clone(), price?)));
+    Some(PricesInForce::new(base?, known))
+}

@@ -1,0 +1,30 @@
+//! Lists of prices, as customers and staff see them.
+
+use domain::number::LOCAL_DIGITS;
+use domain::{Kind, PriceRecord};
+use leptos::prelude::*;
+
+use crate::ui::{Moment, Table};
+
+/// A table of prices per page, each with the moment from which it is in force.
+pub fn listed<'r>(prices: &'r [PriceRecord], currency: &str) -> Table<'r, PriceRecord> {
+    Table::narrow(prices)
+        .column("Numbers", numbers)
+        .money("Per page", currency, |price| {
+            let none = || "as other international numbers".to_owned();
+            price
+                .per_page
+                .map_or_else(none, |amount| amount.to_string())
+        })
+        .styled("figures", "From (UTC)", |price| {
+            view! { <Moment at=price.from/> }
+        })
+}
+
+fn numbers(price: &PriceRecord) -> String {
+    match (&price.prefix, price.kind) {
+        (Some(prefix), _) => format!("International, beginning with {prefix}"),
+        (None, Kind::Local) => format!("Local ({LOCAL_DIGITS} digits)"),
+        (None, Kind::International) => "International".to_owned(),
+    }
+}

@@ -1,0 +1,205 @@
+//! `/support/margin`: what customers pay against what carriers charge.
+
+use domain::Timestamp;
+use domain::records::{MarginFigures, MarginReport, MarginRow};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_query_map;
+use serde::{Deserialize, Serialize};
+
+use crate::client::call;
+use crate::problem::Problem;
+use crate::ui::{Field, FormAlert, FormState, Loaded, Page, Table};
+#[cfg(feature = "ssr")]
+use {
+    crate::portal_request::staff,
+    crate::problem::{Cause, Filter},
+};
+
+/// Where the figures are downloaded as CSV.
+pub const MARGIN_CSV_PATH: &str = "/support/margin.csv";
+
+/// The days of a report where none are chosen: the last ones that are over.
+#[cfg(feature = "ssr")]
+const DAYS: i64 = 30;
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MarginView {
+    /// The report, or why the chosen days can't be used.
+    report: Result<MarginReport, Problem>,
+    from: String,
+    to: String,
+}
+
+/// The margins of some days, for staff.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
+#[server(prefix = "/fn", endpoint = "margin", input = GetUrl)]
+pub async fn load_margin(
+    #[server(default)] from: Option<String>,
+    #[server(default)] to: Option<String>,
+) -> Result<MarginView, Problem> {
+    let (current, _) = staff().await?;
+    let service = current.service();
+    let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let (from, to) = (given(from), given(to));
+    let days = days(service.clock().now(), from.as_deref(), to.as_deref());
+    let report = match days {
+        Ok(days) => service.margins(days).await.map_err(Problem::from),
+        Err(problem) => Err(problem),
+    };
+    let shown = |text: Option<String>, day: Option<i64>| {
+        text.or_else(|| day.map(|day| Timestamp::of_day(day).to_date()))
+    };
+    let known = report.as_ref().ok();
+    Ok(MarginView {
+        from: shown(from, known.map(|report| report.first)).unwrap_or_default(),
+        to: shown(to, known.map(|report| report.last)).unwrap_or_default(),
+        report,
+    })
+}
+
+/// The first and the last day that are asked for.
+///
+/// # Errors
+/// When a text isn't a day.
+#[cfg(feature = "ssr")]
+pub fn days(now: Timestamp, from: Option<&str>, to: Option<&str>) -> Result<(i64, i64), Problem> {
+    let day = |text: Option<&str>, filter| match text {
+        None => Ok(None),
+        Some(text) => match Timestamp::parse_typed(text) {
+            Some(moment) => Ok(Some(moment.day())),
+            None => Err(Problem::from(Cause::Filter(filter))),
+        },
+    };
+    let (first, last) = (day(from, Filter::From)?, day(to, Filter::To)?);
+    let last = last.unwrap_or(now.day() - 1);
+    Ok((first.unwrap_or(last - DAYS + 1), last))
+}
+
+#[component]
+pub fn MarginPage() -> impl IntoView {
+    let query = use_query_map();
+    let asked = Memo::new(move |_| query.with(|query| (query.get("from"), query.get("to"))));
+    let data = Resource::new(
+        move || asked.get(),
+        |(from, to)| call(LoadMargin { from, to }),
+    );
+    view! { <Loaded data render=|data| view! { <Contents data/> }/> }
+}
+
+#[component]
+fn Contents(data: MarginView) -> impl IntoView {
+    let MarginView { report, from, to } = data;
+    let address = format!("{MARGIN_CSV_PATH}?from={from}&to={to}");
+    let (figures, problem) = match report {
+        Ok(report) => (Some(figures(&report, address)), None),
+        Err(problem) => (None, Some(problem)),
+    };
+    let form = FormState::plain("margin-alert", problem);
+    view! {
+        <Page title="Margin">
+            <p class="back">
+                <a href="/support">"Support"</a>
+            </p>
+            <p class="lead">
+                "What customers pay for pages, against what carriers charge for segments. A page \
+                 of 160 characters can be three segments: in a script that GSM-7 doesn't have, a \
+                 segment holds 67 of them."
+            </p>
+            <form class="filters" method="get" action="/support/margin" role="search" aria-label="Days">
+                <FormAlert form/>
+                <Field label="From (UTC)" name="from" kind="date" value=from form/>
+                <Field label="To (UTC)" name="to" kind="date" value=to form/>
+                <div class="filters-do">
+                    <button type="submit" class="button button-primary">
+                        "Show"
+                    </button>
+                </div>
+            </form>
+            {figures}
+        </Page>
+    }
+}
+
+fn figures(report: &MarginReport, address: String) -> impl IntoView + use<> {
+    let currency = &report.currency;
+    let date = |day: i64| Timestamp::of_day(day).to_date();
+    let counted = match (report.counted, report.final_until) {
+        (None, _) => "No day was counted yet: a day is counted once it is over.".to_owned(),
+        (Some(last), None) => format!(
+            "Counted until {}; all of it is counted again once every message is final.",
+            date(last)
+        ),
+        (Some(last), Some(until)) => format!(
+            "Counted until {}; days after {} are counted again once all of their messages are \
+             final, at the latest after two days.",
+            date(last),
+            date(until)
+        ),
+    };
+    let total = [MarginRow {
+        name: "All".to_owned(),
+        figures: report.total,
+    }];
+    let days: Vec<_> = report.days.iter().map(with_date).collect();
+    let unpriced = report.total.unpriced;
+    let unpriced = (unpriced > 0).then(|| {
+        view! {
+            <p class="notice">
+                {format!(
+                    "{unpriced} segments went by routes without a cost in the settings: the money \
+                     out is higher than shown. Set cost for each [[route]].",
+                )}
+            </p>
+        }
+    });
+    view! {
+        <p>{counted}</p>
+        {unpriced}
+        {listed("What", &total, currency).in_region("Sum of all days")}
+        <p>
+            <a href=address download rel="external">
+                "Download CSV"
+            </a>
+        </p>
+        <h2>"By prefix"</h2>
+        {listed("Numbers", &report.rules, currency)
+            .in_region_or("Margin by prefix", "Nothing was sent on these days.")}
+        <h2>"By application"</h2>
+        {listed("Application", &report.applications, currency)
+            .in_region_or("Margin by application", "Nothing was sent on these days.")}
+        <h2>"By day"</h2>
+        {listed("Day", &days, currency)
+            .in_region_or("Margin by day", "Nothing was sent on these days.")}
+    }
+}
+
+/// A day's row, named by its date and not by its number.
+fn with_date(row: &MarginRow) -> MarginRow {
+    let day = row.name.parse().map(Timestamp::of_day);
+    MarginRow {
+        name: day.map_or_else(|_| row.name.clone(), Timestamp::to_date),
+        figures: row.figures,
+    }
+}
+
+fn listed<'r>(
+    heading: &'static str,
+    rows: &'r [MarginRow],
+    currency: &str,
+) -> Table<'r, MarginRow> {
+    Table::wide(rows)
+        .styled("key", heading, |row| row.name.clone())
+        .amount("Messages", |row| row.figures.messages)
+        .amount("Billed pages", |row| row.figures.pages)
+        .amount("Segments", |row| row.figures.segments)
+        .amount("Segments per page", |row| row.figures.ratio())
+        .money("Money in", currency, |row| row.figures.charged)
+        .money("Money out", currency, |row| row.figures.cost)
+        .money("Margin", currency, |row| {
+            MarginFigures::margin(&row.figures)
+        })
+}

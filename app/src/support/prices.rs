@@ -1,0 +1,313 @@
+//! `/support/prices`: what is charged, from when on, and the forms to change it.
+
+use domain::records::{NumberPrice, PriceChangeRecord, PriceTable};
+use domain::{PriceChange, Timestamp};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_query_map;
+use serde::{Deserialize, Serialize};
+
+use crate::client::call;
+use crate::price_table::listed;
+use crate::problem::Problem;
+use crate::ui::{
+    Field, FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton, Table,
+};
+#[cfg(feature = "ssr")]
+use {
+    crate::portal_request::{prove, staff},
+    crate::problem::{Cause, Filter},
+    domain::{Money, Number, Prefix, Prices, Refusal},
+    service::Actor,
+};
+
+/// How many changes the page shows, the newest first.
+#[cfg(feature = "ssr")]
+const CHANGES: usize = 100;
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PricesView {
+    table: PriceTable,
+    changes: Vec<PriceChangeRecord>,
+    /// What the number that was asked for costs, or why that can't be said.
+    asked: Option<Result<NumberPrice, Problem>>,
+}
+
+/// The prices, for staff, and what a number costs where one is given.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
+#[server(prefix = "/fn", endpoint = "support-prices", input = GetUrl)]
+pub async fn load_support_prices(
+    #[server(default)] number: Option<String>,
+) -> Result<PricesView, Problem> {
+    let (current, _) = staff().await?;
+    let service = current.service();
+    let typed = number.filter(|number| !number.trim().is_empty());
+    let asked = match typed.map(|number| Number::parse(number.trim())) {
+        None => None,
+        Some(Ok(number)) => Some(Ok(service.price_of(&number).await?)),
+        Some(Err(_)) => Some(Err(Cause::Filter(Filter::Number).into())),
+    };
+    let mut changes = service.price_changes().await?;
+    changes.truncate(CHANGES);
+    Ok(PricesView {
+        table: service.price_table().await?,
+        changes,
+        asked,
+    })
+}
+
+/// Sets the base prices from a moment on; at once where none is given.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, a proof is needed or wrong, the
+/// prices or the moment can't be used, or the service fails.
+#[server(prefix = "/fn", endpoint = "set-base-prices")]
+pub async fn set_base_prices(
+    local: String,
+    international: String,
+    #[server(default)] from: String,
+    #[server(default)] proof: String,
+) -> Result<(), Problem> {
+    let keep = |problem: Problem| {
+        problem
+            .typed("local", &local)
+            .typed("international", &international)
+            .typed("from", &from)
+    };
+    let change = || {
+        let prices = Prices::new(price(&local)?, price(&international)?);
+        Ok(PriceChange::Base(prices.map_err(Refusal::from)?))
+    };
+    set(change(), &from, &proof).await.map_err(keep)
+}
+
+/// Sets or removes the price of a prefix from a moment on; at once where none is given.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, a proof is needed or wrong, the
+/// prefix, the price or the moment can't be used, or the service fails.
+#[server(prefix = "/fn", endpoint = "set-prefix-price")]
+pub async fn set_prefix_price(
+    prefix: String,
+    #[server(default)] price: String,
+    #[server(default)] prefix_from: String,
+    #[server(default)] action: String,
+    #[server(default)] proof: String,
+) -> Result<(), Problem> {
+    let keep = |problem: Problem| {
+        problem
+            .typed("prefix", &prefix)
+            .typed("price", &price)
+            .typed("prefix_from", &prefix_from)
+    };
+    let change = || {
+        let prefix = Prefix::parse(&prefix).map_err(Refusal::from)?;
+        let price = match action.as_str() {
+            REMOVE => None,
+            _ => Some(self::price(&price)?),
+        };
+        Ok(PriceChange::Prefix(prefix, price))
+    };
+    set(change(), &prefix_from, &proof).await.map_err(keep)
+}
+
+const SET: &str = "set";
+const REMOVE: &str = "remove";
+
+/// Stores a change, once the reader has proved who they are.
+#[cfg(feature = "ssr")]
+async fn set(change: Result<PriceChange, Refusal>, from: &str, proof: &str) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    let from = match from.trim() {
+        "" => None,
+        text => Some(Timestamp::parse_typed(text).ok_or(Cause::from(Refusal::MomentInvalid))?),
+    };
+    let change = change.map_err(Cause::from)?;
+    prove(&current, &account, proof).await?;
+    let actor = Actor::Account(account.id);
+    current.service().set_price(&actor, change, from).await?;
+    Ok(())
+}
+
+#[cfg(feature = "ssr")]
+fn price(text: &str) -> Result<Money, Refusal> {
+    Money::parse(text.trim()).map_err(|_| Refusal::PriceInvalid)
+}
+
+#[derive(Clone, Copy)]
+struct Forms {
+    base: FormState,
+    prefix: FormState,
+}
+
+#[component]
+pub fn SupportPricesPage() -> impl IntoView {
+    let forms = Forms {
+        base: FormState::new::<SetBasePrices>("base-prices-alert"),
+        prefix: FormState::new::<SetPrefixPrice>("prefix-price-alert"),
+    };
+    let query = use_query_map();
+    let number = Memo::new(move |_| query.with(|query| query.get("number")));
+    let data = Resource::new(
+        move || {
+            let changes = (forms.base.accepted.get(), forms.prefix.accepted.get());
+            (number.get(), changes)
+        },
+        |(number, _)| call(LoadSupportPrices { number }),
+    );
+    let render = move |data| view! { <Contents data number=number.get_untracked() forms/> };
+    view! { <Loaded data render/> }
+}
+
+#[component]
+fn Contents(data: PricesView, number: Option<String>, forms: Forms) -> impl IntoView {
+    let PricesView {
+        table,
+        changes,
+        asked,
+    } = data;
+    let currency = table.currency.clone();
+    let coming = listed(&table.coming, &currency).in_region_or(
+        "Prices that are set for later",
+        "No change is set for later.",
+    );
+    view! {
+        <Page title="Prices">
+            <p class="back">
+                <a href="/support">"Support"</a>
+            </p>
+            <p class="lead">
+                "A message costs its pages times the price of its number. Of the prefixes that an \
+                 international number begins with, the longest that has a price decides."
+            </p>
+            <h2>"In force"</h2>
+            {listed(&table.in_force, &currency).in_region("Prices in force")}
+            <h2>"Set for later"</h2>
+            {coming}
+            <Lookup number asked/>
+            <BaseForm currency=currency.clone() form=forms.base/>
+            <PrefixForm currency=currency.clone() form=forms.prefix/>
+            <h2>"History"</h2>
+            {history(&changes, &currency)}
+        </Page>
+    }
+}
+
+/// What a number costs, and why.
+#[component]
+fn Lookup(number: Option<String>, asked: Option<Result<NumberPrice, Problem>>) -> impl IntoView {
+    let (answer, problem) = match asked {
+        Some(Ok(answer)) => (Some(answer), None),
+        Some(Err(problem)) => (None, Some(problem)),
+        None => (None, None),
+    };
+    let form = FormState::plain("lookup-alert", problem);
+    let answer = answer.map(|answer| {
+        let NumberPrice {
+            price,
+            rule,
+            currency,
+            why,
+        } = answer;
+        let costs = format!("A page costs {} {currency} by the rule ", price.per_page);
+        view! {
+            <p class="notice">
+                {costs} <code>{rule}</code> {format!(". {why}")}
+            </p>
+        }
+    });
+    view! {
+        <h2>"What does this number cost, and why"</h2>
+        <form class="form" method="get" action="/support/prices" role="search" aria-label="Price">
+            <crate::ui::FormAlert form/>
+            <Field
+                label="Number"
+                name="number"
+                hint="As in a send: 8 digits are local, others and those after a + international."
+                value=number.unwrap_or_default()
+                required=true
+                form
+            />
+            <button type="submit" class="button">
+                "Look up"
+            </button>
+        </form>
+        <div role="status">{answer}</div>
+    }
+}
+
+/// What the fields for a moment take.
+const FROM_HINT: &str = "Like 2026-12-01 or 2026-12-01 08:30. Leave the field empty to begin now.";
+
+#[component]
+fn BaseForm(currency: String, form: FormState) -> impl IntoView {
+    let hint = format!("In {currency} per page, like 0.05.");
+    view! {
+        <h2>"Base prices"</h2>
+        <PostForm form>
+            <Field label="Local numbers" name="local" hint=hint.clone() required=true form/>
+            <Field label="International numbers" name="international" hint required=true form/>
+            <Field label="Base prices from (UTC)" name="from" hint=FROM_HINT form/>
+            <ProofField form/>
+            <SubmitButton label="Set base prices" form/>
+        </PostForm>
+    }
+}
+
+#[component]
+fn PrefixForm(currency: String, form: FormState) -> impl IntoView {
+    view! {
+        <h2>"Price of a prefix"</h2>
+        <PostForm form>
+            <Field
+                label="Prefix"
+                name="prefix"
+                hint="The digits with which international numbers begin, like 27."
+                required=true
+                form
+            />
+            <Field
+                label="Price"
+                name="price"
+                hint=format!("In {currency} per page, more than a local number costs.")
+                form
+            />
+            <Field label="Prefix from (UTC)" name="prefix_from" hint=FROM_HINT form/>
+            <ProofField form/>
+            <div class="buttons">
+                <SubmitButton label="Set price" form field=("action", SET)/>
+                <SubmitButton label="Remove price" form field=("action", REMOVE)/>
+            </div>
+        </PostForm>
+    }
+}
+
+fn history(changes: &[PriceChangeRecord], currency: &str) -> AnyView {
+    let currency = currency.to_owned();
+    Table::wide(changes)
+        .styled("figures", "Set (UTC)", |change| {
+            view! { <Moment at=change.set_at/> }
+        })
+        .column("By", |change| change.set_by.clone())
+        .column("What", move |change| what(&change.change, &currency))
+        .styled("figures", "From (UTC)", |change| moment(change.from))
+        .in_region("History of prices")
+}
+
+fn moment(at: Timestamp) -> impl IntoView + use<> {
+    view! { <Moment at/> }
+}
+
+fn what(change: &PriceChange, currency: &str) -> String {
+    match change {
+        PriceChange::Base(prices) => format!(
+            "Base prices: local {}, international {} {currency}",
+            prices.local, prices.international
+        ),
+        PriceChange::Prefix(prefix, Some(price)) => format!("Prefix {prefix}: {price} {currency}"),
+        PriceChange::Prefix(prefix, None) => format!("Prefix {prefix}: removed"),
+    }
+}

@@ -1,0 +1,97 @@
+import { randomInt } from 'node:crypto';
+import { expect, test } from '../support/test.js';
+
+/** Digits that no other test has, and with which no number of another test begins. */
+function newPrefix(): string {
+  return `999${randomInt(100_000, 1_000_000)}`;
+}
+
+test('staff set prices from a moment on, and customers see them', async ({
+  portal,
+  anotherBrowser,
+  server,
+}) => {
+  const customer = await anotherBrowser();
+  const { key } = await customer.customer();
+  await portal.staff();
+  await portal.open('/support');
+  await portal.link('Prices').click();
+  await portal.at('/support/prices');
+  await portal.hydrated();
+
+  const prefix = newPrefix();
+  const number = `${prefix}123456`;
+  const page = portal.page;
+  await page.getByLabel('Prefix', { exact: true }).fill(prefix);
+  await page.getByLabel('Price', { exact: true }).fill('0.31');
+  await portal.button('Set price').click();
+  const inForce = page.getByRole('region', { name: 'Prices in force' });
+  const row = inForce.getByRole('row').filter({ hasText: `beginning with ${prefix}` });
+  await expect(row).toContainText('0.31');
+
+  await page.getByLabel('Number', { exact: true }).fill(number);
+  await portal.button('Look up').click();
+  await expect(page.getByRole('status').filter({ hasText: `prefix_${prefix}` })).toContainText(
+    '0.31 USD',
+  );
+  const sent = await server.send(key, number, 'What does it cost');
+  expect(sent.body).toMatchObject({ cost: 0.31 });
+
+  const year = randomInt(2100, 2999);
+  await page.getByLabel('Local numbers').fill('0.06');
+  await page.getByLabel('International numbers').fill('0.3');
+  await page.getByLabel('Base prices from (UTC)').fill(`${year}-03-04 05:06`);
+  await portal.button('Set base prices').click();
+  const later = page.getByRole('region', { name: 'Prices that are set for later' });
+  await expect(later).toContainText(`${year}-03-04`);
+  const history = page.getByRole('region', { name: 'History of prices' });
+  await expect(history).toContainText('Base prices: local 0.06, international 0.3 USD');
+
+  await customer.open('/docs');
+  const seen = customer.page.getByRole('region', { name: 'Prices in force' });
+  await expect(seen).toContainText(`International, beginning with ${prefix}`);
+  const api = await server.api(`prices/${key}`, { number });
+  expect(api.body['price']).toEqual({ per_page: 0.31, rule: `prefix_${prefix}` });
+
+  await page.getByLabel('Prefix', { exact: true }).fill(prefix);
+  await portal.button('Remove price').click();
+  await expect(row).toHaveCount(0);
+  await expect(history).toContainText(`Prefix ${prefix}: removed`);
+});
+
+test('prices that cannot be are refused, and what was typed stays', async ({ portal }) => {
+  await portal.staff();
+  await portal.open('/support/prices');
+  const { page } = portal;
+  const prefix = page.getByLabel('Prefix', { exact: true });
+  const price = page.getByLabel('Price', { exact: true });
+  const from = page.getByLabel('Prefix from (UTC)');
+  for (const [digits, amount, moment, sentence] of [
+    ['abc', '0.3', '', 'A prefix is 1 to 15 digits'],
+    ['99977', 'much', '', 'A price is an amount like 0.05'],
+    ['99977', '0.01', '', 'prefixes must cost more'],
+    ['99977', '0.3', '2020-01-01', 'can\'t begin in the past'],
+    ['99977', '0.3', 'tomorrow', 'A moment is written like'],
+  ] as const) {
+    await prefix.fill(digits);
+    await price.fill(amount);
+    await from.fill(moment);
+    await portal.button('Set price').click();
+    await expect(portal.alert(sentence)).toBeVisible();
+    await expect(prefix).toHaveValue(digits);
+    await expect(price).toHaveValue(amount);
+  }
+});
+
+test('staff see margins by day, prefix and application', async ({ portal }) => {
+  await portal.staff();
+  await portal.open('/support');
+  await portal.link('Margin').click();
+  await portal.at('/support/margin');
+  await portal.hydrated();
+  await expect(portal.page.getByRole('region', { name: 'Sum of all days' })).toBeVisible();
+  await portal.page.getByLabel('From (UTC)').fill('2026-02-01');
+  await portal.page.getByLabel('To (UTC)').fill('2026-01-01');
+  await portal.button('Show').click();
+  await expect(portal.alert('Choose a first day')).toBeVisible();
+});

@@ -1,0 +1,153 @@
+//! Prices: what staff set, and what a number costs.
+
+pub(crate) mod known;
+
+use std::sync::Arc;
+
+use domain::records::{NumberPrice, PriceChangeRecord, PriceList, PriceTable};
+use domain::{Kind, Number, PriceChange, PriceHistory, PriceRow, PricesInForce, Timestamp};
+
+use crate::Service;
+use crate::error::Result;
+use crate::store::audit::{self, Actor};
+use crate::store::query::Connection;
+use crate::store::{installation, prices};
+
+impl Service {
+    /// The currency, and the base prices that a send would be charged now.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn price_list(&self) -> Result<PriceList> {
+        let mut conn = self.store().read().await?;
+        let currency = installation::currency(&mut conn).await?;
+        let (_, prices) = self.inner.prices.read(&mut conn, self.now()).await?;
+        Ok(PriceList {
+            currency,
+            prices: prices.base(),
+        })
+    }
+
+    /// All prices in force and those that are set for later.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn price_table(&self) -> Result<PriceTable> {
+        let mut conn = self.store().read().await?;
+        let currency = installation::currency(&mut conn).await?;
+        let history = self.price_history(&mut conn).await?;
+        let (in_force, coming) = history.listed(history.moment(self.now()));
+        Ok(PriceTable {
+            currency,
+            in_force,
+            coming,
+        })
+    }
+
+    /// All changes of prices that were ever set, the newest first.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn price_changes(&self) -> Result<Vec<PriceChangeRecord>> {
+        let mut conn = self.store().read().await?;
+        let mut changes = prices::records(&mut conn).await?;
+        changes.reverse();
+        Ok(changes)
+    }
+
+    /// What a page to a number costs now, and why.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn price_of(&self, number: &Number) -> Result<NumberPrice> {
+        let mut conn = self.store().read().await?;
+        let currency = installation::currency(&mut conn).await?;
+        let prices = self.prices_now().await?;
+        let price = prices.unit_price(number);
+        let why = match (&price.prefix, number.kind()) {
+            (Some(prefix), _) => format!(
+                "The number begins with {prefix}, the longest prefix of it that has a price."
+            ),
+            (None, Kind::Local) => "The number is local: it has 8 digits and no +.".to_owned(),
+            (None, Kind::International) => {
+                "The number is international, and no prefix of it has a price.".to_owned()
+            }
+        };
+        Ok(NumberPrice {
+            rule: price.rule(number),
+            price,
+            currency,
+            why,
+        })
+    }
+
+    /// Sets a price from a moment on, at once without one; the moment from which it is in force.
+    ///
+    /// # Errors
+    /// See [`PriceHistory::judge`].
+    pub async fn set_price(
+        &self,
+        actor: &Actor,
+        change: PriceChange,
+        from: Option<Timestamp>,
+    ) -> Result<Timestamp> {
+        let actor = *actor;
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let history = prices::history(tx).await?;
+                let now = history.moment(now);
+                let from = from.unwrap_or(now);
+                history.judge(&change, from, now)?;
+                prices::insert(tx, &change, from, (now, &actor.to_string())).await?;
+                let subject = change.prefix().map_or_else(
+                    || "base prices".to_owned(),
+                    |prefix| format!("prefix {prefix}"),
+                );
+                let before = shown_before(&history, &change, from);
+                let after = shown(&change);
+                let detail = format!("before: {before}; after: {after}; from {from}");
+                audit::insert(tx, now, &actor, "price.set", &subject, Some(&detail)).await?;
+                Ok(from)
+            })
+        })
+        .await
+    }
+
+    /// The prices in force.
+    pub(crate) async fn prices_now(&self) -> Result<Arc<PricesInForce>> {
+        let mut conn = self.store().read().await?;
+        let (_, prices) = self.inner.prices.read(&mut conn, self.now()).await?;
+        Ok(prices)
+    }
+
+    /// All changes of prices.
+    pub(crate) async fn price_history(
+        &self,
+        conn: &mut dyn Connection,
+    ) -> Result<Arc<PriceHistory>> {
+        let version = prices::version(conn).await?;
+        self.inner.prices.history(conn, version).await
+    }
+}
+
+/// What a change sets, for the audit log.
+fn shown(change: &PriceChange) -> String {
+    match change {
+        PriceChange::Base(prices) => {
+            format!(
+                "local {}, international {}",
+                prices.local, prices.international
+            )
+        }
+        PriceChange::Prefix(_, Some(price)) => price.to_string(),
+        PriceChange::Prefix(_, None) => "none".to_owned(),
+    }
+}
+
+/// What would be in force at this moment without the change.
+fn shown_before(history: &PriceHistory, change: &PriceChange, from: Timestamp) -> String {
+    let rows = history.rows().iter();
+    let of_same = |row: &&PriceRow| row.from <= from && row.change.prefix() == change.prefix();
+    let last = rows.rev().find(of_same);
+    last.map_or_else(|| "none".to_owned(), |row| shown(&row.change))
+}

@@ -1,0 +1,208 @@
+//! Margins: what customers pay against what carriers charge.
+
+use std::collections::HashMap;
+
+use domain::ids::{self, Home, id_of_day};
+use domain::records::{MarginFigures, MarginLine, MarginReport};
+use domain::{Kind, Money, Number, PriceHistory, Timestamp};
+
+use crate::delivery::routing::Message;
+use crate::error::{Error, Fault, Refusal, Result};
+use crate::store::gate::Priority;
+use crate::store::margins::{self, Counted, CountedMessage};
+use crate::store::{Chore, installation, messages};
+use crate::{Service, run_detached};
+
+/// The most days of one report.
+pub const MARGIN_DAYS_MAX: i64 = 92;
+/// How many prefixes, and how many applications, a report has.
+const ROWS_MAX: i64 = 100;
+/// The most lines of a report that has each day, rule and application.
+const LINES_MAX: i64 = 100_000;
+/// How many messages are read at a time.
+const CHUNK: i64 = 5_000;
+
+/// The figures of a day.
+type Figures = HashMap<Counted, MarginFigures>;
+
+impl Service {
+    /// Counts the days that are over and weren't counted yet, and those that were counted before
+    /// all of their messages were final.
+    ///
+    /// # Errors
+    /// `Failed` when a home can't be read; `Failed` or `Uncertain` when the figures can't be stored.
+    pub async fn count_margins(&self) -> Result<()> {
+        let today = self.now().day();
+        let (first, counted, below) = {
+            let mut conn = self.store().read().await?;
+            let first = match margins::last_final(&mut conn).await? {
+                Some(day) => day + 1,
+                None => self.first_day().await?.unwrap_or(today),
+            };
+            let counted = margins::counted(&mut conn, first).await?;
+            // Every message below the sweep's mark is final, but the mark's own day isn't over.
+            let low = installation::swept(&mut conn).await?.low;
+            let below = Timestamp::from_unix_ms(ids::id_unix_ms(low)).day();
+            (first, counted, below)
+        };
+        for day in first..today {
+            let is_final = day < below;
+            if is_final || !counted.contains(&day) {
+                self.count_margin(day, is_final).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The day of the first message that there is.
+    async fn first_day(&self) -> Result<Option<i64>> {
+        let mut first: Option<i64> = None;
+        for home in self.homes() {
+            let mut conn = self.store().read_at(home).await?;
+            let of_home = messages::first(&mut conn, 0, i64::MAX).await?;
+            first = first.into_iter().chain(of_home).min();
+        }
+        Ok(first.map(|id| Timestamp::from_unix_ms(ids::id_unix_ms(id)).day()))
+    }
+
+    /// Counts a day: the messages are read beside all other work, and only the figures are written.
+    async fn count_margin(&self, day: i64, is_final: bool) -> Result<()> {
+        let mut figures = Figures::new();
+        for home in self.homes() {
+            let mut conn = self.store().read_at(home).await?;
+            let prices = self.price_history(&mut conn).await?;
+            let (mut from, below) = (id_of_day(day), id_of_day(day + 1));
+            loop {
+                let found = margins::messages(&mut conn, (from, below), CHUNK).await?;
+                for message in &found {
+                    self.add(&mut figures, &prices, message)?;
+                }
+                match found.last() {
+                    Some(last) if found.len().cast_signed() as i64 == CHUNK => from = last.id + 1,
+                    _ => break,
+                }
+            }
+        }
+        if figures.is_empty() {
+            return Ok(());
+        }
+        let service = self.clone();
+        run_detached(async move {
+            let store = service.store();
+            let chore = Chore::CountMargins;
+            let tx = store
+                .begin_chore(chore, Home::FIRST, Priority::Bulk)
+                .await?;
+            // Another process counts the same.
+            let Some(mut tx) = tx else { return Ok(()) };
+            margins::store(&mut tx, (day, is_final), &figures).await?;
+            tx.commit().await
+        })
+        .await
+    }
+
+    fn add(
+        &self,
+        figures: &mut Figures,
+        prices: &PriceHistory,
+        message: &CountedMessage,
+    ) -> Result<()> {
+        let number = Number::from_stored(message.number.clone(), message.kind);
+        let price = prices.explain(&number, message.created_at, message.unit_price);
+        let rule = match (price.prefix, message.kind) {
+            (Some(prefix), _) => prefix.into(),
+            (None, Kind::Local) => Kind::Local.as_str().to_owned(),
+            (None, Kind::International) => Kind::International.as_str().to_owned(),
+        };
+        let carrier = message.carrier.clone().unwrap_or_default();
+        let sum = figures
+            .entry((message.reference, rule, carrier))
+            .or_default();
+        let one = self.figures_of(message);
+        *sum = one
+            .and_then(|one| sum.checked_add(&one))
+            .ok_or(Error::Failed(Fault::MoneyOverflow))?;
+        Ok(())
+    }
+
+    /// The figures of a message; `None` when they are more than can be held.
+    fn figures_of(&self, message: &CountedMessage) -> Option<MarginFigures> {
+        let kept = message.cost.checked_sub(message.released)?;
+        let mut figures = MarginFigures {
+            messages: 1,
+            pages: if kept > Money::ZERO { message.pages } else { 0 },
+            charged: kept,
+            ..MarginFigures::default()
+        };
+        let Some(carrier) = &message.carrier else {
+            return Some(figures);
+        };
+        figures.segments = message.segments;
+        let network = &self.inner.router.network;
+        let facts = Message {
+            number: &message.number,
+            kind: message.kind,
+            sender: message.sender.as_deref(),
+            application: message.reference,
+        };
+        let cost = if network.is_sandbox(carrier) {
+            Some(Money::ZERO)
+        } else {
+            network.cost(carrier, &facts)
+        };
+        match cost {
+            Some(cost) => {
+                let segments = usize::try_from(message.segments).ok()?;
+                figures.cost = cost.checked_times(segments)?;
+            }
+            None => figures.unpriced = message.segments,
+        }
+        Some(figures)
+    }
+
+    /// The margins of a range of days (since 1970-01-01 UTC), both included.
+    ///
+    /// # Errors
+    /// `DaysInvalid` for too many days, or a first day after the last one.
+    pub async fn margins(&self, days: (i64, i64)) -> Result<MarginReport> {
+        must_fit(days)?;
+        let mut conn = self.store().read().await?;
+        let by_day = margins::by_day(&mut conn, days).await?;
+        let mut total = MarginFigures::default();
+        for row in &by_day {
+            total = total
+                .checked_add(&row.figures)
+                .ok_or(Error::Failed(Fault::MoneyOverflow))?;
+        }
+        Ok(MarginReport {
+            currency: installation::currency(&mut conn).await?,
+            first: days.0,
+            last: days.1,
+            counted: margins::last(&mut conn).await?,
+            final_until: margins::last_final(&mut conn).await?,
+            days: by_day,
+            rules: margins::by_rule(&mut conn, days, ROWS_MAX).await?,
+            applications: margins::by_application(&mut conn, days, ROWS_MAX).await?,
+            total,
+        })
+    }
+
+    /// The margins of a range of days, with a line for each day, rule and application.
+    ///
+    /// # Errors
+    /// As [`Service::margins`]; `DaysInvalid` too when there are too many lines.
+    pub async fn margin_lines(&self, days: (i64, i64)) -> Result<Vec<MarginLine>> {
+        must_fit(days)?;
+        let mut conn = self.store().read().await?;
+        let lines = margins::lines(&mut conn, days, LINES_MAX + 1).await?;
+        if lines.len().cast_signed() as i64 > LINES_MAX {
+            return Err(Refusal::DaysInvalid.into());
+        }
+        Ok(lines)
+    }
+}
+
+fn must_fit((first, last): (i64, i64)) -> Result<()> {
+    let fits = first <= last && last - first < MARGIN_DAYS_MAX;
+    Ok(fits.then_some(()).ok_or(Refusal::DaysInvalid)?)
+}

@@ -1,0 +1,210 @@
+//! Margins: figures of live messages by day, which are counted from the messages once a day is over.
+
+use domain::records::{MarginFigures, MarginLine, MarginRow};
+use domain::{Kind, Money, Reference, Timestamp};
+
+use super::query::{Connection, Row, query};
+use super::row;
+use super::sql::{Sql, in_home, statements};
+use crate::error::Result;
+
+/// The sums of figures in a range of days.
+macro_rules! summed {
+    ($columns:literal, $end:literal) => {
+        Sql::same(concat!(
+            "SELECT ",
+            $columns,
+            r", CAST(SUM(messages) AS BIGINT) AS messages, CAST(SUM(pages) AS BIGINT) AS pages,
+                CAST(SUM(segments) AS BIGINT) AS segments,
+                CAST(SUM(unpriced) AS BIGINT) AS unpriced,
+                CAST(SUM(charged) AS BIGINT) AS charged, CAST(SUM(cost) AS BIGINT) AS cost
+        FROM margin_days WHERE day BETWEEN $1 AND $2
+        GROUP BY ",
+            $end
+        ))
+    };
+}
+
+statements! {
+    const MESSAGES: Sql = in_home!(
+        r"
+        SELECT m.id, m.number, m.kind, m.sender, m.carrier, m.pages, m.segments, m.unit_price,
+               m.cost, m.released, m.created_at, a.reference
+        FROM messages m
+        JOIN applications a ON a.id = m.application_id
+        WHERE m.id >= $1 AND m.id < $2 AND m.test = 0" => " AND m.home = $4 AND a.home = $4",
+        " ORDER BY m.id LIMIT $3",
+    );
+    const LAST_FINAL: Sql = Sql::same("SELECT MAX(day) AS day FROM margin_days WHERE is_final = 1");
+    const LAST: Sql = Sql::same("SELECT MAX(day) AS day FROM margin_days");
+    const COUNTED: Sql = Sql::same("SELECT DISTINCT day FROM margin_days WHERE day >= $1");
+    const FORGET: Sql = Sql::same("DELETE FROM margin_days WHERE day = $1");
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO margin_days (day, reference, rule, carrier, is_final, messages, pages,
+            segments, unpriced, charged, cost)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
+    const BY_DAY: Sql = summed!("CAST(day AS TEXT) AS name", "day ORDER BY day");
+    const BY_RULE: Sql = summed!("rule AS name", "rule ORDER BY charged DESC, rule LIMIT $3");
+    const BY_APPLICATION: Sql = summed!(
+        "reference AS name",
+        "reference ORDER BY charged DESC, reference LIMIT $3"
+    );
+    const LINES: Sql = summed!(
+        "day, rule, reference",
+        "day, rule, reference ORDER BY day, rule, reference LIMIT $3"
+    );
+}
+
+/// What is counted of a message.
+pub(crate) struct CountedMessage {
+    pub(crate) id: i64,
+    pub(crate) number: String,
+    pub(crate) kind: Kind,
+    pub(crate) sender: Option<String>,
+    /// The carrier that took it.
+    pub(crate) carrier: Option<String>,
+    pub(crate) pages: i64,
+    pub(crate) segments: i64,
+    pub(crate) unit_price: Money,
+    pub(crate) cost: Money,
+    pub(crate) released: Money,
+    pub(crate) created_at: Timestamp,
+    pub(crate) reference: Reference,
+}
+
+/// What figures are of: the application, the rule of the price, and the carrier.
+pub(crate) type Counted = (Reference, String, String);
+
+/// The next live messages of these ids, at most so many.
+pub(crate) async fn messages(
+    conn: &mut dyn Connection,
+    (from, below): (i64, i64),
+    limit: i64,
+) -> Result<Vec<CountedMessage>> {
+    let read = |row: &Row<'_>| {
+        Ok(CountedMessage {
+            id: row.get("id")?,
+            number: row.get("number")?,
+            kind: row::word(row, "messages", "kind", Kind::parse)?,
+            sender: row.get("sender")?,
+            carrier: row.get("carrier")?,
+            pages: row.get("pages")?,
+            segments: row.get("segments")?,
+            unit_price: row.get("unit_price")?,
+            cost: row.get("cost")?,
+            released: row.get("released")?,
+            created_at: row.get("created_at")?,
+            reference: row::reference(row)?,
+        })
+    };
+    query(MESSAGES, (from, below, limit))
+        .fetch_all(conn, read)
+        .await
+}
+
+/// The last day that isn't counted again.
+pub(crate) async fn last_final(conn: &mut dyn Connection) -> Result<Option<i64>> {
+    query(LAST_FINAL, ())
+        .fetch_one(conn, |row| row.get("day"))
+        .await
+}
+
+/// The last day that was counted.
+pub(crate) async fn last(conn: &mut dyn Connection) -> Result<Option<i64>> {
+    query(LAST, ()).fetch_one(conn, |row| row.get("day")).await
+}
+
+/// The days from this one on that have figures.
+pub(crate) async fn counted(conn: &mut dyn Connection, from: i64) -> Result<Vec<i64>> {
+    query(COUNTED, from)
+        .fetch_all(conn, |row| row.get("day"))
+        .await
+}
+
+/// Stores the figures of a day, in the place of earlier ones.
+pub(crate) async fn store<'f>(
+    conn: &mut dyn Connection,
+    (day, is_final): (i64, bool),
+    figures: impl IntoIterator<Item = (&'f Counted, &'f MarginFigures)>,
+) -> Result<()> {
+    query(FORGET, day).execute(&mut *conn).await?;
+    for ((reference, rule, carrier), figures) in figures {
+        // Values come in two parts: a tuple of eleven has no use elsewhere.
+        let of = (day, reference.as_str(), rule, carrier, is_final);
+        let counts = [
+            figures.messages.into(),
+            figures.pages.into(),
+            figures.segments.into(),
+            figures.unpriced.into(),
+            figures.charged.into(),
+            figures.cost.into(),
+        ];
+        query(INSERT, of).bind(counts).execute(&mut *conn).await?;
+    }
+    Ok(())
+}
+
+/// The sums by day, named by its number.
+pub(crate) async fn by_day(
+    conn: &mut dyn Connection,
+    (from, to): (i64, i64),
+) -> Result<Vec<MarginRow>> {
+    query(BY_DAY, (from, to)).fetch_all(conn, named).await
+}
+
+/// The sums by the rule of the price, at most so many.
+pub(crate) async fn by_rule(
+    conn: &mut dyn Connection,
+    (from, to): (i64, i64),
+    limit: i64,
+) -> Result<Vec<MarginRow>> {
+    query(BY_RULE, (from, to, limit))
+        .fetch_all(conn, named)
+        .await
+}
+
+/// The sums by application, those that pay most first and at most so many.
+pub(crate) async fn by_application(
+    conn: &mut dyn Connection,
+    (from, to): (i64, i64),
+    limit: i64,
+) -> Result<Vec<MarginRow>> {
+    query(BY_APPLICATION, (from, to, limit))
+        .fetch_all(conn, named)
+        .await
+}
+
+/// The sums by day, rule and application, at most so many.
+pub(crate) async fn lines(
+    conn: &mut dyn Connection,
+    (from, to): (i64, i64),
+    limit: i64,
+) -> Result<Vec<MarginLine>> {
+    let read = |row: &Row<'_>| {
+        Ok(MarginLine {
+            day: row.get("day")?,
+            rule: row.get("rule")?,
+            reference: row::reference(row)?,
+            figures: figures(row)?,
+        })
+    };
+    query(LINES, (from, to, limit)).fetch_all(conn, read).await
+}
+
+fn named(row: &Row<'_>) -> Result<MarginRow> {
+    Ok(MarginRow {
+        name: row.get("name")?,
+        figures: figures(row)?,
+    })
+}
+
+fn figures(row: &Row<'_>) -> Result<MarginFigures> {
+    Ok(MarginFigures {
+        messages: row.get("messages")?,
+        pages: row.get("pages")?,
+        segments: row.get("segments")?,
+        unpriced: row.get("unpriced")?,
+        charged: row.get("charged")?,
+        cost: row.get("cost")?,
+    })
+}

@@ -1,0 +1,231 @@
+//! Prices: set from a moment on, charged from the commit on, and kept by what was charged.
+
+use domain::{
+    BulkMode, BulkWriting, MessageText, Number, Prefix, PriceChange, PriceRecord, Refusal,
+    Timestamp,
+};
+use service::{Actor, BatchRequest, Error, Service};
+
+use crate::database::Backend;
+use crate::uploads::{batch, plain};
+use crate::world::{Customer, HOUR_MS, World, money, prices, request};
+
+on_each_backend![
+    a_price_is_charged_from_its_moment_on_and_a_charge_keeps_it,
+    a_change_between_two_sends_is_charged_at_once,
+    the_price_of_a_prefix_is_named_by_the_charge,
+    changes_that_begin_in_the_past_or_twice_or_too_cheap_are_refused,
+    an_upload_is_priced_by_its_acceptance_and_keeps_its_prices,
+    settings_change_nothing_once_staff_have_set_a_price,
+];
+
+const STAFF: Actor = Actor::CommandLine;
+const ABROAD: &str = "27821234567";
+
+fn of_prefix(digits: &str, price: Option<&str>) -> PriceChange {
+    PriceChange::Prefix(Prefix::parse(digits).unwrap(), price.map(money))
+}
+
+fn base(local: &str, international: &str) -> PriceChange {
+    PriceChange::Base(prices(local, international))
+}
+
+async fn set(world: &World, change: PriceChange, from: Option<Timestamp>) {
+    world.pass(1);
+    let set = world.service.set_price(&STAFF, change, from);
+    set.await.unwrap();
+}
+
+async fn refused(world: &World, change: PriceChange, from: Option<Timestamp>) -> Refusal {
+    match world.service.set_price(&STAFF, change, from).await {
+        Err(Error::Refused(refusal)) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Sends a page abroad; what it cost.
+async fn cost(world: &World, customer: &Customer) -> String {
+    let sent = world.send(&customer.live, ABROAD).await.unwrap();
+    sent.cost.to_string()
+}
+
+async fn a_price_is_charged_from_its_moment_on_and_a_charge_keeps_it(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "10").await;
+    let first = world.send(&customer.live, ABROAD).await.unwrap();
+    set(&world, of_prefix("27", Some("0.2")), None).await;
+    let later = world.now().plus_ms(HOUR_MS);
+    set(&world, of_prefix("2782", Some("0.1")), Some(later)).await;
+    set(&world, base("0.06", "0.3"), Some(later)).await;
+    assert_eq!(cost(&world, &customer).await, "0.2");
+    let table = world.service.price_table().await.unwrap();
+    let shown = |record: &PriceRecord| record.per_page.unwrap().to_string();
+    let in_force: Vec<_> = table.in_force.iter().map(shown).collect();
+    assert_eq!(in_force, ["0.05", "0.25", "0.2"]);
+    let coming: Vec<_> = table.coming.iter().map(shown).collect();
+    assert_eq!(coming, ["0.06", "0.3", "0.1"]);
+    world.pass(HOUR_MS - 3);
+    assert_eq!(cost(&world, &customer).await, "0.2");
+    world.pass(HOUR_MS);
+    assert_eq!(cost(&world, &customer).await, "0.1");
+    let local = world.send(&customer.live, "12345678").await.unwrap();
+    assert_eq!(local.cost, money("0.06"));
+    set(&world, of_prefix("2782", None), None).await;
+    assert_eq!(cost(&world, &customer).await, "0.2");
+    set(&world, of_prefix("27", None), None).await;
+    assert_eq!(cost(&world, &customer).await, "0.3");
+    let kept = world.message(&customer, first.transid.unwrap()).await;
+    assert_eq!(kept.charge.unit_price, money("0.25"));
+    assert_eq!(kept.charge.rule, "international_not_8_digits");
+    let changes = world.service.price_changes().await.unwrap();
+    assert_eq!(changes.len(), 6);
+    assert_eq!(changes[5].set_by, "settings");
+    assert!(changes[0].set_by.starts_with("command line"));
+    world.assert_sound().await;
+}
+
+async fn a_change_between_two_sends_is_charged_at_once(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "100").await;
+    for n in 1..=20 {
+        assert!(cost(&world, &customer).await.parse::<f64>().unwrap() < 1.0);
+        let price = format!("0.3{n:02}");
+        set(&world, of_prefix("27", Some(&price)), None).await;
+        let sent = world.send(&customer.live, ABROAD).await.unwrap();
+        assert_eq!(sent.cost, money(&price));
+    }
+    // Sends under way while prices change: each costs one of the prices, and none an old one once
+    // the change was answered.
+    let sending: Vec<_> = (0..100)
+        .map(|_| {
+            let (service, request) = (world.service.clone(), request(&customer.live, ABROAD, "x"));
+            tokio::spawn(async move { service.send(request).await })
+        })
+        .collect();
+    set(&world, of_prefix("27", Some("0.07")), None).await;
+    assert_eq!(cost(&world, &customer).await, "0.07");
+    for sent in sending {
+        if let Ok(sent) = sent.await.unwrap() {
+            let known = [money("0.32"), money("0.07")];
+            assert!(known.contains(&sent.cost), "{}", sent.cost);
+        }
+    }
+    world.assert_sound().await;
+}
+
+async fn the_price_of_a_prefix_is_named_by_the_charge(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "10").await;
+    set(&world, of_prefix("27", Some("0.2")), None).await;
+    let sent = world.send(&customer.live, ABROAD).await.unwrap();
+    let charge = world.message(&customer, sent.transid.unwrap()).await.charge;
+    assert_eq!(
+        (charge.rule.as_str(), charge.unit_price),
+        ("prefix_27", money("0.2"))
+    );
+    assert!(charge.why.contains("begins with 27"), "{}", charge.why);
+    let number = Number::parse(ABROAD).unwrap();
+    let price = world.service.price_of(&number).await.unwrap();
+    assert_eq!(
+        (price.rule.as_str(), price.price.per_page),
+        ("prefix_27", money("0.2"))
+    );
+    // It stays named when the price is another one.
+    set(&world, of_prefix("27", Some("0.3")), None).await;
+    let charge = world.message(&customer, sent.transid.unwrap()).await.charge;
+    assert_eq!(
+        (charge.rule.as_str(), charge.unit_price),
+        ("prefix_27", money("0.2"))
+    );
+}
+
+async fn changes_that_begin_in_the_past_or_twice_or_too_cheap_are_refused(backend: Backend) {
+    let world = World::new(backend).await;
+    world.pass(10);
+    let past = Some(world.now().plus_ms(-1));
+    let change = || of_prefix("27", Some("0.2"));
+    assert_eq!(refused(&world, change(), past).await, Refusal::PriceInPast);
+    let later = world.now().plus_ms(HOUR_MS);
+    set(&world, change(), Some(later)).await;
+    let twice = Refusal::PriceSetTwice { at: later };
+    assert_eq!(refused(&world, change(), Some(later)).await, twice);
+    let cheap = refused(&world, base("0.2", "0.3"), None).await;
+    let named = Refusal::PriceNotDearer {
+        prefix: Prefix::parse("27").unwrap(),
+        at: later,
+        price: money("0.2"),
+        local: money("0.2"),
+    };
+    assert_eq!(cheap, named);
+    let nothing = refused(&world, of_prefix("27", None), None).await;
+    assert_eq!(nothing, Refusal::NoSuchPrefix);
+    assert_eq!(world.service.price_changes().await.unwrap().len(), 2);
+    world.assert_sound().await;
+}
+
+/// Uploads a file, and sets a price while it is under way.
+async fn uploaded_across(
+    world: &World,
+    customer: &Customer,
+    (file, order): (&str, BatchRequest),
+    change: PriceChange,
+) -> service::AcceptedBatch {
+    let permit = world.service.begin_bulk(Some(customer.live.expose()), None);
+    let permit = permit.await.unwrap();
+    let mode = match order.message {
+        Some(_) => BulkMode::OneToMany,
+        None => BulkMode::OneToOne,
+    };
+    let mut upload = permit.upload(mode, BulkWriting::Plain).await.unwrap();
+    upload.write(file.as_bytes()).await.unwrap();
+    set(world, change, None).await;
+    let spooled = upload.finish().await.unwrap();
+    let accepted = world.service.accept_batch(&permit, spooled, order).await;
+    accepted.unwrap()
+}
+
+async fn an_upload_is_priced_by_its_acceptance_and_keeps_its_prices(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1000").await;
+    set(&world, of_prefix("44", Some("0.4")), None).await;
+    // 600 rows to local numbers, and 600 to each of two countries.
+    let file: String = (0..600)
+        .map(|n| format!("{:08},a\n2782{n:07},b\n4479{n:07},c\n", n + 10))
+        .collect();
+    let change = of_prefix("27", Some("0.2"));
+    let batched = uploaded_across(&world, &customer, (&file, plain()), change).await;
+    assert_eq!((batched.rows, batched.pages), (1800, 1800));
+    assert_eq!(batched.cost, money("390"));
+    let numbers: String = (0..600).map(|n| format!("2782{n:07}\n")).collect();
+    let to_all = BatchRequest {
+        message: Some(MessageText::parse("x".repeat(200), 10).unwrap()),
+        ..plain()
+    };
+    let change = of_prefix("2782", Some("0.1"));
+    let shared = uploaded_across(&world, &customer, (&numbers, to_all), change).await;
+    assert_eq!((shared.pages, shared.cost), (1200, money("120")));
+    // What changes later is nothing to what was accepted.
+    set(&world, of_prefix("27", None), None).await;
+    set(&world, of_prefix("2782", Some("0.9")), None).await;
+    set(&world, base("0.07", "0.35"), None).await;
+    world.assert_sound().await;
+    world.expand_all().await;
+    for accepted in [batched, shared] {
+        let record = batch(&world, &customer, accepted.batchid.unwrap()).await;
+        assert_eq!(record.cost, accepted.cost);
+    }
+    world.assert_sound().await;
+}
+
+async fn settings_change_nothing_once_staff_have_set_a_price(backend: Backend) {
+    let world = World::new(backend).await;
+    let tomorrow = world.now().plus_ms(24 * HOUR_MS);
+    set(&world, of_prefix("27", Some("0.2")), Some(tomorrow)).await;
+    world.service.close().await;
+    let mut config = world.config();
+    config.prices = prices("0.1", "0.2");
+    let service = Service::open(config).await.unwrap();
+    let list = service.price_list().await.unwrap();
+    assert_eq!(list.prices, prices("0.05", "0.25"));
+    service.close().await;
+}

@@ -1,0 +1,128 @@
+//! `/sms/prices`: what a page costs.
+
+use axum::extract::State;
+use domain::{Kind, Number, PriceRecord, Reason};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::answer::{self, Answer, Failure, Head};
+use super::listing;
+use super::parameters::Parameters;
+use super::question::{Asked, Question};
+use super::{Api, SharedApi};
+use crate::json::{Amount, Moment};
+use crate::openapi::refusals::PricesRefusals;
+use crate::openapi::schemas;
+
+const KNOWN: [&str; 1] = ["number"];
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = Prices)]
+struct PricesAnswer<'a> {
+    #[serde(flatten)]
+    head: Head,
+    prices: Vec<Price<'a>>,
+    /// Only where a number was given: what a page to it costs now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<OfNumber>,
+}
+
+/// A price that is in force, or will be.
+#[derive(Serialize, ToSchema)]
+struct Price<'a> {
+    /// The numbers that it is for begin so; null for all numbers of the kind.
+    #[schema(value_type = Option<schemas::PrefixDigits>, required)]
+    prefix: Option<String>,
+    #[schema(value_type = schemas::Kind)]
+    kind: Kind,
+    /// Null: from then on the prefix has no price of its own.
+    #[schema(required)]
+    per_page: Option<Amount>,
+    #[schema(value_type = schemas::Currency)]
+    currency: &'a str,
+    from: Moment,
+}
+
+impl<'a> Price<'a> {
+    fn new(record: PriceRecord, currency: &'a str) -> Self {
+        Self {
+            prefix: record.prefix.map(String::from),
+            kind: record.kind,
+            per_page: record.per_page.map(Amount),
+            currency,
+            from: Moment(record.from),
+        }
+    }
+}
+
+/// What a page to a number costs.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PriceOfNumber)]
+struct OfNumber {
+    per_page: Amount,
+    /// A stable word, as in the charge of a report.
+    rule: String,
+}
+
+/// The prices, and the price of a number where one is given.
+pub struct Prices(Option<Number>);
+
+impl Question for Prices {
+    fn read(_: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
+        let parameters = Parameters::of_query(&KNOWN, query);
+        let number = parameters.optional("number", Reason::InvalidNumber)?;
+        let number = number.map(Number::parse).transpose();
+        let number = number.map_err(|_| Reason::InvalidNumber)?;
+        listing::refuse_unknown(&parameters)?;
+        Ok(Self(number))
+    }
+}
+
+#[utoipa::path(
+    get,
+    path = "/sms/prices/{key}",
+    operation_id = "prices",
+    summary = "What a page costs",
+    description = "The prices in force, then those that are set for later, each from its moment on. \
+        Of the prefixes that an international number begins with, the longest decides; without one, \
+        the price without prefix does.",
+    params(
+        ("key" = schemas::ApiKey, Path),
+        ("number" = Option<schemas::Number>, Query, description = "A number whose price is asked for."),
+    ),
+    responses(
+        (status = 200, description = "Done.", body = PricesAnswer, example = json!({
+            "code": 200, "message": "SUCCESS", "text": "SUCCESS",
+            "prices": [
+                {"prefix": null, "kind": "local", "per_page": 0.05, "currency": "USD", "from": "2026-01-01T00:00:00.000Z"},
+                {"prefix": null, "kind": "international", "per_page": 0.25, "currency": "USD", "from": "2026-01-01T00:00:00.000Z"},
+                {"prefix": "27", "kind": "international", "per_page": 0.12, "currency": "USD", "from": "2026-03-01T00:00:00.000Z"}
+            ],
+            "price": {"per_page": 0.12, "rule": "prefix_27"}
+        })),
+        PricesRefusals,
+    ),
+)]
+pub async fn get(State(api): State<SharedApi>, asked: Asked<Prices>) -> Answer {
+    let found = find(&api, &asked).await;
+    asked.address.answer(&api, found)
+}
+
+async fn find(api: &Api, asked: &Asked<Prices>) -> Result<Answer, Failure> {
+    let table = api.service.price_table().await?;
+    let price = match &asked.question.0 {
+        Some(number) => Some(api.service.price_of(number).await?),
+        None => None,
+    };
+    let records = table.in_force.into_iter().chain(table.coming);
+    Ok(answer::json(&PricesAnswer {
+        head: Head::success(),
+        prices: records
+            .map(|record| Price::new(record, &api.currency))
+            .collect(),
+        price: price.map(|found| OfNumber {
+            per_page: Amount(found.price.per_page),
+            rule: found.rule,
+        }),
+    }))
+}

@@ -1,0 +1,81 @@
+//! Margins as CSV (RFC 4180), for spreadsheets.
+
+use domain::Timestamp;
+use domain::records::MarginLine;
+
+/// The names of the columns.
+const NAMES: [&str; 12] = [
+    "day",
+    "application",
+    "prefix",
+    "messages",
+    "pages",
+    "segments",
+    "segments_per_page",
+    "segments_without_cost",
+    "money_in",
+    "money_out",
+    "margin",
+    "currency",
+];
+
+/// A line with the names, and a line for each day, application and prefix.
+///
+/// # Errors
+/// When a line can't be written.
+pub fn file(lines: &[MarginLine], currency: &str) -> Result<Vec<u8>, csv::Error> {
+    let mut writer = csv::WriterBuilder::new()
+        .terminator(csv::Terminator::CRLF)
+        .from_writer(Vec::new());
+    writer.write_record(NAMES)?;
+    for line in lines {
+        let figures = &line.figures;
+        writer.write_record([
+            Timestamp::of_day(line.day).to_date(),
+            line.reference.to_string(),
+            line.rule.clone(),
+            figures.messages.to_string(),
+            figures.pages.to_string(),
+            figures.segments.to_string(),
+            figures.ratio(),
+            figures.unpriced.to_string(),
+            figures.charged.to_string(),
+            figures.cost.to_string(),
+            figures.margin().to_string(),
+            currency.to_owned(),
+        ])?;
+    }
+    writer
+        .into_inner()
+        .map_err(|error| error.into_error().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::records::{MarginFigures, MarginLine};
+    use domain::{Money, Reference};
+
+    #[test]
+    fn a_line_has_the_figures_and_what_follows_from_them() {
+        let line = MarginLine {
+            day: 20_454,
+            rule: "27".to_owned(),
+            reference: Reference::parse("012345").unwrap(),
+            figures: MarginFigures {
+                messages: 2,
+                pages: 2,
+                segments: 5,
+                unpriced: 1,
+                charged: Money::from_micros(100_000),
+                cost: Money::from_micros(120_000),
+            },
+        };
+        let file = String::from_utf8(super::file(&[line], "USD").unwrap()).unwrap();
+        let (names, rest) = file.split_once("\r\n").unwrap();
+        assert_eq!(names.split(',').count(), 12);
+        assert_eq!(
+            rest,
+            "2026-01-01,012345,27,2,2,5,2.50,1,0.1,0.12,-0.02,USD\r\n"
+        );
+    }
+}
