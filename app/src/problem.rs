@@ -145,6 +145,7 @@ impl Cause {
                 | Refusal::ProofPasswordWrong,
             ) => "proof",
             Self::Refused(Refusal::WrongRecoveryCode) => "recovery_code",
+            Self::Refused(Refusal::IncidentInvalid) => "text",
             Self::SenderName
             | Self::SenderNameMissing
             | Self::Refused(
@@ -306,6 +307,10 @@ impl From<Refusal> for Cause {
             | Refusal::ActivationNotPossible { .. }
             | Refusal::NoSuchDevice
             | Refusal::NoSuchCarrier
+            | Refusal::LastCarrier { .. }
+            | Refusal::NoSuchIncident
+            | Refusal::IncidentInvalid
+            | Refusal::TooManyIncidents
             | Refusal::ResetLinkInvalid
             | Refusal::ConfirmationInvalid
             | Refusal::EmailNotConfirmed

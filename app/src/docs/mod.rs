@@ -16,7 +16,7 @@ use crate::ui::{Loaded, Page};
 
 use codes::Codes;
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Docs {
     pub base_url: String,
@@ -25,7 +25,7 @@ pub struct Docs {
     pub reference: Option<Reference>,
 }
 
-/// What the page shows of the settings and of the reader, who needn't be signed in.
+/// The data of the page: some of the settings and of the reader, who needn't be signed in.
 #[server(prefix = "/fn", endpoint = "docs", input = GetUrl)]
 pub async fn load_docs() -> Result<Docs, Problem> {
     let current = current_request()?;

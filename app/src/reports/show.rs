@@ -18,7 +18,7 @@ use {
     domain::{BatchId, Transid},
 };
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     subject: Subject,

@@ -262,7 +262,7 @@ async fn messages(world: &World, customer: &Customer) -> Sent {
     };
     answer(world, &lease, &found[1], later).await;
     report(world, "a stranger's").await;
-    service.drain_carrier(&STAFF, CARRIER).await.unwrap();
+    service.drain_carrier(&STAFF, CARRIER, true).await.unwrap();
     service.resume_carrier(&STAFF, CARRIER).await.unwrap();
     let whole = upload(service, &customer.live, None, "12345678\n", hard()).await;
     assert_eq!(whole.unwrap().rows, 1);
