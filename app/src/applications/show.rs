@@ -225,7 +225,7 @@ fn Overview(application: ApplicationRecord, currency: String) -> impl IntoView {
     }
 }
 
-/// What the status means for the customer, and what to do about it.
+/// The meaning of the status for the customer, and the form or reason that belongs to it.
 fn standing(application: &ApplicationRecord, usual_ms: Option<i64>, form: FormState) -> AnyView {
     match application.status {
         ApplicationStatus::Active => ().into_any(),

@@ -25,7 +25,7 @@ pub struct Report {
     currency: String,
 }
 
-/// What such a page is about. The ids of messages and batches begin with different letters.
+/// The subject of such a page. The ids of messages and batches begin with different letters.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Subject {
     Message(MessageDetail),
