@@ -23,7 +23,8 @@ pub const TWO_FACTOR_PATH: &str = "/account/two-factor";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     pub cause: Cause,
-    /// The texts that were typed, by field name, so that they needn't be typed again. Never a password.
+    /// The texts that were typed, by field name, so that they needn't be typed again. Never a
+    /// password.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub typed: Vec<(String, String)>,
 }

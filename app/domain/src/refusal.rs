@@ -21,8 +21,8 @@ pub const UNCERTAIN: &str = "Something went wrong on our side, and it isn't know
 
 /// Why the rules refuse what was asked for.
 ///
-/// Only what a page shows crosses the network: the rest is refused to the command line alone, or
-/// carries a text, which must not be read out of an address.
+/// Only refusals that a page shows cross the network; the rest is for the command line alone, or
+/// carries a text that a page must not show. No refusal is ever read out of an address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
     #[error("An account with this e-mail exists already. Sign in, or reset the password.")]

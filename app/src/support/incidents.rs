@@ -27,10 +27,12 @@ pub async fn open_incident(
     let carrier = Some(carrier.as_str()).filter(|name| !name.is_empty());
     let actor = Actor::Account(account.id);
     let opening = current.service().open_incident(&actor, &text, carrier);
-    opening
-        .await
-        .map(drop)
-        .map_err(|error| Problem::from(error).typed("text", &text))
+    opening.await.map(drop).map_err(|error| {
+        let problem = Problem::from(error);
+        problem
+            .typed("text", &text)
+            .typed("carrier", carrier.unwrap_or_default())
+    })
 }
 
 /// Ends a note.
@@ -78,6 +80,7 @@ pub fn Incidents(
     let none = (String::new(), "none".to_owned());
     let names = carriers.into_iter().map(|name| (name.clone(), name));
     let options = std::iter::once(none).chain(names).collect::<Vec<_>>();
+    let chosen = forms.open.typed("carrier").unwrap_or_default();
     let hint = format!(
         "At most {INCIDENT_CHARS_MAX} characters, such as: Delivery to international numbers is \
          slow. The time is added."
@@ -93,7 +96,7 @@ pub fn Incidents(
             {move || open.with(|open| listed(open, forms.end))}
             <PostForm form=forms.open>
                 <Field label="Note" name="text" hint required=true form=forms.open/>
-                <Choice label="Carrier" name="carrier" options/>
+                <Choice label="Carrier" name="carrier" options chosen/>
                 <SubmitButton label="Open note" form=forms.open/>
             </PostForm>
         </section>

@@ -9,16 +9,28 @@ use service::Service;
 use crate::portal_request::staff;
 use crate::problem::Problem;
 
-/// Notes that whoever is signed in looks at cases of a kind, whose names are separated by commas,
-/// and gives the looks of others at them.
+/// The most cases of a page.
+#[cfg(feature = "ssr")]
+const CASES_MAX: usize = 100;
+
+/// Notes that a member of staff looks at cases of a kind, whose names are separated by commas, and
+/// gives the looks of others at them.
 ///
 /// # Errors
 /// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
 #[server(prefix = "/fn", endpoint = "look-at-cases")]
 pub async fn look_at_cases(kind: CaseKind, cases: String) -> Result<Vec<Look>, Problem> {
     let (current, account) = staff().await?;
-    let cases = cases.split(',').map(str::to_owned);
-    look(current.service(), account.id, kind, cases).await
+    // All names of cases are numbers.
+    let is_name = |case: &&str| !case.is_empty() && case.bytes().all(|b| b.is_ascii_digit());
+    let names = cases.split(',').filter(is_name).take(CASES_MAX);
+    look(
+        current.service(),
+        account.id,
+        kind,
+        names.map(str::to_owned),
+    )
+    .await
 }
 
 /// Like [`look_at_cases`], for a page that is being loaded.
