@@ -1,6 +1,5 @@
 //! `heliograph staff-list`.
 
-use domain::decision::StaffList;
 use serde::Serialize;
 use service::{Actor, Service};
 
