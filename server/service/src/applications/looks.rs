@@ -8,12 +8,12 @@ use crate::store::staff_looks;
 
 /// How long a look counts.
 const LOOK_MS: i64 = 2 * 60 * 1000;
-/// A look is written again when it is older than this.
-const RENEWED_AFTER_MS: i64 = 50 * 1000;
+/// A look is written again when it is this old.
+const RENEWED_AFTER_MS: i64 = 60 * 1000;
 
 impl Service {
     /// Notes that a member of staff looks at these cases, and returns the looks of others at them
-    /// in the last 2 minutes. A page that is open calls this once a minute.
+    /// in the last 2 minutes. A look is written at most once a minute.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be read or written.
