@@ -211,7 +211,7 @@ async fn people(world: &World) -> [Customer; 3] {
         .set_staff_list(&STAFF, StaffList::RejectReasons, REASON)
         .await
         .unwrap();
-    let opening = service.open_incident(&STAFF, REASON, Some(CARRIER));
+    let opening = service.open_incident(&STAFF, "\"Ünï\" 🙂", Some(CARRIER));
     opening.await.unwrap();
     let unknown = order("nobody's", "999999", "7.5");
     service.add_deposit(&STAFF, &unknown).await.unwrap();
