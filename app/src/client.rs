@@ -19,7 +19,7 @@ pub const STATUS_OF_REFUSALS: u16 = 299;
 /// Calls a server function, in a browser by the HTTP method that the function is declared with.
 ///
 /// # Errors
-/// What the function refuses, or that there was no answer.
+/// The refusal of the function, or that there was no answer.
 pub async fn call<S>(function: S) -> Result<S::Output, Problem>
 where
     S: ServerFn<Error = Problem> + Serialize,
@@ -72,7 +72,7 @@ mod browser {
     /// Calls a server function with its arguments as a form, and reads its answer.
     ///
     /// # Errors
-    /// What the function refuses, or that there was no answer.
+    /// The refusal of the function, or that there was no answer.
     pub async fn call<A: Serialize, T: DeserializeOwned>(
         address: &str,
         arguments: &A,
@@ -89,7 +89,7 @@ mod browser {
     /// Posts a form to a server function as the browser would, and gives the page to go to, if any.
     ///
     /// # Errors
-    /// What the function refuses, or that there was no answer.
+    /// The refusal of the function, or that there was no answer.
     pub async fn post(address: &str, fields: &FormData) -> Result<Option<String>, Problem> {
         let form = UrlSearchParams::new_with_str_sequence_sequence(fields).map_err(not_sent)?;
         let answer = fetch(address, Some(&form)).await?;

@@ -14,7 +14,7 @@ use crate::portal_request::current_request;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Table, mark_live};
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Home {
     pub prices: PriceTable,

@@ -16,6 +16,7 @@ pub mod applications;
 pub mod client;
 pub mod docs;
 pub mod home;
+pub mod incidents;
 #[cfg(feature = "ssr")]
 pub mod overload;
 #[cfg(feature = "ssr")]

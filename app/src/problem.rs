@@ -23,7 +23,8 @@ pub const TWO_FACTOR_PATH: &str = "/account/two-factor";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     pub cause: Cause,
-    /// What was typed, by field name, so that it needn't be typed again. Never a password.
+    /// The texts that were typed, by field name, so that they needn't be typed again. Never a
+    /// password.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub typed: Vec<(String, String)>,
 }
@@ -91,7 +92,7 @@ pub enum Filter {
 }
 
 impl Cause {
-    /// What happened and what to do, for a person.
+    /// The sentence for a person: it says what happened and what to do.
     #[must_use]
     pub fn sentence(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
@@ -145,6 +146,7 @@ impl Cause {
                 | Refusal::ProofPasswordWrong,
             ) => "proof",
             Self::Refused(Refusal::WrongRecoveryCode) => "recovery_code",
+            Self::Refused(Refusal::IncidentInvalid) => "text",
             Self::SenderName
             | Self::SenderNameMissing
             | Self::Refused(
@@ -201,7 +203,7 @@ impl Problem {
         self
     }
 
-    /// What was typed into a field, or nothing.
+    /// The text that was typed into a field, or nothing.
     #[must_use]
     pub fn text_of(&self, field: &str) -> Option<String> {
         self.typed
@@ -307,6 +309,10 @@ impl From<Refusal> for Cause {
             | Refusal::ActivationNotPossible { .. }
             | Refusal::NoSuchDevice
             | Refusal::NoSuchCarrier
+            | Refusal::LastCarrier { .. }
+            | Refusal::NoSuchIncident
+            | Refusal::IncidentInvalid
+            | Refusal::TooManyIncidents
             | Refusal::ResetLinkInvalid
             | Refusal::ConfirmationInvalid
             | Refusal::EmailNotConfirmed

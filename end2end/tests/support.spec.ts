@@ -17,6 +17,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
   await expect(connections).toContainText(/0 of \d+/);
 
   await portal.button('Drain').click();
+  await portal.button('Drain all the same').click();
   await expect(portal.fact('State')).toHaveText(/^drained since/);
   if (scripts) {
     await expect(portal.page.getByRole('status')).toHaveText('sandbox is drained.');
@@ -43,7 +44,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
   await expect(portal.button('Drain')).toBeVisible();
 
   // A change by the command line is shown too.
-  await server.staff('carrier', 'drain', 'sandbox');
+  await server.staff('carrier', 'drain', 'sandbox', '--yes');
   if (!scripts) await portal.reload();
   await expect(portal.fact('State')).toHaveText(/^drained since/);
   await server.staff('carrier', 'resume', 'sandbox');

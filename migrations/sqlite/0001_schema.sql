@@ -240,6 +240,23 @@ CREATE TABLE staff_lists (
     lines      TEXT NOT NULL         -- its entries, a line each
 ) STRICT;
 
+-- Staff who look at a case that waits for a decision.
+CREATE TABLE staff_looks (
+    kind       TEXT NOT NULL,        -- application or sender
+    case_name  TEXT NOT NULL,        -- reference of the application, or id of the sender's request
+    account_id INTEGER NOT NULL REFERENCES accounts (id), -- who looks
+    seen_at    INTEGER NOT NULL,     -- exact to a minute; deleted after a few minutes
+    PRIMARY KEY (kind, case_name, account_id)
+) STRICT, WITHOUT ROWID;
+
+-- Open notes about incidents, which customers read. An ended one is deleted; the audit log has it.
+CREATE TABLE incidents (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again
+    text       TEXT NOT NULL,        -- as customers read it
+    carrier    TEXT,                 -- the carrier that it is about; null: no certain one
+    began_at   INTEGER NOT NULL      -- when staff wrote it
+) STRICT;
+
 -- The ledger account of an application has the application's id. Our own ledger accounts are
 -- negative: -1 the bank (where deposits come from), -2 unmatched deposits, -3 revenue, -4 reserved.
 -- The price of a batch is charged to the reserved account when the upload is accepted, settled from

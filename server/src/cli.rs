@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use domain::decision::StaffList;
 use domain::{Email, Money, Number, Prefix, Reference, Timestamp};
 
 /// Bulk SMS: portal, API, worker and the staff's tools in one program.
@@ -58,6 +59,12 @@ pub enum Command {
     /// Carriers.
     #[command(subcommand)]
     Carrier(Carrier),
+    /// Notes about incidents, which customers read in the portal.
+    #[command(subcommand)]
+    Incident(Incident),
+    /// Lists that staff keep: reasons that they offer, and reserved words.
+    #[command(subcommand)]
+    StaffList(StaffLists),
     /// Mails.
     #[command(subcommand)]
     Mail(Mail),
@@ -284,9 +291,55 @@ pub enum Carrier {
     List,
     /// Hand a carrier no more messages. The messages that it has go on, and those that wait take
     /// another route where there is one.
-    Drain { name: String },
+    Drain {
+        name: String,
+        /// Drain it even if no other carrier takes messages, so that they wait.
+        #[arg(long)]
+        yes: bool,
+    },
     /// End a drain.
     Resume { name: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Incident {
+    /// List the open notes.
+    List,
+    /// Open a note that customers read in the portal from now on.
+    Open {
+        #[arg(long)]
+        text: String,
+        /// The carrier that it is about; customers don't see it.
+        #[arg(long, value_name = "NAME")]
+        carrier: Option<String>,
+    },
+    /// End a note.
+    End { id: i64 },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum StaffLists {
+    /// Print a list.
+    Show {
+        #[arg(value_parser = staff_list)]
+        list: StaffList,
+    },
+    /// Replace a list.
+    Set {
+        #[arg(value_parser = staff_list)]
+        list: StaffList,
+        /// A text file with a line for each entry.
+        #[arg(long)]
+        file: PathBuf,
+    },
+}
+
+/// Reads the name of a list.
+fn staff_list(text: &str) -> Result<StaffList, String> {
+    StaffList::parse(text).ok_or_else(|| {
+        let names = StaffList::ALL.map(StaffList::as_str).join(", ");
+        format!("there is no such list; the lists are {names}")
+    })
 }
 
 #[derive(Debug, Subcommand)]

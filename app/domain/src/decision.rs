@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Timestamp;
 use crate::words::words;
 
 /// The most characters of a reason.
@@ -36,6 +37,34 @@ pub fn parse_reason(text: &str) -> Result<String, InvalidReason> {
         return Err(InvalidReason::Unreadable);
     }
     Ok(text)
+}
+
+/// A decision that was made about a case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// The e-mail of a member of staff, or `command line (USER)`.
+    pub by: String,
+    pub at: Timestamp,
+}
+
+words! {
+    /// A kind of case that staff decide.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum CaseKind {
+        /// An application, named by its reference.
+        Application = "application",
+        /// A request for a sender name, named by its id.
+        Sender = "sender",
+    }
+}
+
+/// A member of staff who looks at a case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Look {
+    /// The name of the case, as its [`CaseKind`] says.
+    pub case: String,
+    pub email: String,
 }
 
 words! {

@@ -12,6 +12,7 @@ pub mod decision;
 pub mod delivery_error;
 pub mod hand_over;
 pub mod ids;
+pub mod incident;
 pub mod mail;
 pub mod message;
 pub mod money;

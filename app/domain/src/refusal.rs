@@ -6,7 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::application::{ApplicationStatus, StatusAction};
-use crate::decision::{InvalidList, InvalidReason, LIST_LINES_MAX, REASON_CHARS_MAX};
+use crate::decision::{Decided, InvalidList, InvalidReason, LIST_LINES_MAX, REASON_CHARS_MAX};
+use crate::incident::{INCIDENT_CHARS_MAX, INCIDENTS_MAX, InvalidIncident};
 use crate::money::Money;
 use crate::password::InvalidPassword;
 use crate::prefix::{InvalidPrefix, Prefix};
@@ -24,8 +25,8 @@ pub const UNCERTAIN: &str = "Something went wrong on our side, and it isn't know
 
 /// Why the rules refuse what was asked for.
 ///
-/// Only what a page shows crosses the network: the rest is refused to the command line alone, or
-/// carries a text, which must not be read out of an address.
+/// Only refusals that a page shows cross the network; the rest is for the command line alone, or
+/// carries a text that a page must not show. No refusal is ever read out of an address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
     #[error("An account with this e-mail exists already. Sign in, or reset the password.")]
@@ -103,17 +104,38 @@ pub enum Refusal {
     NoSuchAccount,
     #[error("There is no carrier with this name in the settings.")]
     NoSuchCarrier,
+    #[error(
+        "No other carrier takes messages now. Messages that wait for this one: {waiting}. They and \
+         all new messages will wait until a carrier is resumed, and expire after 48 hours. Confirm \
+         to drain it all the same."
+    )]
+    LastCarrier {
+        /// How many messages wait for the carrier now.
+        waiting: i64,
+    },
+    #[error("There is no such note; it may be ended already.")]
+    NoSuchIncident,
+    #[error("A note has 1 to {INCIDENT_CHARS_MAX} characters, and no control characters.")]
+    IncidentInvalid,
+    #[error("There are {INCIDENTS_MAX} open notes already. End one of them first.")]
+    TooManyIncidents,
     #[error("There is no such device; it may be signed out already.")]
     NoSuchDevice,
-    #[error("The application is {status}: it can't be {}.", .action.participle())]
+    #[error("The application is {status}: it can't be {}.{}", .action.participle(), By(.decided))]
     StatusConflict {
         status: ApplicationStatus,
         action: StatusAction,
+        /// The last decision about the application, if there was one.
+        decided: Option<Decided>,
     },
     #[error("Activation can be requested for a Pending application; this one is {status}.")]
     ActivationNotPossible { status: ApplicationStatus },
-    #[error("This request was decided before: it is {}.", .status.as_str())]
-    SenderDecided { status: SenderStatus },
+    #[error("This request was decided before: it is {}.{}", .status.as_str(), By(.decided))]
+    SenderDecided {
+        status: SenderStatus,
+        /// The decision; `None` for a request that the customer replaced.
+        decided: Option<Decided>,
+    },
     #[error("Say why: the customer sees the reason.")]
     ReasonMissing,
     #[error("A reason has at most {REASON_CHARS_MAX} characters, and no control characters.")]
@@ -212,6 +234,18 @@ impl fmt::Display for Minutes {
     }
 }
 
+/// A sentence about who decided and when, after a space; nothing without a decision.
+struct By<'a>(&'a Option<Decided>);
+
+impl fmt::Display for By<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(Decided { by, at }) => write!(f, " {by} decided that at {} UTC.", at.to_table()),
+            None => Ok(()),
+        }
+    }
+}
+
 impl From<InvalidReason> for Refusal {
     fn from(invalid: InvalidReason) -> Self {
         match invalid {
@@ -230,6 +264,12 @@ impl From<InvalidPrefix> for Refusal {
 impl From<InvalidPrices> for Refusal {
     fn from(_: InvalidPrices) -> Self {
         Self::PricesInvalid
+    }
+}
+
+impl From<InvalidIncident> for Refusal {
+    fn from(_: InvalidIncident) -> Self {
+        Self::IncidentInvalid
     }
 }
 

@@ -45,7 +45,7 @@ pub async fn sign_out_device(device: i64, #[server(default)] proof: String) -> R
     Ok(())
 }
 
-/// What happened to the security of the account, the newest first.
+/// The security events of the account, the newest first.
 ///
 /// # Errors
 /// When nobody is signed in, or the service fails.

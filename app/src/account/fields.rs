@@ -7,7 +7,7 @@ use crate::ui::{Field, FormState, PasswordBox};
 /// The e-mail of the account.
 #[component]
 pub fn EmailField(
-    /// What is typed, for other fields to see.
+    /// A signal that gets the text as it is typed, for other fields to read.
     #[prop(optional)]
     typed: Option<RwSignal<String>>,
     form: FormState,

@@ -31,7 +31,7 @@ pub use sign_in::SignInPage;
 pub use sign_in_code::SignInCodePage;
 pub use two_factor::TwoFactorPage;
 
-/// Who looks at a page.
+/// The account that is signed in, with what the frame of every page shows of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Viewer {
     pub account: AccountRecord,

@@ -26,7 +26,7 @@ const NEW_SECRET: &str = "two-factor-secret";
 #[cfg(feature = "ssr")]
 const NEW_CODES: &str = "recovery-codes";
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct TwoFactor {
     /// Since when there is a second factor.
@@ -48,8 +48,8 @@ struct Offer {
     picture: String,
 }
 
-/// What is set up, and what can be. It is called by POST, since new recovery codes are given out
-/// and forgotten.
+/// The account's second factor, or the secret that is offered for one. It is called by POST, since
+/// it gives new recovery codes out once and forgets them.
 ///
 /// # Errors
 /// When nobody is signed in, the session can't be read or written, or the service fails.
@@ -123,7 +123,7 @@ pub async fn set_up_two_factor(
     #[server(default)] proof: String,
 ) -> Result<(), Problem> {
     let (current, account) = setting_up().await?;
-    // What is kept in a session is sealed with its id, which a proof renews.
+    // Texts that a session keeps are sealed with its id, which a proof renews.
     let kept = current.take_text(NEW_SECRET).await?;
     let text = kept.unwrap_or_default();
     // Without an offered secret no code is right; the page offers one.
@@ -294,7 +294,7 @@ fn NewCodes(codes: Vec<String>) -> impl IntoView {
     }
 }
 
-/// What an app needs, and the form that confirms that it has it.
+/// The secret for an app, and the form whose code shows that the app has the secret.
 #[component]
 fn SetUp(offer: Offer, required: bool, replaces: bool, form: FormState) -> impl IntoView {
     let why = if required && !replaces {
@@ -321,7 +321,7 @@ fn SetUp(offer: Offer, required: bool, replaces: bool, form: FormState) -> impl 
     }
 }
 
-/// What can be done with the factor that is set up.
+/// The forms to replace or remove the factor that is set up, and to renew its recovery codes.
 #[component]
 fn SetUpOnes(required: bool, forms: Forms) -> impl IntoView {
     let removal = if required {

@@ -7,16 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use super::NO_SENDER_NAME;
 use crate::client::call;
-#[cfg(feature = "ssr")]
-use crate::portal_request::signed_in;
+use crate::incidents::{IncidentNote, IncidentNotices};
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page, StateMark, Table};
+#[cfg(feature = "ssr")]
+use crate::{incidents::incident_notes, portal_request::signed_in};
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Applications {
     pub applications: Vec<ApplicationRecord>,
     pub currency: String,
+    pub incidents: Vec<IncidentNote>,
 }
 
 /// The account's applications.
@@ -30,6 +32,7 @@ pub async fn load_applications() -> Result<Applications, Problem> {
     Ok(Applications {
         applications,
         currency: current.site().currency.clone(),
+        incidents: incident_notes(current.service()).await?,
     })
 }
 
@@ -45,6 +48,7 @@ fn List(data: Applications) -> impl IntoView {
         view! { <a class="button button-primary" href="/applications/new">"New application"</a> };
     view! {
         <Page title="My Applications" action=new.into_any()>
+            <IncidentNotices notes=data.incidents.clone()/>
             {listed(&data)}
         </Page>
     }

@@ -16,5 +16,5 @@ pub use new::NewApplicationPage;
 pub use new_keys::NewKeys;
 pub use show::ApplicationPage;
 
-/// What stands in the place of the sender name of an application that has none.
+/// The word in the place of the sender name of an application that has none.
 const NO_SENDER_NAME: &str = "none";

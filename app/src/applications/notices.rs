@@ -1,4 +1,4 @@
-//! What the owner of an application is mailed about.
+//! Mails to the owner of an application: when its balance is low, and when a batch is done.
 
 #[cfg(feature = "ssr")]
 use domain::Money;
@@ -11,7 +11,7 @@ use crate::ui::{Choice, Field, FormState, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use crate::{portal_request::signed_in, problem::Cause};
 
-/// Saves what is mailed. An empty threshold is none.
+/// Saves which mails the owner of an application gets. An empty threshold is none.
 ///
 /// # Errors
 /// When nobody is signed in, the application isn't the account's, the threshold is no amount, or
@@ -51,7 +51,7 @@ fn threshold(text: &str) -> std::result::Result<Option<Money>, Problem> {
 const MAIL: &str = "mail";
 const NO_MAIL: &str = "none";
 
-/// What is mailed now, and the form to change it.
+/// The mails that the owner of an application gets, and the form to change them.
 #[component]
 pub fn NoticesSection(
     application: ApplicationRecord,

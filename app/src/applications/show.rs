@@ -19,19 +19,23 @@ use super::quick_start::QuickStart;
 use super::sender::{RequestSenderName, SenderSection};
 use super::statement::statement;
 use crate::client::call;
+use crate::incidents::{IncidentNote, IncidentNotices};
 use crate::problem::Problem;
 use crate::ui::{
     Fact, FormAlert, FormState, Loaded, Moment, Page, PostForm, StateMark, SubmitButton,
     answered_within,
 };
 #[cfg(feature = "ssr")]
-use {crate::portal_request::signed_in, crate::problem::Cause, domain::decision::Work};
+use {
+    crate::incidents::incident_notes, crate::portal_request::signed_in, crate::problem::Cause,
+    domain::decision::Work,
+};
 
 /// How many lines of the statement one page has.
 #[cfg(feature = "ssr")]
 const STATEMENT_LINES: i64 = 25;
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplicationView {
     pub application: ApplicationRecord,
@@ -42,6 +46,7 @@ pub struct ApplicationView {
     pub activation_ms: Option<i64>,
     /// How long a sender name that is pending usually takes.
     pub sender_ms: Option<i64>,
+    pub incidents: Vec<IncidentNote>,
 }
 
 /// An application of the account with a page of its statement.
@@ -77,6 +82,7 @@ pub async fn load_application(
     Ok(ApplicationView {
         activation_ms: usual(Work::Activations, waits).await?,
         sender_ms: usual(Work::SenderNames, asks).await?,
+        incidents: incident_notes(service).await?,
         application,
         statement,
         currency: site.currency.clone(),
@@ -173,6 +179,7 @@ fn Application(
 
     view! {
         <Page title>
+            <IncidentNotices notes=data.incidents/>
             <Transition>{new_keys}</Transition>
             <Overview application=application.clone() currency=data.currency.clone()/>
             {standing(&application, data.activation_ms, forms.activate)}
@@ -218,7 +225,7 @@ fn Overview(application: ApplicationRecord, currency: String) -> impl IntoView {
     }
 }
 
-/// What the status means for the customer, and what to do about it.
+/// The meaning of the status for the customer, and the form or reason that belongs to it.
 fn standing(application: &ApplicationRecord, usual_ms: Option<i64>, form: FormState) -> AnyView {
     match application.status {
         ApplicationStatus::Active => ().into_any(),

@@ -43,7 +43,7 @@ fn transfers(lines: &[StatementLine], currency: &str) -> AnyView {
         .in_region_or("Transfers", "Nothing was paid in or charged yet.")
 }
 
-/// What a transfer is called, and the sign of its amount.
+/// The name of a kind of transfer, and the sign of its amount.
 const fn kind(kind: TransferKind) -> (&'static str, &'static str) {
     match kind {
         TransferKind::Deposit => ("Deposit", "+"),
@@ -55,7 +55,7 @@ const fn kind(kind: TransferKind) -> (&'static str, &'static str) {
     }
 }
 
-/// What a transfer is for: the messages and batches among these have a page.
+/// The message, batch or payment that a transfer is for; messages and batches have a page.
 fn subject(line: &StatementLine) -> impl IntoView + use<> {
     let subject = line.subject.clone();
     if Transid::parse(&subject).is_none() && BatchId::parse(&subject).is_none() {

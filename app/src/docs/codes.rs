@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use crate::ui::Table;
 
-/// What a success means.
+/// The meaning of a success.
 const DONE: &str = "Done: the message is stored and charged once.";
 
 /// Every code, HTTP status and reason.

@@ -17,7 +17,7 @@ use crate::ui::{Loaded, Page};
 
 use codes::Codes;
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Docs {
     pub base_url: String,
@@ -26,7 +26,7 @@ pub struct Docs {
     pub reference: Option<Reference>,
 }
 
-/// What the page shows of the settings and of the reader, who needn't be signed in.
+/// The data of the page, for readers who are signed in and for others.
 #[server(prefix = "/fn", endpoint = "docs", input = GetUrl)]
 pub async fn load_docs() -> Result<Docs, Problem> {
     let current = current_request()?;
@@ -50,7 +50,7 @@ pub fn DocsPage() -> impl IntoView {
     view! { <Loaded data render=|docs| view! { <Chapters docs/> }/> }
 }
 
-/// What stands for a key in the snippets: its first digits when the reader has one.
+/// The text in the place of a key in the snippets: with its first digits when the reader has one.
 fn key_sample(reference: Option<Reference>) -> String {
     reference.map_or_else(
         || "YOUR_KEY".to_owned(),

@@ -49,7 +49,8 @@ pub fn BatchContent(batch: BatchRecord, currency: String) -> impl IntoView {
     }
 }
 
-/// What changes while a batch is being sent: its figures, and its messages by status.
+/// The part of the page that changes while a batch is being sent: its figures, and its messages by
+/// status.
 fn facts(batch: BatchRecord, currency: &str) -> impl IntoView + use<> {
     let progress = progress(&batch);
     let cost = format!("{} {currency}", batch.cost);

@@ -16,7 +16,7 @@ use {
 /// The path of the CSV file of the filtered messages.
 pub const CSV_PATH: &str = "/reports/messages.csv";
 
-/// What was typed into the filters. An empty one filters nothing.
+/// The filters as they were typed. An empty one filters nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportFilter {

@@ -13,11 +13,13 @@ use super::filter::ReportFilter;
 use super::filters::Filters;
 use super::messages::messages_section;
 use crate::client::call;
+use crate::incidents::{IncidentNote, IncidentNotices};
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page};
 #[cfg(feature = "ssr")]
 use {
     super::batches,
+    crate::incidents::incident_notes,
     crate::portal_request::{CurrentRequest, signed_in},
     crate::problem::Cause,
     domain::Refusal,
@@ -27,18 +29,19 @@ use {
 #[cfg(feature = "ssr")]
 const MESSAGES: i64 = 50;
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reports {
     /// The account's applications, to choose from.
     applications: Vec<(Reference, Category)>,
     filter: ReportFilter,
     currency: String,
-    /// What the filters found, or why they can't be used.
+    /// The messages and batches that the filters found, or why the filters can't be used.
     found: Result<Found, Problem>,
+    incidents: Vec<IncidentNote>,
 }
 
-/// What the filters found.
+/// The messages and batches that the filters found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Found {
     chart: Option<Chart>,
@@ -66,6 +69,7 @@ pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Rep
         filter,
         currency: current.site().currency.clone(),
         found,
+        incidents: incident_notes(current.service()).await?,
     })
 }
 
@@ -127,6 +131,7 @@ fn ReportsContent(reports: Reports) -> impl IntoView {
     });
     view! {
         <Page title="Reports">
+            <IncidentNotices notes=reports.incidents/>
             <Filters applications=reports.applications filter=filter.clone() problem/>
             {sections}
         </Page>

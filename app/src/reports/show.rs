@@ -18,14 +18,14 @@ use {
     domain::{BatchId, Transid},
 };
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     subject: Subject,
     currency: String,
 }
 
-/// What such a page is about. The ids of messages and batches begin with different letters.
+/// The subject of such a page. The ids of messages and batches begin with different letters.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Subject {
     Message(MessageDetail),

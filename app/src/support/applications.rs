@@ -1,7 +1,7 @@
 //! `/support/applications`: applications, those first whose activation is asked for.
 
 use domain::application::StatusAction;
-use domain::decision::{ApplicationList, StaffList};
+use domain::decision::{ApplicationList, CaseKind, Look, StaffList};
 use domain::records::{ApplicationRecord, Paged};
 use domain::{ApplicationStatus, Reference};
 use leptos::prelude::*;
@@ -9,22 +9,26 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use super::lists::{ListForm, OfferedReasons, ReasonField, SetStaffList};
+use super::desk::{CaseForms, next_link, row_form};
+use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
+use super::looks::{followed, others};
 use crate::client::call;
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, StateMark, Table};
+use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
-use {crate::portal_request::staff, crate::problem::Cause, service::Actor};
+use {super::looks::look, crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
 /// How many applications a page of the list has.
 #[cfg(feature = "ssr")]
 const APPLICATIONS: i64 = 50;
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplicationsView {
     list: ApplicationList,
     applications: Paged<ApplicationRecord>,
+    /// The looks of other staff at the applications that wait for activation.
+    looks: Vec<Look>,
     /// Reasons to suspend that are offered.
     reasons: Vec<String>,
     currency: String,
@@ -40,12 +44,15 @@ pub async fn load_support_applications(
     #[server(default)] list: ApplicationList,
     #[server(default)] cursor: Option<String>,
 ) -> Result<ApplicationsView, Problem> {
-    let (current, _) = staff().await?;
+    let (current, account) = staff().await?;
     let service = current.service();
     let found = service.application_list(list, cursor.as_deref(), APPLICATIONS);
+    let applications = found.await?;
+    let cases = cases(list, &applications.items).into_iter();
     Ok(ApplicationsView {
         list,
-        applications: found.await?,
+        looks: look(service, account.id, CaseKind::Application, cases).await?,
+        applications,
         reasons: service.staff_list(StaffList::SuspendReasons).await?,
         currency: current.site().currency.clone(),
     })
@@ -77,18 +84,18 @@ const APPROVE: &str = "approve";
 const SUSPEND: &str = "suspend";
 const REINSTATE: &str = "reinstate";
 
-#[derive(Clone, Copy)]
-struct Forms {
-    change: FormState,
-    reasons: FormState,
+/// The names of the cases on a page: on other lists than that of waiting applications there are
+/// none.
+fn cases(list: ApplicationList, applications: &[ApplicationRecord]) -> Vec<String> {
+    let waiting = applications
+        .iter()
+        .filter(|_| list == ApplicationList::Waiting);
+    waiting.map(|item| item.reference.to_string()).collect()
 }
 
 #[component]
 pub fn SupportApplicationsPage() -> impl IntoView {
-    let forms = Forms {
-        change: FormState::new::<ChangeApplication>("application-alert"),
-        reasons: FormState::new::<SetStaffList>("reasons-alert"),
-    };
+    let forms = CaseForms::new::<ChangeApplication>();
     let query = use_query_map();
     let asked = Memo::new(move |_| {
         query.with(|query| {
@@ -99,54 +106,41 @@ pub fn SupportApplicationsPage() -> impl IntoView {
         })
     });
     let data = Resource::new(
-        move || {
-            let changes = (forms.change.accepted.get(), forms.reasons.accepted.get());
-            (asked.get(), changes)
-        },
+        move || (asked.get(), forms.accepted()),
         |((list, cursor), _)| call(LoadSupportApplications { list, cursor }),
     );
     view! { <Loaded data render=move |data| view! { <Applications data forms/> }/> }
 }
 
 #[component]
-fn Applications(data: ApplicationsView, forms: Forms) -> impl IntoView {
+fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
     let ApplicationsView {
         list,
         applications,
+        looks,
         reasons,
         currency,
     } = data;
-    let next = applications.next.map(|cursor| {
-        let href = format!(
-            "/support/applications?list={}&cursor={}",
-            list.as_str(),
-            leptos_router::location::Url::escape(&cursor)
-        );
-        view! {
-            <p>
-                <a href=href rel="next">
-                    "More applications"
-                </a>
-            </p>
-        }
-    });
+    let cases = cases(list, &applications.items);
+    let looks = followed(CaseKind::Application, cases, looks);
+    let address = format!("/support/applications?list={}&", list.as_str());
     view! {
         <Page title="Applications">
             <p class="back">
                 <a href="/support">"Support"</a>
             </p>
             <Lists list/>
-            <FormAlert form=forms.change/>
+            <FormAlert form=forms.decide/>
             <OfferedReasons list=StaffList::SuspendReasons reasons=reasons.clone()/>
-            {listed(list, &applications.items, &currency, forms.change)}
-            {next}
-            <FormAlert form=forms.reasons/>
+            {listed(list, &applications.items, looks, &currency, forms.decide)}
+            {next_link(&address, applications.next, "More applications")}
+            <FormAlert form=forms.lists/>
             <ListForm
                 list=StaffList::SuspendReasons
                 heading="Reasons to suspend"
-                hint="A line each. They are offered above; the customer reads the one that is sent."
+                hint=REASONS_HINT
                 lines=reasons
-                form=forms.reasons
+                form=forms.lists
             />
         </Page>
     }
@@ -186,6 +180,7 @@ const fn title(list: ApplicationList) -> &'static str {
 fn listed(
     list: ApplicationList,
     applications: &[ApplicationRecord],
+    looks: RwSignal<Vec<Look>>,
     currency: &str,
     form: FormState,
 ) -> AnyView {
@@ -194,8 +189,12 @@ fn listed(
         _ => "There is no such application.",
     };
     Table::wide(applications)
-        .styled("key", "Reference", |application| {
-            application.reference.to_string()
+        .styled("key", "Reference", move |application| {
+            let reference = application.reference.to_string();
+            view! {
+                {reference.clone()}
+                {others(looks, reference)}
+            }
         })
         .column("Account", |application| application.email.clone())
         .column("Category", |application| application.category.as_str())
@@ -221,35 +220,30 @@ fn listed(
         .in_region_or("Applications", none)
 }
 
-/// What can be done to an application in its status.
+/// The forms of the actions that an application's status allows.
 fn actions(application: &ApplicationRecord, form: FormState) -> impl IntoView + use<> {
-    let (status, reference) = (application.status, application.reference);
-    let can = |action| status.after(action, ApplicationStatus::Pending).is_some();
-    view! {
-        {can(StatusAction::Approve)
-            .then(|| view! { <Change reference action=APPROVE label="Approve" form/> })}
-        {can(StatusAction::Reinstate)
-            .then(|| view! { <Change reference action=REINSTATE label="Reinstate" form/> })}
-        {can(StatusAction::Suspend)
-            .then(|| view! { <Change reference action=SUSPEND label="Suspend" form/> })}
-    }
-}
-
-#[component]
-fn Change(
-    reference: Reference,
-    action: &'static str,
-    label: &'static str,
-    form: FormState,
-) -> impl IntoView {
-    view! {
-        <PostForm form inline=true>
-            <input type="hidden" name="reference" value=reference.to_string()/>
-            <input type="hidden" name="action" value=action/>
-            {(action == SUSPEND).then(|| view! { <ReasonField list=StaffList::SuspendReasons/> })}
-            <button type="submit" class="button">
-                {label}
-            </button>
-        </PostForm>
-    }
+    let reference = application.reference.to_string();
+    let allowed = [
+        (StatusAction::Approve, APPROVE, "Approve"),
+        (StatusAction::Reinstate, REINSTATE, "Reinstate"),
+        (StatusAction::Suspend, SUSPEND, "Suspend"),
+    ];
+    let before = ApplicationStatus::Pending;
+    allowed
+        .into_iter()
+        .filter(|(action, ..)| application.status.after(*action, before).is_some())
+        .map(|(action, word, label)| {
+            let fields = vec![
+                ("reference", reference.clone()),
+                ("action", word.to_owned()),
+            ];
+            let suspends = action == StatusAction::Suspend;
+            row_form(
+                form,
+                label,
+                fields,
+                suspends.then_some(StaffList::SuspendReasons),
+            )
+        })
+        .collect_view()
 }

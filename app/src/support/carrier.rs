@@ -1,4 +1,4 @@
-//! What the page of the carriers shows of one carrier.
+//! One carrier on the page of the carriers: its state, its figures and its connections.
 
 #[cfg(feature = "ssr")]
 use domain::Timestamp;

@@ -1,32 +1,37 @@
 //! `/support/carriers`: the carriers, which the page follows while it is open.
 
+use domain::Refusal;
+use domain::incident::IncidentRecord;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::carrier::{CarrierNow, connections, facts};
+use super::incidents::{IncidentForms, Incidents};
 use crate::client::call;
-use crate::problem::Problem;
+use crate::problem::{Cause, Problem};
 use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm, ProofField, TableRegion};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::{prove, staff},
-    crate::problem::Cause,
     service::{Actor, Service},
 };
 
 /// Where the carriers' changes are sent, as server-sent events; each is [`CarriersNow`] in JSON.
 pub const CARRIER_EVENTS_PATH: &str = "/support/carriers/events";
 
-/// The carriers as their page shows them: two states are equal when they look the same.
+/// The carriers, and the notes about incidents, as their page shows them: two states are equal when
+/// they look the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriersNow {
     carriers: Vec<CarrierNow>,
+    /// The open notes.
+    incidents: Vec<IncidentRecord>,
 }
 
 #[cfg(feature = "ssr")]
 impl CarriersNow {
-    /// Reads every carrier.
+    /// Reads every carrier and the open notes.
     ///
     /// # Errors
     /// When the service fails.
@@ -35,6 +40,7 @@ impl CarriersNow {
         let now = service.clock().now();
         Ok(Self {
             carriers: carriers.map(|record| CarrierNow::of(record, now)).collect(),
+            incidents: service.incidents().await?,
         })
     }
 }
@@ -49,28 +55,31 @@ pub async fn load_carriers() -> Result<CarriersNow, Problem> {
     Ok(CarriersNow::read(current.service()).await?)
 }
 
-/// Drains or resumes a carrier. A carrier that is drained or resumed already stays so.
+/// Drains or resumes a carrier. A carrier that is drained or resumed already stays so. The last
+/// carrier that takes messages is drained only when that was confirmed.
 ///
 /// # Errors
 /// When nobody is signed in, whoever is signed in isn't staff, there is no such carrier, a proof is
-/// needed or wrong, or the service fails.
+/// needed or wrong, a confirmation is needed, or the service fails.
 #[server(prefix = "/fn", endpoint = "change-carrier")]
 pub async fn change_carrier(
     name: String,
     action: String,
+    #[server(default)] confirmed: bool,
     #[server(default)] proof: String,
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let proved = prove(&current, &account, &proof).await;
-    // The page has such a form for each carrier: only the one that was sent asks for the proof.
-    proved.map_err(|problem| problem.typed("name", &name))?;
+    // The page has such a form for each carrier: only the one that was sent asks for more.
+    let of_it = |problem: Problem| problem.typed("name", &name);
+    proved.map_err(of_it)?;
     let (service, actor) = (current.service(), Actor::Account(account.id));
-    match action.as_str() {
-        DRAIN => service.drain_carrier(&actor, &name).await?,
-        RESUME => service.resume_carrier(&actor, &name).await?,
+    let changed = match action.as_str() {
+        DRAIN => service.drain_carrier(&actor, &name, confirmed).await,
+        RESUME => service.resume_carrier(&actor, &name).await,
         _ => return Err(Cause::Unreadable.into()),
     };
-    Ok(())
+    changed.map(drop).map_err(|error| of_it(error.into()))
 }
 
 const DRAIN: &str = "drain";
@@ -79,13 +88,14 @@ const RESUME: &str = "resume";
 #[component]
 pub fn CarriersPage() -> impl IntoView {
     let form = FormState::new::<ChangeCarrier>("carrier-alert");
+    let notes = IncidentForms::new();
     let data = Resource::new(|| (), |()| call(LoadCarriers {}));
-    let render = move |carriers| view! { <Carriers carriers form/> };
+    let render = move |carriers| view! { <Carriers carriers form notes/> };
     view! { <Loaded data render/> }
 }
 
 #[component]
-fn Carriers(carriers: CarriersNow, form: FormState) -> impl IntoView {
+fn Carriers(carriers: CarriersNow, form: FormState, notes: IncidentForms) -> impl IntoView {
     let names: Vec<_> = (carriers.carriers.iter())
         .map(|carrier| carrier.record.name.clone())
         .collect();
@@ -93,7 +103,7 @@ fn Carriers(carriers: CarriersNow, form: FormState) -> impl IntoView {
     #[cfg(feature = "hydrate")]
     crate::ui::follow(CARRIER_EVENTS_PATH, live, |_| true);
     Effect::new(move || {
-        if form.accepted.get() > 0 {
+        if form.accepted.get() + notes.accepted() > 0 {
             // The states are replaced in place, without waiting for the next event: the button that
             // was pressed stays there and keeps the focus.
             leptos::task::spawn_local(async move {
@@ -103,6 +113,8 @@ fn Carriers(carriers: CarriersNow, form: FormState) -> impl IntoView {
             });
         }
     });
+    let open = Memo::new(move |_| live.with(|live| live.incidents.clone()));
+    let carriers = names.clone();
     let sections = (names.into_iter().enumerate())
         .map(|(place, name)| view! { <Carrier place name live form/> })
         .collect_view();
@@ -120,6 +132,7 @@ fn Carriers(carriers: CarriersNow, form: FormState) -> impl IntoView {
                 {move || live.with(|live| spoken(&live.carriers))}
             </div>
             {sections}
+            <Incidents open carriers forms=notes/>
         </Page>
     }
 }
@@ -156,6 +169,14 @@ fn Carrier(
             })
         })
     };
+    let must_confirm = Memo::new(move |_| {
+        let is_last = form.problem.with(|problem| {
+            let cause = problem.as_ref().map(|problem| &problem.cause);
+            matches!(cause, Some(Cause::Refused(Refusal::LastCarrier { .. })))
+        });
+        is_last && was_sent.get() && !drained.get()
+    });
+    let confirmation = || view! { <input type="hidden" name="confirmed" value="true"/> };
     view! {
         <section>
             <h2 id=heading.clone()>{name.clone()}</h2>
@@ -166,6 +187,7 @@ fn Carrier(
             <PostForm form inline=true>
                 <input type="hidden" name="name" value=name/>
                 {move || was_sent.get().then(|| view! { <ProofField form/> })}
+                {move || must_confirm.get().then(confirmation)}
                 <button
                     type="submit"
                     class="button"
@@ -173,7 +195,11 @@ fn Carrier(
                     value=move || if drained.get() { RESUME } else { DRAIN }
                     aria-describedby=heading
                 >
-                    {move || if drained.get() { "Resume" } else { "Drain" }}
+                    {move || match (drained.get(), must_confirm.get()) {
+                        (true, _) => "Resume",
+                        (false, true) => "Drain all the same",
+                        (false, false) => "Drain",
+                    }}
                 </button>
             </PostForm>
         </section>

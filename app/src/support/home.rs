@@ -12,14 +12,14 @@ use crate::portal_request::staff;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Moment, Page, StateMark, Table, within};
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SupportView {
     waiting: Vec<WaitingWork>,
     carriers: Vec<CarrierRecord>,
 }
 
-/// What waits for staff.
+/// The work that waits for staff, and the carriers.
 ///
 /// # Errors
 /// When nobody is signed in, whoever is signed in isn't staff, or the service fails.

@@ -23,6 +23,10 @@ pub async fn set_staff_list(list: String, #[server(default)] lines: String) -> R
         .map_err(|error| Problem::from(error).typed(parsed.as_str(), &lines))
 }
 
+/// The hint below a list of reasons.
+pub const REASONS_HINT: &str =
+    "A line each. They are offered above; the customer reads the one that is sent.";
+
 /// The form to change a list.
 #[component]
 pub fn ListForm(

@@ -7,9 +7,10 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
+use super::desk::{next_link, row_form};
 use crate::client::call;
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, StateMark, Table};
+use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::staff, service::Actor};
 
@@ -20,7 +21,7 @@ const MAILS: i64 = 50;
 #[cfg(feature = "ssr")]
 const NEW_LINK: &str = "reset-link";
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MailsView {
     mails: Paged<MailRecord>,
@@ -116,19 +117,6 @@ fn Mails(data: MailsView, forms: Forms) -> impl IntoView {
         "No mail server is set up: mails are kept here for 30 days. Read them, and tell their \
          recipients what matters."
     };
-    let next = mails.next.map(|cursor| {
-        let href = format!(
-            "/support/mail?cursor={}",
-            leptos_router::location::Url::escape(&cursor)
-        );
-        view! {
-            <p>
-                <a href=href rel="next">
-                    "Older mails"
-                </a>
-            </p>
-        }
-    });
     view! {
         <Page title="Mail">
             <p class="back">
@@ -139,7 +127,7 @@ fn Mails(data: MailsView, forms: Forms) -> impl IntoView {
             <FormAlert form=forms.link/>
             {link.map(|link| view! { <ResetLink link/> })}
             {listed(&mails.items, forms)}
-            {next}
+            {next_link("/support/mail?", mails.next, "Older mails")}
         </Page>
     }
 }
@@ -195,30 +183,17 @@ fn actions(mail: &MailRecord, forms: Forms) -> impl IntoView + use<> {
         mail.state,
         MailState::Queued | MailState::Kept | MailState::Failed
     );
-    let id = mail.id.to_string();
-    let email = mail.recipient.clone();
+    let retry = can_retry.then(|| {
+        let fields = vec![("id", mail.id.to_string())];
+        row_form(forms.retry, "Retry", fields, None)
+    });
+    let resets = mail.kind == MailKind::Reset;
+    let link = resets.then(|| {
+        let fields = vec![("email", mail.recipient.clone())];
+        row_form(forms.link, "Make a reset link", fields, None)
+    });
     view! {
-        {can_retry
-            .then(|| {
-                view! {
-                    <PostForm form=forms.retry inline=true>
-                        <input type="hidden" name="id" value=id/>
-                        <button type="submit" class="button">
-                            "Retry"
-                        </button>
-                    </PostForm>
-                }
-            })}
-        {(mail.kind == MailKind::Reset)
-            .then(|| {
-                view! {
-                    <PostForm form=forms.link inline=true>
-                        <input type="hidden" name="email" value=email/>
-                        <button type="submit" class="button">
-                            "Make a reset link"
-                        </button>
-                    </PostForm>
-                }
-            })}
+        {retry}
+        {link}
     }
 }

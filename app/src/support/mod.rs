@@ -3,8 +3,11 @@
 mod applications;
 mod carrier;
 mod carriers;
+mod desk;
 mod home;
+mod incidents;
 mod lists;
+mod looks;
 mod mails;
 mod margin;
 mod prices;

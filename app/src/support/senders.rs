@@ -1,27 +1,31 @@
 //! `/support/senders`: the sender names that wait for a decision.
 
-use domain::decision::StaffList;
+use domain::decision::{CaseKind, Look, StaffList};
 use domain::records::{Paged, SenderCase, SenderRequestRecord};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use super::lists::{ListForm, OfferedReasons, ReasonField, SetStaffList};
+use super::desk::{CaseForms, next_link, row_form};
+use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
+use super::looks::{followed, others};
 use crate::client::call;
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, StateMark, Table};
+use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
-use {crate::portal_request::staff, crate::problem::Cause, service::Actor};
+use {super::looks::look, crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
 /// How many requests a page of the list has.
 #[cfg(feature = "ssr")]
 const CASES: i64 = 25;
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SendersView {
     cases: Paged<SenderCase>,
+    /// The looks of other staff at these requests.
+    looks: Vec<Look>,
     /// Reasons to reject that are offered.
     reasons: Vec<String>,
     /// Words that sender names shouldn't contain.
@@ -37,10 +41,13 @@ pub struct SendersView {
 pub async fn load_support_senders(
     #[server(default)] cursor: Option<String>,
 ) -> Result<SendersView, Problem> {
-    let (current, _) = staff().await?;
+    let (current, account) = staff().await?;
     let service = current.service();
+    let cases = service.sender_cases(cursor.as_deref(), CASES).await?;
+    let names = names(&cases.items).into_iter();
     Ok(SendersView {
-        cases: service.sender_cases(cursor.as_deref(), CASES).await?,
+        looks: look(service, account.id, CaseKind::Sender, names).await?,
+        cases,
         reasons: service.staff_list(StaffList::RejectReasons).await?,
         reserved: service.staff_list(StaffList::ReservedWords).await?,
     })
@@ -71,50 +78,35 @@ pub async fn decide_sender(
 const ACCEPT: &str = "accept";
 const REJECT: &str = "reject";
 
-#[derive(Clone, Copy)]
-struct Forms {
-    decide: FormState,
-    lists: FormState,
+/// The names of cases: the ids of the requests.
+fn names(cases: &[SenderCase]) -> Vec<String> {
+    cases
+        .iter()
+        .map(|case| case.request.id.to_string())
+        .collect()
 }
 
 #[component]
 pub fn SendersPage() -> impl IntoView {
-    let forms = Forms {
-        decide: FormState::new::<DecideSender>("sender-alert"),
-        lists: FormState::new::<SetStaffList>("lists-alert"),
-    };
+    let forms = CaseForms::new::<DecideSender>();
     let query = use_query_map();
     let cursor = Memo::new(move |_| query.with(|query| query.get("cursor")));
     let data = Resource::new(
-        move || {
-            let changes = (forms.decide.accepted.get(), forms.lists.accepted.get());
-            (cursor.get(), changes)
-        },
+        move || (cursor.get(), forms.accepted()),
         |(cursor, _)| call(LoadSupportSenders { cursor }),
     );
     view! { <Loaded data render=move |data| view! { <Senders data forms/> }/> }
 }
 
 #[component]
-fn Senders(data: SendersView, forms: Forms) -> impl IntoView {
+fn Senders(data: SendersView, forms: CaseForms) -> impl IntoView {
     let SendersView {
         cases,
+        looks,
         reasons,
         reserved,
     } = data;
-    let next = cases.next.map(|cursor| {
-        let href = format!(
-            "/support/senders?cursor={}",
-            leptos_router::location::Url::escape(&cursor)
-        );
-        view! {
-            <p>
-                <a href=href rel="next">
-                    "Later requests"
-                </a>
-            </p>
-        }
-    });
+    let looks = followed(CaseKind::Sender, names(&cases.items), looks);
     view! {
         <Page title="Sender names">
             <p class="back">
@@ -122,13 +114,13 @@ fn Senders(data: SendersView, forms: Forms) -> impl IntoView {
             </p>
             <FormAlert form=forms.decide/>
             <OfferedReasons list=StaffList::RejectReasons reasons=reasons.clone()/>
-            {listed(&cases.items, forms.decide)}
-            {next}
+            {listed(&cases.items, looks, forms.decide)}
+            {next_link("/support/senders?", cases.next, "Later requests")}
             <FormAlert form=forms.lists/>
             <ListForm
                 list=StaffList::RejectReasons
                 heading="Reasons to reject"
-                hint="A line each. They are offered above; the customer reads the one that is sent."
+                hint=REASONS_HINT
                 lines=reasons
                 form=forms.lists
             />
@@ -143,9 +135,14 @@ fn Senders(data: SendersView, forms: Forms) -> impl IntoView {
     }
 }
 
-fn listed(cases: &[SenderCase], form: FormState) -> AnyView {
+fn listed(cases: &[SenderCase], looks: RwSignal<Vec<Look>>, form: FormState) -> AnyView {
     Table::wide(cases)
-        .styled("key", "Name", |case| case.request.name.clone())
+        .styled("key", "Name", move |case| {
+            view! {
+                {case.request.name.clone()}
+                {others(looks, case.request.id.to_string())}
+            }
+        })
         .column("Account", |case| case.email.clone())
         .column("Application", |case| {
             format!("{} ({})", case.request.reference, case.category)
@@ -161,7 +158,7 @@ fn listed(cases: &[SenderCase], form: FormState) -> AnyView {
         .in_region_or("Sender names", "No sender name waits for a decision.")
 }
 
-/// What speaks against a name.
+/// The reasons that speak against a name.
 fn doubts(case: &SenderCase) -> impl IntoView + use<> {
     let reserved = (case.reserved.iter()).map(|word| format!("Reserved word: {word}"));
     let similar = (case.similar.iter())
@@ -198,21 +195,9 @@ fn earlier(requests: &[SenderRequestRecord]) -> impl IntoView + use<> {
 }
 
 fn actions(id: i64, form: FormState) -> impl IntoView + use<> {
+    let fields = |action: &str| vec![("id", id.to_string()), ("action", action.to_owned())];
     view! {
-        <PostForm form inline=true>
-            <input type="hidden" name="id" value=id.to_string()/>
-            <input type="hidden" name="action" value=ACCEPT/>
-            <button type="submit" class="button">
-                "Accept"
-            </button>
-        </PostForm>
-        <PostForm form inline=true>
-            <input type="hidden" name="id" value=id.to_string()/>
-            <input type="hidden" name="action" value=REJECT/>
-            <ReasonField list=StaffList::RejectReasons/>
-            <button type="submit" class="button">
-                "Reject"
-            </button>
-        </PostForm>
+        {row_form(form, "Accept", fields(ACCEPT), None)}
+        {row_form(form, "Reject", fields(REJECT), Some(StaffList::RejectReasons))}
     }
 }

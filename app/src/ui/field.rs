@@ -24,7 +24,7 @@ pub fn Field(
     /// Checks the text while it is typed: gives a sentence when it can't be used.
     #[prop(optional)]
     check: Option<fn(&str) -> Option<String>>,
-    /// What is typed, for other fields to see.
+    /// A signal that gets the text as it is typed, for other fields to read.
     #[prop(optional_no_strip)]
     typed: Option<RwSignal<String>>,
 ) -> impl IntoView {

@@ -77,7 +77,7 @@ impl FormState {
         })
     }
 
-    /// What was typed into a field before the form came back with a problem.
+    /// The text that was typed into a field before the form came back with a problem.
     pub fn typed(&self, field: &str) -> Option<String> {
         self.problem
             .with_untracked(|problem| problem.as_ref()?.text_of(field))

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 #[cfg(feature = "hydrate")]
 const NOTICE_MS: i64 = 5 * 60 * 1000;
 
-/// What the notice says.
+/// The states of the notice.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(
     not(feature = "hydrate"),
@@ -105,7 +105,7 @@ mod watch {
             Some(Ok(None)) => watch.rest(Notice::None),
             _ => {}
         });
-        // Whoever comes back from the tab of the sign-in is signed in here too.
+        // A sign-in in another tab signs this page in too: it asks when its window gets the focus.
         let focused = window_event_listener(leptos::ev::focus, move |_| {
             if notice.get_untracked() == Notice::Over {
                 watch.ask();
@@ -137,7 +137,7 @@ mod watch {
                 timer.clear();
             }
             self.timer.try_set_value(None);
-            // What doesn't change isn't read out again.
+            // A notice that stays the same isn't read out again.
             if self.notice.try_get_untracked() != Some(notice) {
                 self.notice.try_set(notice);
             }

@@ -2,7 +2,7 @@
 
 use domain::records::{CarrierRecord, ConnectionRecord, ConnectionState};
 use serde::Serialize;
-use service::{Actor, Service};
+use service::{Actor, Refusal, Service};
 
 use super::output::{Column, or_dash, table};
 use super::{CommandError, Output};
@@ -95,21 +95,30 @@ const COLUMNS: [Column<Shown>; 7] = [
 ];
 
 pub async fn run(service: &Service, command: Carrier, output: Output) -> Result<(), CommandError> {
-    let actor = Actor::CommandLine;
     let done = match command {
         Carrier::List => return list(service, output).await,
-        Carrier::Drain { name } => Done {
-            changed: service.drain_carrier(&actor, &name).await?,
+        Carrier::Drain { name, yes } => Done {
+            changed: drain(service, &name, yes).await?,
             drained: true,
             name,
         },
         Carrier::Resume { name } => Done {
-            changed: service.resume_carrier(&actor, &name).await?,
+            changed: service.resume_carrier(&Actor::CommandLine, &name).await?,
             drained: false,
             name,
         },
     };
     Ok(output.print(&done, sentence)?)
+}
+
+async fn drain(service: &Service, name: &str, even_the_last: bool) -> Result<bool, CommandError> {
+    let draining = service.drain_carrier(&Actor::CommandLine, name, even_the_last);
+    draining.await.map_err(|error| match error.refusal() {
+        Some(refusal @ Refusal::LastCarrier { .. }) => {
+            CommandError::Refused(format!("{refusal} --yes confirms."))
+        }
+        _ => error.into(),
+    })
 }
 
 fn sentence(done: &Done) -> String {

@@ -6,11 +6,13 @@ mod carrier;
 mod copy;
 mod deposit;
 mod distribute;
+mod incident;
 mod mail;
 mod margin;
 mod output;
 mod price;
 mod sender;
+mod staff_list;
 mod upkeep;
 
 use service::{CarrierInfo, Clock, Entropy, MailSettings, Network, Service};
@@ -65,6 +67,8 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Margin(days) => margin::run(&service, days, output).await,
         Command::Price(command) => price::run(&service, command, output).await,
         Command::Carrier(command) => carrier::run(&service, command, output).await,
+        Command::Incident(command) => incident::run(&service, command, output).await,
+        Command::StaffList(command) => staff_list::run(&service, command, output).await,
         Command::Mail(command) => mail::run(&service, command, output).await,
         Command::Check => upkeep::check(&service, output).await,
         Command::Backup { file } => upkeep::backup(&service, &file, output).await,

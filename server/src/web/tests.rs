@@ -53,7 +53,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 79] = [
+const TABLE: [(&str, &str, &str, Row); 82] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -190,6 +190,14 @@ const TABLE: [(&str, &str, &str, Row); 79] = [
         "reference={reference}&action=reinstate",
         STAFF,
     ),
+    (
+        "POST",
+        "/fn/look-at-cases",
+        "kind=application&cases={reference}",
+        STAFF,
+    ),
+    ("POST", "/fn/open-incident", "text=Slow", STAFF),
+    ("POST", "/fn/end-incident", "id=0", STAFF),
     ("GET", "/support/senders", "", STAFF),
     ("GET", "/fn/support-senders", "", STAFF),
     ("POST", "/fn/decide-sender", "id=0&action=accept", STAFF),

@@ -43,6 +43,10 @@ fn wrong_usage_is_2_and_help_is_0() {
         &["deposit", "assign", "a"],
         &["carrier", "drain"],
         &["carrier", "resume"],
+        &["incident", "open"],
+        &["incident", "end", "x"],
+        &["staff-list", "show", "nonsense"],
+        &["staff-list", "set", "reserved-words"],
         &["backup"],
         &["copy", "--from", "sqlite:a"],
         &["copy", "--from", "sqlite:a", "--to", "b", "--to-file", "c"],
@@ -494,7 +498,13 @@ fn carriers_are_listed_drained_and_resumed_beside_the_server() {
         "{table}"
     );
 
-    let drained = place.json(&["carrier", "drain", "sandbox"]);
+    let refusal = refused(place, &["carrier", "drain", "sandbox"]);
+    assert!(
+        refusal.contains("No other carrier") && refusal.contains("--yes"),
+        "{refusal}"
+    );
+    assert_eq!(list()["state"], "up");
+    let drained = place.json(&["carrier", "drain", "sandbox", "--yes"]);
     assert_eq!(
         drained.to_string(),
         r#"{"changed":true,"drained":true,"name":"sandbox"}"#
@@ -520,6 +530,52 @@ fn carriers_are_listed_drained_and_resumed_beside_the_server() {
     let words = refused(place, &["carrier", "drain", "nobody"]);
     assert!(words.contains("no carrier with this name"), "{words}");
     refused(place, &["carrier", "resume", "nobody"]);
+}
+
+#[test]
+fn notes_about_incidents_are_opened_and_ended() {
+    let place = Place::new();
+    place.json(&["migrate"]);
+    let open = |text: &str| place.json(&["incident", "open", "--text", text]);
+    let first = open(" Delivery is slow ");
+    assert_eq!(
+        (&first["text"], &first["carrier"]),
+        (&"Delivery is slow".into(), &Value::Null)
+    );
+    let of_sandbox = ["incident", "open", "--text", "a", "--carrier", "sandbox"];
+    assert_eq!(place.json(&of_sandbox)["carrier"], "sandbox");
+    refused(&place, &["incident", "open", "--text", " "]);
+    refused(&place, &["incident", "open", "--text", &"a".repeat(301)]);
+    refused(&place, &["incident", "open", "--text", "a\u{1b}b"]);
+    let of_nobody = ["incident", "open", "--text", "a", "--carrier", "nobody"];
+    assert!(refused(&place, &of_nobody).contains("no carrier with this name"));
+    let id = first["id"].to_string();
+    assert_eq!(place.json(&["incident", "end", &id])["id"], first["id"]);
+    refused(&place, &["incident", "end", &id]);
+    let list = place.json(&["incident", "list"]);
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    assert_eq!(list[0]["text"], "a");
+}
+
+#[test]
+fn lists_of_staff_are_shown_and_replaced() {
+    let place = Place::new();
+    place.json(&["migrate"]);
+    let show = || place.json(&["staff-list", "show", "reserved-words"]);
+    assert_eq!(
+        show()["entries"],
+        json!(["admin", "bank", "police", "support"])
+    );
+    fs::write(place.path().join("words"), "bank\r\n\r\n treasury \n").unwrap();
+    let set = ["staff-list", "set", "reserved-words", "--file", "words"];
+    assert_eq!(place.json(&set)["entries"], json!(["bank", "treasury"]));
+    let text = place.run(&["staff-list", "show", "reserved-words"]).stdout;
+    assert_eq!(String::from_utf8(text).unwrap(), "bank\ntreasury\n");
+    fs::write(place.path().join("words"), "a\n".repeat(101)).unwrap();
+    assert!(refused(&place, &set).contains("at most 100 lines"));
+    let missing = ["staff-list", "set", "reserved-words", "--file", "missing"];
+    assert!(refused(&place, &missing).contains("can't read missing"));
+    assert_eq!(show()["entries"], json!(["bank", "treasury"]));
 }
 
 #[test]

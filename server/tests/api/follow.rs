@@ -131,7 +131,7 @@ fn staff_follow_the_carriers_until_they_sign_out() {
     assert_eq!(record["name"], "sandbox");
     assert_ne!(record["state"], "drained");
 
-    server.place.json(&["carrier", "drain", "sandbox"]);
+    server.place.json(&["carrier", "drain", "sandbox", "--yes"]);
     let drained = loop {
         let event = event(&mut connection).unwrap();
         if event["carriers"][0]["record"]["state"] == "drained" {
@@ -157,7 +157,11 @@ fn a_stream_ends_when_its_role_is_taken() {
 #[test]
 fn only_staff_follow_or_change_the_carriers() {
     let server = TestServer::demo();
-    let change = [("name", "sandbox"), ("action", "drain")];
+    let change = [
+        ("name", "sandbox"),
+        ("action", "drain"),
+        ("confirmed", "true"),
+    ];
     let mut visitor = Browser::new(&server);
     assert_eq!(visitor.get(CARRIERS).status, 401);
     visitor.post("change-carrier", &change);

@@ -73,7 +73,7 @@ fn metrics_tell_how_each_carrier_is() {
         reads(name, 0.0);
     }
 
-    server.place.json(&["carrier", "drain", "sandbox"]);
+    server.place.json(&["carrier", "drain", "sandbox", "--yes"]);
     reads("drained", 1.0);
     reads("up", 1.0);
     kept_waiting(&server, "sandbox");

@@ -242,6 +242,19 @@ fn draining_asks_again_who_it_is() {
     let shown = code(&secret, 1);
     let change = [("name", "sandbox"), ("action", "drain"), ("proof", &shown)];
     let before = browser.cookie.clone();
+    let page = refused(&mut browser, "/support/carriers", "change-carrier", &change);
+    // It is the only carrier: without scripts too, the next step confirms.
+    assert!(
+        page.contains("No other carrier takes messages now"),
+        "{page}"
+    );
+    assert!(page.contains("name=\"confirmed\""), "{page}");
+    assert_eq!(drained(), Value::Null);
+    let change = [
+        ("name", "sandbox"),
+        ("action", "drain"),
+        ("confirmed", "true"),
+    ];
     browser.post("change-carrier", &change);
     assert!(drained().is_string());
     assert_ne!(browser.cookie, before, "the session has a new id");

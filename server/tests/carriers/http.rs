@@ -284,7 +284,10 @@ fn a_message_that_the_upstream_throttles_is_sent_later() {
 fn a_drained_carrier_is_handed_nothing_at_a_start() {
     let (upstream, mut started) = accepting();
     let settings = settings(&upstream.address);
-    started.server.place.json(&["carrier", "drain", "upstream"]);
+    started
+        .server
+        .place
+        .json(&["carrier", "drain", "upstream", "--yes"]);
     let mut sent = Vec::new();
     for number in 57_000_001..57_000_007_u32 {
         sent.push(started.send(&number.to_string(), "Hello"));

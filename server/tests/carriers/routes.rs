@@ -249,7 +249,7 @@ fn a_drained_carrier_gets_nothing_until_it_is_resumed() {
         });
     };
     let place = &started.server.place;
-    place.json(&["carrier", "drain", "one"]);
+    place.json(&["carrier", "drain", "one", "--yes"]);
     send_until_seen_by(&two);
     let by_one = one.submits().len();
     let sent = started.send_to(57_000_010..57_000_015);

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use domain::application::StatusAction;
+use domain::decision::Decided;
 use domain::password::InvalidPassword;
 use domain::refusal::{FAILED, UNCERTAIN};
-use domain::{ApplicationStatus, Refusal, SenderStatus};
+use domain::{ApplicationStatus, Refusal, SenderStatus, Timestamp};
 
 /// What a page can show.
 fn of_pages() -> Vec<Refusal> {
@@ -52,10 +53,16 @@ fn of_pages() -> Vec<Refusal> {
         Refusal::StatusConflict {
             status: ApplicationStatus::Active,
             action: StatusAction::Approve,
+            decided: None,
         },
         Refusal::SenderDecided {
             status: SenderStatus::Accepted,
+            decided: None,
         },
+        Refusal::LastCarrier { waiting: 3 },
+        Refusal::NoSuchIncident,
+        Refusal::IncidentInvalid,
+        Refusal::TooManyIncidents,
         Refusal::ReasonMissing,
         Refusal::ReasonInvalid,
         Refusal::ListInvalid,
@@ -109,10 +116,23 @@ fn sentences_say_what_they_are_about() {
     let conflict = Refusal::StatusConflict {
         status: ApplicationStatus::Active,
         action: StatusAction::Reinstate,
+        decided: None,
     };
     assert_eq!(
         conflict.to_string(),
         "The application is Active: it can't be reinstated."
+    );
+    let decided = Refusal::SenderDecided {
+        status: SenderStatus::Accepted,
+        decided: Some(Decided {
+            by: "staff@example.org".to_owned(),
+            at: Timestamp::from_unix_ms(1_767_225_600_000),
+        }),
+    };
+    assert_eq!(
+        decided.to_string(),
+        "This request was decided before: it is accepted. staff@example.org decided that at \
+         2026-01-01 00:00:00 UTC."
     );
     let order = Refusal::Order {
         index: 2,

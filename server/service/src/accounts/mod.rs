@@ -29,8 +29,8 @@ use throttle::{Counted, Try};
 
 /// How long a reset link works.
 pub(crate) const RESET_LIFETIME_MS: i64 = 60 * 60 * 1000;
-/// Who asks for a reset link is answered after this time, which is longer than the work for a known
-/// e-mail takes: the answer to an unknown one doesn't come earlier.
+/// A request for a reset link is answered after this time, which is longer than the work for a
+/// known e-mail takes: the answer for an unknown one doesn't come earlier.
 const RESET_LINK_ANSWER: Duration = Duration::from_millis(30);
 pub(crate) const TOKEN_BYTES: usize = 32;
 

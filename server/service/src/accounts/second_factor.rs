@@ -17,7 +17,7 @@ use crate::store::audit::{self, Actor};
 use crate::store::query::Connection;
 use crate::store::{accounts, second_factors, sessions};
 
-/// What authenticator apps call us.
+/// The name under which authenticator apps list us.
 const ISSUER: &str = "Heliograph";
 /// RFC 4226 wants 128 bits at least and recommends 160.
 const SECRET_BYTES: usize = 20;
@@ -36,7 +36,7 @@ const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz234567890";
 /// How long what was proved holds.
 const PROOF_HOLDS_MS: i64 = 10 * 60 * 1000;
 
-/// Who must have a second factor.
+/// The accounts that must have a second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactorRule {
     Staff,
@@ -51,7 +51,7 @@ pub struct FactorState {
     pub recovery_codes: i64,
 }
 
-/// What is given as second factor. `Debug` doesn't show it.
+/// The code that is given as second factor. `Debug` doesn't show it.
 #[derive(Clone)]
 pub enum SecondStep {
     /// A code of the authenticator app, as it was typed.
@@ -124,7 +124,7 @@ fn seconds(at: Timestamp) -> u64 {
     u64::try_from(at.unix_ms() / 1000).unwrap_or_default()
 }
 
-/// What a sealed secret is about: that of one account opens for no other.
+/// The subject that a secret is sealed for: the secret of one account opens for no other.
 fn sealed_for(account_id: i64) -> String {
     format!("second factor of account {account_id}")
 }
@@ -442,7 +442,7 @@ impl Service {
     }
 }
 
-/// What changed about a second factor.
+/// A change of a second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FactorChange {
     SetUp,
@@ -501,7 +501,8 @@ impl Service {
     }
 }
 
-/// What was wrong with a proof: a form may have another code or password besides.
+/// The refusal of a wrong code or password as that of a proof: a form may have another code or
+/// password besides.
 fn as_proof(error: Error) -> Error {
     match error.refusal() {
         Some(Refusal::WrongCode) => Refusal::ProofCodeWrong.into(),

@@ -33,7 +33,7 @@ impl From<AccountRow> for AccountDetail {
     }
 }
 
-/// What is done to an account.
+/// A change of an account by staff.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Change {
     Disable,

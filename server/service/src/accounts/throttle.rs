@@ -27,7 +27,7 @@ const DELAY_MS: u64 = 100;
 /// How often the delay doubles at most.
 const DOUBLINGS_MAX: u32 = 5;
 
-/// What is tried.
+/// The kinds of tries that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Try {
     SignIn,
@@ -112,7 +112,7 @@ impl Counted {
     }
 }
 
-/// What a try is counted for, and the most tries that may be counted for it.
+/// The key that a try is counted under, and the most tries that may be counted under it.
 type Limit = (u64, i64);
 
 impl Throttle {

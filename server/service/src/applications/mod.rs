@@ -1,11 +1,12 @@
 //! Applications: creating and listing them, and what staff do to their status.
 
 pub(crate) mod keys;
+mod looks;
 mod review;
 pub(crate) mod sender_names;
 
 use domain::application::StatusAction;
-use domain::decision;
+use domain::decision::{self, Decided};
 use domain::records::{ApplicationRecord, Paged, StatementLine};
 use domain::{
     ApiKey, ApplicationId, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName,
@@ -286,11 +287,11 @@ impl Service {
                         .ok_or(Refusal::NoSuchApplication)?;
                     let from = row.record.status;
                     let before = row.status_before.unwrap_or(ApplicationStatus::Pending);
-                    let conflict = Refusal::StatusConflict {
-                        status: from,
-                        action,
+                    let subject = reference.to_string();
+                    let Some(to) = from.after(action, before) else {
+                        let decided = audit::last(tx, &subject, DECISIONS).await?;
+                        return Err(conflict(from, action, decided));
                     };
-                    let to = from.after(action, before).ok_or_else(|| conflict.clone())?;
                     let suspended = to == ApplicationStatus::Suspended;
                     let change = StatusChange {
                         from,
@@ -299,21 +300,13 @@ impl Service {
                         suspend_reason: reason.as_deref(),
                     };
                     if !applications::set_status(tx, row.id, &change).await? {
-                        return Err(conflict.into());
+                        return Err(conflict(from, action, None));
                     }
                     if action == StatusAction::Approve {
                         applications::set_activated(tx, row.id, now).await?;
                     }
-                    let subject = reference.to_string();
-                    audit::insert(
-                        tx,
-                        now,
-                        &actor,
-                        audited(action),
-                        &subject,
-                        reason.as_deref(),
-                    )
-                    .await?;
+                    let (audited, detail) = (audited(action), reason.as_deref());
+                    audit::insert(tx, now, &actor, audited, &subject, detail).await?;
                     let row = applications::by_reference(tx, reference)
                         .await?
                         .ok_or(Refusal::NoSuchApplication)?;
@@ -398,6 +391,22 @@ pub(crate) async fn refuse_taken(
         Some(owner) if owner != account_id => Err(Refusal::SenderNameTaken.into()),
         _ => Ok(()),
     }
+}
+
+/// The actions of the audit log that change an application's status.
+const DECISIONS: [&str; 3] = [
+    audited(StatusAction::Approve),
+    audited(StatusAction::Suspend),
+    audited(StatusAction::Reinstate),
+];
+
+fn conflict(status: ApplicationStatus, action: StatusAction, decided: Option<Decided>) -> Error {
+    let refusal = Refusal::StatusConflict {
+        status,
+        action,
+        decided,
+    };
+    refusal.into()
 }
 
 const fn audited(action: StatusAction) -> &'static str {

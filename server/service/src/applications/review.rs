@@ -7,7 +7,7 @@ use domain::{SenderName, Timestamp, sender_name};
 use crate::Service;
 use crate::error::{Refusal, Result};
 use crate::store::audit::{self, Actor};
-use crate::store::{applications, senders, staff_lists};
+use crate::store::{applications, senders, staff_lists, usual_times};
 
 /// The most cases of one page.
 const CASES_MAX: i64 = 100;
@@ -135,11 +135,7 @@ impl Service {
         let since = self.now().plus_ms(-USUAL_MS);
         let found = self.in_each_home(|home| async move {
             let mut conn = self.store().read_at(home).await?;
-            match work {
-                Work::Activations => applications::times(&mut conn, since, USUAL_MAX).await,
-                Work::SenderNames => senders::times(&mut conn, since, USUAL_MAX).await,
-                Work::Deposits | Work::Mails => Ok(Vec::new()),
-            }
+            usual_times::of(&mut conn, work, since, USUAL_MAX).await
         });
         let mut times: Vec<_> = found.await?.into_iter().flatten().collect();
         times.sort_unstable();

@@ -1,6 +1,6 @@
 //! Sender names: customers ask for them, staff decide.
 
-use domain::decision;
+use domain::decision::{self, Decided};
 use domain::ids::Home;
 use domain::records::SenderRequestRecord;
 use domain::{Reference, SenderName, SenderState, SenderStatus};
@@ -14,6 +14,10 @@ use crate::store::audit::{self, Actor};
 use crate::store::query::Connection;
 use crate::store::row::touched;
 use crate::store::senders;
+
+/// The actions of the audit log that decide about a request.
+const ACCEPT: &str = "sender.accept";
+const REJECT: &str = "sender.reject";
 
 impl Service {
     /// Asks for a sender name. An accepted name stays in use until staff decide; a request that
@@ -99,7 +103,7 @@ impl Service {
                 applications::set_sender(tx, application.id, SenderState::Accepted, Some(name))
                     .await?;
                 let subject = request.reference.to_string();
-                audit::insert(tx, now, &actor, "sender.accept", &subject, Some(name)).await?;
+                audit::insert(tx, now, &actor, ACCEPT, &subject, Some(name)).await?;
                 let mail = texts::sender_accepted(request.reference, name);
                 mail::put(tx, &application, &mail, now).await?;
                 reload(tx, id).await
@@ -134,7 +138,7 @@ impl Service {
                 }
                 let subject = request.reference.to_string();
                 let detail = format!("{}: {reason}", request.name);
-                audit::insert(tx, now, &actor, "sender.reject", &subject, Some(&detail)).await?;
+                audit::insert(tx, now, &actor, REJECT, &subject, Some(&detail)).await?;
                 let mail = texts::sender_rejected(request.reference, &request.name, &reason);
                 mail::put(tx, &application, &mail, now).await?;
                 reload(tx, id).await
@@ -155,6 +159,7 @@ async fn pending(
     if request.status != SenderStatus::Pending {
         return Err(Refusal::SenderDecided {
             status: request.status,
+            decided: decision_about(conn, &request).await?,
         }
         .into());
     }
@@ -162,6 +167,21 @@ async fn pending(
         .await?
         .ok_or(Refusal::NoSuchApplication)?;
     Ok((request, application))
+}
+
+/// Who decided about a request, and when; `None` for a request that the customer replaced.
+async fn decision_about(
+    conn: &mut dyn Connection,
+    request: &SenderRequestRecord,
+) -> Result<Option<Decided>> {
+    let action = match request.status {
+        SenderStatus::Accepted => ACCEPT,
+        SenderStatus::Rejected => REJECT,
+        SenderStatus::Pending | SenderStatus::Replaced => return Ok(None),
+    };
+    // An application may have several requests: a decision is stored with its request's moment.
+    let last = audit::last(conn, &request.reference.to_string(), [action; 3]).await?;
+    Ok(last.filter(|decided| Some(decided.at) == request.decided_at))
 }
 
 async fn decide(

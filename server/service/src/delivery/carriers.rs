@@ -6,6 +6,7 @@ use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionS
 use crate::error::{Refusal, Result};
 use crate::store::audit::{self, Actor};
 use crate::store::gate::Priority;
+use crate::store::query::Connection;
 use crate::store::{carriers, queue};
 use crate::wakes::Wake;
 use crate::{Service, run_detached};
@@ -30,13 +31,7 @@ impl Service {
         for carrier in &self.inner.router.network.carriers {
             let name = carrier.name.clone();
             let row = rows.remove(&name).unwrap_or_default();
-            let waiting = self.in_each_home(|home| async move {
-                let mut conn = self.store().read_at(home).await?;
-                queue::waiting(&mut conn, &carrier.name).await
-            });
-            let waiting = waiting.await?;
-            let oldest_waiting_at = waiting.iter().filter_map(|(oldest, _)| *oldest).min();
-            let waiting = waiting.iter().map(|(_, n)| n).sum();
+            let (oldest_waiting_at, waiting) = self.waiting_for(&name).await?;
             let connections: Vec<_> = connections
                 .iter()
                 .filter(|connection| connection.carrier == name)
@@ -44,7 +39,7 @@ impl Service {
                 .collect();
             found.push(CarrierRecord {
                 name,
-                state: state(row.drained_at, &connections),
+                state: state(row.drained_at, connections.iter()),
                 drained_at: row.drained_at,
                 waiting,
                 oldest_waiting_at,
@@ -57,14 +52,64 @@ impl Service {
         Ok(found)
     }
 
+    /// Since when the oldest message waits for a carrier, and how many messages do.
+    async fn waiting_for(&self, carrier: &str) -> Result<(Option<Timestamp>, i64)> {
+        let waiting = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            queue::waiting(&mut conn, carrier).await
+        });
+        let waiting = waiting.await?;
+        let oldest = waiting.iter().filter_map(|(oldest, _)| *oldest).min();
+        Ok((oldest, waiting.iter().map(|(_, n)| n).sum()))
+    }
+
     /// Hands a carrier no more messages until it is resumed. The carrier keeps what it has, and
     /// messages that wait for it take another route where there is one. False when the carrier was
-    /// drained before.
+    /// drained before. While no other carrier takes messages, a carrier is drained only with
+    /// `even_the_last`.
     ///
     /// # Errors
-    /// `NoSuchCarrier`.
-    pub async fn drain_carrier(&self, actor: &Actor, name: &str) -> Result<bool> {
-        self.change_carrier(*actor, name, true).await
+    /// `NoSuchCarrier`, `LastCarrier`.
+    pub async fn drain_carrier(
+        &self,
+        actor: &Actor,
+        name: &str,
+        even_the_last: bool,
+    ) -> Result<bool> {
+        self.must_have_carrier(name)?;
+        let (service, actor, name) = (self.clone(), *actor, name.to_owned());
+        let (_, waiting) = self.waiting_for(&name).await?;
+        let draining = self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                carriers::ensure(tx, &name).await?;
+                if !carriers::drain(tx, &name, now).await? {
+                    return Ok(false);
+                }
+                if !even_the_last && !service.has_usable_carrier(tx, now).await? {
+                    return Err(Refusal::LastCarrier { waiting }.into());
+                }
+                audit::insert(tx, now, &actor, "carrier.drain", &name, None).await?;
+                Ok(true)
+            })
+        });
+        let changed = draining.await?;
+        if changed {
+            self.inner.wake(Wake::Drained);
+        }
+        Ok(changed)
+    }
+
+    /// Whether a carrier that a route leads to is connected, in any process, and not drained.
+    async fn has_usable_carrier(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<bool> {
+        let rows = carriers::all(&mut *conn).await?;
+        let mut connections = carriers::connections(conn).await?;
+        connections.retain(|c| now.ms_since(c.updated_at) <= STATE_HOLDS_MS);
+        let mut routes = self.inner.router.network.routes.as_slice().iter();
+        Ok(routes.any(|route| {
+            let drained_at = rows.get(&route.carrier).and_then(|row| row.drained_at);
+            let of_it = connections.iter().filter(|c| c.carrier == route.carrier);
+            state(drained_at, of_it) == CarrierState::Up
+        }))
     }
 
     /// Ends a drain; false when the carrier wasn't drained.
@@ -72,32 +117,31 @@ impl Service {
     /// # Errors
     /// `NoSuchCarrier`.
     pub async fn resume_carrier(&self, actor: &Actor, name: &str) -> Result<bool> {
-        self.change_carrier(*actor, name, false).await
+        self.must_have_carrier(name)?;
+        let (actor, name) = (*actor, name.to_owned());
+        let resuming = self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let changed = carriers::resume(tx, &name).await?;
+                if changed {
+                    audit::insert(tx, now, &actor, "carrier.resume", &name, None).await?;
+                }
+                Ok(changed)
+            })
+        });
+        let changed = resuming.await?;
+        if changed {
+            self.inner.wake(Wake::Drained);
+        }
+        Ok(changed)
     }
 
-    async fn change_carrier(&self, actor: Actor, name: &str, drain: bool) -> Result<bool> {
-        let known = &self.inner.router.network.carriers;
-        if !known.iter().any(|carrier| carrier.name == name) {
+    /// Refuses a name that no carrier has in the settings.
+    pub(super) fn must_have_carrier(&self, name: &str) -> Result<()> {
+        let mut known = self.inner.router.network.carriers.iter();
+        if !known.any(|carrier| carrier.name == name) {
             return Err(Refusal::NoSuchCarrier.into());
         }
-        let (service, name) = (self.clone(), name.to_owned());
-        run_detached(async move {
-            let now = service.now();
-            let mut tx = service.store().begin().await?;
-            carriers::ensure(&mut tx, &name).await?;
-            let (changed, action) = if drain {
-                (carriers::drain(&mut tx, &name, now).await?, "carrier.drain")
-            } else {
-                (carriers::resume(&mut tx, &name).await?, "carrier.resume")
-            };
-            if changed {
-                audit::insert(&mut tx, now, &actor, action, &name, None).await?;
-                tx.commit().await?;
-                service.inner.wake(Wake::Drained);
-            }
-            Ok(changed)
-        })
-        .await
+        Ok(())
     }
 
     /// The connections that other processes have now.
@@ -145,11 +189,13 @@ impl Service {
     }
 }
 
-fn state(drained_at: Option<Timestamp>, connections: &[ConnectionRecord]) -> CarrierState {
-    let bound = |c: &ConnectionRecord| c.state == ConnectionState::Bound;
+fn state<'a>(
+    drained_at: Option<Timestamp>,
+    mut connections: impl Iterator<Item = &'a ConnectionRecord>,
+) -> CarrierState {
     match drained_at {
         Some(_) => CarrierState::Drained,
-        None if connections.iter().any(bound) => CarrierState::Up,
+        None if connections.any(|c| c.state == ConnectionState::Bound) => CarrierState::Up,
         None => CarrierState::Down,
     }
 }

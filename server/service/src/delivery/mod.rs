@@ -5,6 +5,7 @@ mod by_home;
 pub(crate) mod carriers;
 pub(crate) mod ended_leases;
 pub(crate) mod expiry;
+mod incidents;
 pub(crate) mod outcomes;
 pub(crate) mod parked_names;
 pub(crate) mod receipts;

@@ -73,14 +73,6 @@ statements! {
         "UPDATE applications SET activated_at = $2 WHERE id = $1 AND activated_at IS NULL"
             => " AND home = $3",
     );
-    /// How long the newest activations took that were asked for.
-    const TIMES: Sql = in_home!(
-        r"
-        SELECT activated_at - activation_requested_at AS took
-        FROM applications
-        WHERE activated_at > $1 AND activation_requested_at <= activated_at" => " AND home = $3",
-        " ORDER BY activated_at DESC LIMIT $2",
-    );
     /// Gives a reference to a new application. Verbs run one at a time, so that no other one takes
     /// the same id.
     const TAKE_REFERENCE: Sql = Sql::postgres_in_home(r"
@@ -475,17 +467,6 @@ pub(crate) async fn set_activated(
         .execute(conn)
         .await
         .map(drop)
-}
-
-/// How many milliseconds the newest activations since a moment took.
-pub(crate) async fn times(
-    conn: &mut dyn Connection,
-    since: Timestamp,
-    limit: i64,
-) -> Result<Vec<i64>> {
-    query(TIMES, (since, limit))
-        .fetch_all(conn, |row| row.get("took"))
-        .await
 }
 
 /// Disables the keys of an account's applications, or enables them again. The column repeats the

@@ -5,7 +5,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::LazyLock;
 
 use domain::Timestamp;
+use domain::decision::Decided;
 
+use super::accounts;
 use super::query::{Connection, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
@@ -13,6 +15,11 @@ use crate::error::Result;
 statements! {
     const INSERT: Sql = Sql::same(r"
         INSERT INTO audit (at, actor, action, subject, detail) VALUES ($1, $2, $3, $4, $5)");
+    const LAST: Sql = Sql::same(r"
+        SELECT actor, at
+        FROM audit
+        WHERE subject = $1 AND (action = $2 OR action = $3 OR action = $4)
+        ORDER BY id DESC LIMIT 1");
 }
 
 /// The actor of an entry in the audit log.
@@ -69,4 +76,27 @@ pub(crate) async fn insert(
         .execute(conn)
         .await
         .map(drop)
+}
+
+/// The last of these actions on a subject: who did it, and when.
+pub(crate) async fn last(
+    conn: &mut dyn Connection,
+    subject: &str,
+    [first, second, third]: [&'static str; 3],
+) -> Result<Option<Decided>> {
+    let found: Option<(String, _)> = query(LAST, (subject, first, second, third))
+        .fetch_optional(&mut *conn, |row| Ok((row.get("actor")?, row.get("at")?)))
+        .await?;
+    let Some((actor, at)) = found else {
+        return Ok(None);
+    };
+    let account = actor.strip_prefix("account ").map(str::parse);
+    let email = match account {
+        Some(Ok(id)) => accounts::by_id(conn, id).await?.map(|row| row.record.email),
+        _ => None,
+    };
+    Ok(Some(Decided {
+        by: email.unwrap_or(actor),
+        at,
+    }))
 }

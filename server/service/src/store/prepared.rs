@@ -55,6 +55,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::events::STATEMENTS,
     super::history::STATEMENTS,
     super::idempotency::STATEMENTS,
+    super::incidents::STATEMENTS,
     super::installation::STATEMENTS,
     super::known_devices::STATEMENTS,
     super::margins::STATEMENTS,
@@ -75,11 +76,13 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::sessions::STATEMENTS,
     super::shared::STATEMENTS,
     super::staff_lists::STATEMENTS,
+    super::staff_looks::STATEMENTS,
     super::submits::STATEMENTS,
     super::tally::STATEMENTS,
     super::transfers::STATEMENTS,
     super::turn_call::STATEMENTS,
     super::turns::STATEMENTS,
+    super::usual_times::STATEMENTS,
 ];
 
 /// Every statement that a file declares, with its name.

@@ -63,15 +63,6 @@ statements! {
         " WHERE a.account_id = $1 AND s.id < $2" => " AND s.home = $4 AND a.home = $4",
         " ORDER BY s.id DESC LIMIT $3"
     );
-    /// How long the newest decisions took.
-    const TIMES: Sql = in_home!(
-        r"
-        SELECT decided_at - requested_at AS took
-        FROM sender_requests
-        WHERE decided_at > $1 AND (status = 'accepted' OR status = 'rejected')"
-            => " AND home = $3",
-        " ORDER BY decided_at DESC LIMIT $2",
-    );
     const SIMILAR: Sql = Sql::same(r"
         SELECT o.folded, accounts.email
         FROM sender_name_owners o
@@ -204,17 +195,6 @@ pub(crate) async fn earlier(
 ) -> Result<Vec<SenderRequestRecord>> {
     query(EARLIER, (account_id, before, limit))
         .fetch_all(conn, request)
-        .await
-}
-
-/// How many milliseconds the newest decisions since a moment took.
-pub(crate) async fn times(
-    conn: &mut dyn Connection,
-    since: Timestamp,
-    limit: i64,
-) -> Result<Vec<i64>> {
-    query(TIMES, (since, limit))
-        .fetch_all(conn, |row| row.get("took"))
         .await
 }
 

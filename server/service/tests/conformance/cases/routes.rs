@@ -150,10 +150,10 @@ async fn a_message_goes_to_another_carrier_when_its_own_is_throttled_or_busy(bac
 async fn a_drained_carrier_is_listed_until_it_is_resumed(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let service = &sending.world.service;
-    assert!(service.drain_carrier(&STAFF, "acme").await.unwrap());
-    assert!(!service.drain_carrier(&STAFF, "acme").await.unwrap());
+    assert!(service.drain_carrier(&STAFF, "acme", true).await.unwrap());
+    assert!(!service.drain_carrier(&STAFF, "acme", true).await.unwrap());
     assert_eq!(service.drained_carriers().await.unwrap(), ["acme"]);
-    assert!(service.drain_carrier(&STAFF, "nobody").await.is_err());
+    assert!(service.drain_carrier(&STAFF, "nobody", true).await.is_err());
     assert!(service.resume_carrier(&STAFF, "acme").await.unwrap());
     assert!(service.drained_carriers().await.unwrap().is_empty());
 }
@@ -164,7 +164,7 @@ async fn nothing_is_claimed_for_a_drained_carrier(backend: Backend) {
     let service = &sending.world.service;
     let id = sending.send().await;
     sending.world.pass(10_000);
-    assert!(service.drain_carrier(&STAFF, "acme").await.unwrap());
+    assert!(service.drain_carrier(&STAFF, "acme", true).await.unwrap());
     sending.assert_nothing_due("acme").await;
     assert_eq!(service.drained_carriers().await.unwrap(), ["acme"]);
     assert!(service.resume_carrier(&STAFF, "acme").await.unwrap());

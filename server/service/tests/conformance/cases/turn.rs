@@ -145,7 +145,11 @@ async fn a_drained_carrier_is_handed_nothing(backend: Backend) {
     let customer = world.active("one@example.org", "1").await;
     let mut consumer = connected(&world, &customer, 10).await;
     let actor = Actor::CommandLine;
-    world.service.drain_carrier(&actor, CARRIER).await.unwrap();
+    world
+        .service
+        .drain_carrier(&actor, CARRIER, true)
+        .await
+        .unwrap();
     world.send(&customer.live, "57000001").await.unwrap();
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());

@@ -212,6 +212,8 @@ async fn people(world: &World) -> [Customer; 3] {
         .set_staff_list(&STAFF, StaffList::RejectReasons, REASON)
         .await
         .unwrap();
+    let opening = service.open_incident(&STAFF, "\"Ünï\" 🙂", Some(CARRIER));
+    opening.await.unwrap();
     let unknown = order("nobody's", "999999", "7.5");
     service.add_deposit(&STAFF, &unknown).await.unwrap();
     service
@@ -263,7 +265,7 @@ async fn messages(world: &World, customer: &Customer) -> Sent {
     };
     answer(world, &lease, &found[1], later).await;
     report(world, "a stranger's").await;
-    service.drain_carrier(&STAFF, CARRIER).await.unwrap();
+    service.drain_carrier(&STAFF, CARRIER, true).await.unwrap();
     service.resume_carrier(&STAFF, CARRIER).await.unwrap();
     let whole = upload(service, &customer.live, None, "12345678\n", hard()).await;
     assert_eq!(whole.unwrap().rows, 1);

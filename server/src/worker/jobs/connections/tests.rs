@@ -57,7 +57,7 @@ async fn a_carrier_is_closed_until_its_drain_state_is_read() {
     let service = service(&folder).await;
     assert!(!is_open_after(0, &service).await);
     assert!(is_open_after(1, &service).await);
-    service.drain_carrier(&STAFF, "acme").await.unwrap();
+    service.drain_carrier(&STAFF, "acme", true).await.unwrap();
     assert!(!is_open_after(1, &service).await);
     service.resume_carrier(&STAFF, "acme").await.unwrap();
     assert!(is_open_after(1, &service).await);

@@ -1,0 +1,45 @@
+//! Notes about incidents, as customers see them on their pages.
+
+use domain::Timestamp;
+use leptos::prelude::*;
+use serde::{Deserialize, Serialize};
+#[cfg(feature = "ssr")]
+use service::Service;
+
+#[cfg(feature = "ssr")]
+use crate::problem::Problem;
+use crate::ui::Moment;
+
+/// An open note about an incident, without what is for staff.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct IncidentNote {
+    text: String,
+    began_at: Timestamp,
+}
+
+/// The open notes, oldest first.
+///
+/// # Errors
+/// When the service fails.
+#[cfg(feature = "ssr")]
+pub async fn incident_notes(service: &Service) -> Result<Vec<IncidentNote>, Problem> {
+    let notes = service.incidents().await?.into_iter();
+    let notes = notes.map(|note| IncidentNote {
+        text: note.text,
+        began_at: note.began_at,
+    });
+    Ok(notes.collect())
+}
+
+/// A notice for each note.
+#[component]
+pub fn IncidentNotices(notes: Vec<IncidentNote>) -> impl IntoView {
+    let notices = notes.into_iter().map(|IncidentNote { text, began_at }| {
+        view! {
+            <p class="notice">
+                {text} <span class="fine">" since " <Moment at=began_at/> " UTC"</span>
+            </p>
+        }
+    });
+    notices.collect_view()
+}

@@ -1,0 +1,72 @@
+//! Incident notes: staff write and end them, customers read them.
+
+use domain::incident::{INCIDENTS_MAX, IncidentRecord, parse_incident};
+
+use crate::Service;
+use crate::error::{Refusal, Result};
+use crate::store::audit::{self, Actor};
+use crate::store::incidents;
+
+impl Service {
+    /// The open notes, oldest first.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn incidents(&self) -> Result<Vec<IncidentRecord>> {
+        let mut conn = self.store().read().await?;
+        incidents::open(&mut conn).await
+    }
+
+    /// Opens a note that customers read from now on. The carrier that it is about is for staff
+    /// alone.
+    ///
+    /// # Errors
+    /// `IncidentInvalid`, `NoSuchCarrier`, `TooManyIncidents`.
+    pub async fn open_incident(
+        &self,
+        actor: &Actor,
+        text: &str,
+        carrier: Option<&str>,
+    ) -> Result<IncidentRecord> {
+        let text = parse_incident(text).map_err(Refusal::from)?;
+        if let Some(name) = carrier {
+            self.must_have_carrier(name)?;
+        }
+        let (actor, carrier) = (*actor, carrier.map(str::to_owned));
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                if incidents::open(tx).await?.len() >= INCIDENTS_MAX {
+                    return Err(Refusal::TooManyIncidents.into());
+                }
+                let id = incidents::insert(tx, &text, carrier.as_deref(), now).await?;
+                let (action, subject) = ("incident.open", id.to_string());
+                audit::insert(tx, now, &actor, action, &subject, Some(&text)).await?;
+                Ok(IncidentRecord {
+                    id,
+                    text,
+                    carrier,
+                    began_at: now,
+                })
+            })
+        })
+        .await
+    }
+
+    /// Ends a note: customers don't see it any more.
+    ///
+    /// # Errors
+    /// `NoSuchIncident`.
+    pub async fn end_incident(&self, actor: &Actor, id: i64) -> Result<IncidentRecord> {
+        let actor = *actor;
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let ended = incidents::delete(tx, id).await?;
+                let ended = ended.ok_or(Refusal::NoSuchIncident)?;
+                let (action, subject) = ("incident.end", id.to_string());
+                audit::insert(tx, now, &actor, action, &subject, Some(&ended.text)).await?;
+                Ok(ended)
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,44 @@
+//! How long staff took for their newest decisions.
+
+use domain::Timestamp;
+use domain::decision::Work;
+
+use super::query::{Connection, query};
+use super::sql::{Sql, in_home, statements};
+use crate::error::Result;
+
+statements! {
+    const ACTIVATIONS: Sql = in_home!(
+        r"
+        SELECT activated_at - activation_requested_at AS took
+        FROM applications
+        WHERE activated_at > $1 AND activation_requested_at <= activated_at" => " AND home = $3",
+        " ORDER BY activated_at DESC LIMIT $2",
+    );
+    const SENDER_NAMES: Sql = in_home!(
+        r"
+        SELECT decided_at - requested_at AS took
+        FROM sender_requests
+        WHERE decided_at > $1 AND (status = 'accepted' OR status = 'rejected')"
+            => " AND home = $3",
+        " ORDER BY decided_at DESC LIMIT $2",
+    );
+}
+
+/// How many milliseconds the newest decisions since a moment took; nothing for work that isn't a
+/// decision.
+pub(crate) async fn of(
+    conn: &mut dyn Connection,
+    work: Work,
+    since: Timestamp,
+    limit: i64,
+) -> Result<Vec<i64>> {
+    let statement = match work {
+        Work::Activations => ACTIVATIONS,
+        Work::SenderNames => SENDER_NAMES,
+        Work::Deposits | Work::Mails => return Ok(Vec::new()),
+    };
+    query(statement, (since, limit))
+        .fetch_all(conn, |row| row.get("took"))
+        .await
+}

@@ -1,0 +1,52 @@
+//! `heliograph incident`.
+
+use domain::incident::IncidentRecord;
+use serde::Serialize;
+use service::{Actor, Service};
+
+use super::output::{Column, or_dash};
+use super::{CommandError, Output};
+use crate::cli::Incident;
+use crate::json::Moment;
+
+/// A note as the command line shows it.
+#[derive(Serialize)]
+struct Shown {
+    id: i64,
+    text: String,
+    carrier: Option<String>,
+    began_at: Moment,
+}
+
+impl From<IncidentRecord> for Shown {
+    fn from(record: IncidentRecord) -> Self {
+        Self {
+            id: record.id,
+            text: record.text,
+            carrier: record.carrier,
+            began_at: Moment(record.began_at),
+        }
+    }
+}
+
+const COLUMNS: [Column<Shown>; 4] = [
+    ("ID", |note| note.id.to_string()),
+    ("SINCE", |note| note.began_at.0.to_table()),
+    ("CARRIER", |note| or_dash(note.carrier.as_deref())),
+    ("TEXT", |note| note.text.clone()),
+];
+
+pub async fn run(service: &Service, command: Incident, output: Output) -> Result<(), CommandError> {
+    let actor = Actor::CommandLine;
+    let (record, done) = match command {
+        Incident::List => return Ok(output.list(service.incidents().await?, &COLUMNS)?),
+        Incident::Open { text, carrier } => {
+            let opening = service.open_incident(&actor, &text, carrier.as_deref());
+            (opening.await?, "is open: customers read it")
+        }
+        Incident::End { id } => (service.end_incident(&actor, id).await?, "is ended"),
+    };
+    Ok(output.print(&Shown::from(record), |note| {
+        format!("Note {} {done}.", note.id)
+    })?)
+}
