@@ -4,6 +4,7 @@ mod confirm;
 mod devices;
 mod fields;
 mod forgot;
+mod passkeys;
 mod register;
 mod reset;
 mod settings;
@@ -24,6 +25,8 @@ pub use confirm::{ConfirmPage, Unconfirmed};
 pub use devices::DevicesPage;
 pub use fields::PasswordField;
 pub use forgot::ForgotPage;
+#[cfg(feature = "hydrate")]
+pub use passkeys::AskPasskey;
 pub use register::RegisterPage;
 pub use reset::ResetPage;
 pub use settings::{AccountPage, LoadAccount};
