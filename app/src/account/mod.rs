@@ -25,8 +25,6 @@ pub use confirm::{ConfirmPage, Unconfirmed};
 pub use devices::DevicesPage;
 pub use fields::PasswordField;
 pub use forgot::ForgotPage;
-#[cfg(feature = "hydrate")]
-pub use passkeys::AskPasskey;
 pub use register::RegisterPage;
 pub use reset::ResetPage;
 pub use settings::{AccountPage, LoadAccount};

@@ -1,5 +1,4 @@
-//! Passkeys: the part of `/account/two-factor` that adds and removes them, and what browsers are
-//! asked.
+//! Passkeys: the part of `/account/two-factor` that adds and removes them.
 
 use domain::Refusal;
 use domain::passkey::PASSKEYS_MAX;
@@ -16,7 +15,7 @@ use crate::ui::{
 use crate::{client::call, problem::Cause, ui::make_passkey};
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{current_request, prove, signed_in},
+    crate::portal_request::{prove, signed_in},
     service::Service,
 };
 
@@ -93,18 +92,6 @@ pub async fn remove_passkey(passkey: i64, #[server(default)] proof: String) -> R
     proved.map_err(|problem| problem.typed("passkey", &passkey.to_string()))?;
     let removed = current.service().remove_passkey(account.id, passkey);
     Ok(removed.await?)
-}
-
-/// What the browser is given to use a passkey in place of a code, as JSON: of the account that is
-/// signed in, or that waits for its code.
-///
-/// # Errors
-/// When there is neither, the account has no passkey, or the service fails.
-#[server(prefix = "/fn", endpoint = "ask-passkey")]
-pub async fn ask_passkey() -> Result<String, Problem> {
-    let current = current_request()?;
-    let token = current.token().unwrap_or_default();
-    Ok(current.service().ask_to_use_passkey(&token).await?)
 }
 
 /// The forms of passkeys.
@@ -190,8 +177,8 @@ pub fn PasskeyList(passkeys: Passkeys, forms: PasskeyForms) -> impl IntoView {
 fn Addition(form: FormState) -> impl IntoView {
     view! {
         <p>
-            "A passkey is taken in place of a code of the app: your phone, computer or security key \
-             keeps it, and no other site can ask for it. The password is asked for in any case."
+            "A passkey is taken in place of a code of the app: your phone, computer or security \
+             key keeps it, and no other site can ask for it. The password is asked for in any case."
         </p>
         <PostForm form>
             <Field

@@ -3,6 +3,21 @@
 use leptos::prelude::*;
 
 use super::FormState;
+#[cfg(feature = "ssr")]
+use crate::portal_request::current_request;
+use crate::problem::Problem;
+
+/// What the browser is given to use a passkey in place of a code, as JSON: of the account that is
+/// signed in, or that waits for its code.
+///
+/// # Errors
+/// When there is neither, the account has no passkey, or the service fails.
+#[server(prefix = "/fn", endpoint = "ask-passkey")]
+pub async fn ask_passkey() -> Result<String, Problem> {
+    let current = current_request()?;
+    let token = current.token().unwrap_or_default();
+    Ok(current.service().ask_to_use_passkey(&token).await?)
+}
 
 /// Whether this browser can make and use passkeys; false on the server and until the page is
 /// hydrated.
@@ -55,7 +70,7 @@ mod browser {
     use web_sys::{FormData, HtmlButtonElement};
 
     use super::super::form::{FormState, send};
-    use crate::account::AskPasskey;
+    use super::AskPasskey;
     use crate::client::call;
     use crate::problem::{Cause, Problem};
 

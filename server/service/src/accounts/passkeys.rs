@@ -2,18 +2,17 @@
 //! codes. A passkey is never taken without the password before it.
 //!
 //! What a browser is asked and what it answers are JSON, which the portal hands through. What the
-//! answer is checked against is kept in the session's row, sealed: any process can check it, and the
-//! row is changed by the first answer, so that each is taken once.
+//! answer is checked against is kept in the session's row, sealed: any process can check it, and
+//! the row is changed by the first answer, so that each is taken once.
 
 use domain::Timestamp;
 use domain::passkey::{PASSKEYS_MAX, passkey_name};
 use domain::records::PasskeyRecord;
 use domain::security_event::SecurityEventKind;
 use serde::{Deserialize, Serialize};
-use url::Url;
 use webauthn_rs::prelude::{
     Passkey, PasskeyAuthentication, PasskeyRegistration, PublicKeyCredential,
-    RegisterPublicKeyCredential, Uuid, WebauthnError,
+    RegisterPublicKeyCredential, Url, Uuid, WebauthnError,
 };
 use webauthn_rs::{Webauthn, WebauthnBuilder};
 
@@ -29,8 +28,8 @@ use crate::store::{passkeys, second_factors};
 /// How long an answer is awaited.
 const AWAITED_MS: i64 = 5 * 60 * 1000;
 
-/// What passkeys of a site are made for and checked by; `None` where browsers make none: they want a
-/// name, and TLS unless the site is on the same machine.
+/// What passkeys of a site are made for and checked by; `None` where browsers make none: they want
+/// a name, and TLS unless the site is on the same machine.
 pub(crate) fn relying_party(base_url: &str) -> Option<Webauthn> {
     let origin = Url::parse(base_url).ok()?;
     let host = origin.domain()?;

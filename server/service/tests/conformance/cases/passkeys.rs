@@ -343,7 +343,12 @@ async fn another_process_takes_the_answer(backend: Backend) {
     let (account, mut phone) = with_passkey(&world, "one@example.org").await;
     let options = asked(&world, "a", &account).await;
     let used = answer(&mut phone, ORIGIN, &options);
-    let beside = Service::open_beside(world.config()).await.unwrap();
+    let mut config = world.config();
+    let folder = tempfile::tempdir().unwrap();
+    if world.database.url().starts_with("postgres") {
+        config.data_dir = folder.path().to_owned();
+    }
+    let beside = Service::open_beside(config).await.unwrap();
     beside.sign_in_step("a", &used).await.unwrap();
     beside.close().await;
 }
