@@ -1,5 +1,7 @@
 //! Passkeys as the scripts of a page add, use and remove them.
 
+use std::net::TcpListener;
+
 use serde_json::json;
 use testing::authenticator::Authenticator;
 
@@ -8,15 +10,19 @@ use crate::portal::{Browser, location};
 use crate::two_factor::{code, give_factor, half_signed_in};
 
 const EMAIL: &str = "one@example.org";
-const ORIGIN: &str = "http://localhost:3000";
 
-/// A server at an address with this name, and an account of it with an app that is signed in.
-fn server(base_url: &str) -> TestServer {
+/// A server whose site has a name, and the site's origin.
+fn server() -> (TestServer, String) {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let origin = format!("http://localhost:{}", address.port());
     let settings = [
         ("HELIOGRAPH_ALLOW_SANDBOX", "true"),
-        ("HELIOGRAPH_BASE_URL", base_url),
+        ("HELIOGRAPH_ADDR", &address.to_string()),
+        ("HELIOGRAPH_BASE_URL", &origin),
     ];
-    TestServer::start(Place::new(), &[], &settings)
+    (TestServer::start(Place::new(), &[], &settings), origin)
 }
 
 /// A text that a function answers.
@@ -27,7 +33,7 @@ fn text(browser: &mut Browser<'_>, function: &str) -> String {
 
 #[test]
 fn a_passkey_is_added_used_and_removed() {
-    let server = server(ORIGIN);
+    let (server, origin) = server();
     Browser::registered(&server, EMAIL);
     let secret = give_factor(&server.place, EMAIL);
     let (mut browser, leads_to) = half_signed_in(&server, EMAIL, "");
@@ -46,7 +52,7 @@ fn a_passkey_is_added_used_and_removed() {
     let proof = code(&secret, 1);
     assert_eq!(browser.ask("begin-passkey", &fields(&proof)).status, 200);
     let mut phone = Authenticator::default();
-    let made = phone.make(ORIGIN, &text(&mut browser, "passkey-to-add"));
+    let made = phone.make(&origin, &text(&mut browser, "passkey-to-add"));
     assert_eq!(browser.ask("add-passkey", &[("answer", &made)]).status, 200);
     // Without scripts a passkey can't be added or used, but removed.
     let page = browser.get("/account/two-factor").text();
@@ -59,7 +65,7 @@ fn a_passkey_is_added_used_and_removed() {
     let (mut other, leads_to) = half_signed_in(&server, EMAIL, "/reports");
     assert_eq!(leads_to, "/login/code?passkey=1&next=%2Freports");
     assert!(!other.get(&leads_to).text().contains("Use a passkey"));
-    let used = phone.answer(ORIGIN, &text(&mut other, "ask-passkey"));
+    let used = phone.answer(&origin, &text(&mut other, "ask-passkey"));
     let between = other.cookie.clone();
     let fields = [("passkey", used.as_str()), ("next", "/reports")];
     assert_eq!(location(&other.post("sign-in-code", &fields)), "/reports");
@@ -74,7 +80,7 @@ fn a_passkey_is_added_used_and_removed() {
     let refused = remove(&mut other, "");
     let needed = json!({ "Refused": "CodeOrPasskeyNeeded" });
     assert_eq!(refused.json()["cause"], needed);
-    let used = phone.answer(ORIGIN, &text(&mut other, "ask-passkey"));
+    let used = phone.answer(&origin, &text(&mut other, "ask-passkey"));
     let before = other.cookie.clone();
     assert_eq!(remove(&mut other, &used).status, 200);
     assert_ne!(other.cookie, before, "the session has a new id");
@@ -85,7 +91,7 @@ fn a_passkey_is_added_used_and_removed() {
 
 #[test]
 fn a_site_without_a_name_offers_no_passkeys() {
-    let server = server("http://127.0.0.1:3000");
+    let server = TestServer::empty();
     let mut browser = Browser::registered(&server, EMAIL);
     let refused = browser.ask("begin-passkey", &[("name", "Phone")]);
     let unavailable = json!({ "Refused": "PasskeysUnavailable" });
