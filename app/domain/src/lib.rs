@@ -17,6 +17,7 @@ pub mod mail;
 pub mod message;
 pub mod money;
 pub mod number;
+pub mod passkey;
 pub mod password;
 pub mod prefix;
 pub mod price_history;

@@ -23,6 +23,7 @@ pub(crate) const TABLES: [&str; 31] = [
     "accounts",
     "second_factors",
     "recovery_codes",
+    "passkeys",
     "sessions",
     "security_events",
     "password_resets",

@@ -64,6 +64,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::notices::STATEMENTS,
     super::outbox::STATEMENTS,
     super::parked::STATEMENTS,
+    super::passkeys::STATEMENTS,
     super::postgres::STATEMENTS,
     super::prices::STATEMENTS,
     super::queue::STATEMENTS,

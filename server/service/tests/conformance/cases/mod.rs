@@ -17,6 +17,7 @@ mod mails;
 mod margins;
 mod model;
 mod opening;
+mod passkeys;
 mod prices;
 mod receipts;
 mod reports;
