@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied, each after the tables that it refers to. The other tables hold the
 /// state of running processes.
-pub(crate) const TABLES: [&str; 31] = [
+pub(crate) const TABLES: [&str; 33] = [
     "installation",
     "prices",
     "accounts",
