@@ -9,6 +9,7 @@ use crate::application::{ApplicationStatus, StatusAction};
 use crate::decision::{InvalidList, InvalidReason, LIST_LINES_MAX, REASON_CHARS_MAX};
 use crate::password::InvalidPassword;
 use crate::sender_name::SenderStatus;
+use crate::support::{InvalidNote, NOTE_CHARS_MAX};
 
 /// What a person is told when a fault of ours changed nothing.
 pub const FAILED: &str =
@@ -61,19 +62,14 @@ pub enum Refusal {
     SecondFactorRequired,
     #[error("The account has no second factor.")]
     NoSecondFactor,
-    #[serde(skip)]
     #[error("The account is disabled already.")]
     AccountDisabledAlready,
-    #[serde(skip)]
     #[error("The account isn't disabled.")]
     AccountNotDisabled,
-    #[serde(skip)]
     #[error("The account is staff already.")]
     StaffAlready,
-    #[serde(skip)]
     #[error("The account isn't staff.")]
     NotStaff,
-    #[serde(skip)]
     #[error("This is the last member of staff who can sign in. Promote somebody else first.")]
     LastStaff,
     #[error("Too many attempts. Try again in {}.", Minutes(*.retry_after_s))]
@@ -97,6 +93,8 @@ pub enum Refusal {
     NoSuchSenderRequest,
     #[error("There is no account with this e-mail.")]
     NoSuchAccount,
+    #[error("There is no message with this transid any more.")]
+    NoSuchMessage,
     #[error("There is no carrier with this name in the settings.")]
     NoSuchCarrier,
     #[error("There is no such device; it may be signed out already.")]
@@ -118,6 +116,10 @@ pub enum Refusal {
         "A list has at most {LIST_LINES_MAX} lines, each of at most {REASON_CHARS_MAX} characters."
     )]
     ListInvalid,
+    #[error(
+        "A note has 1 to {NOTE_CHARS_MAX} characters, and no control characters but line ends."
+    )]
+    NoteInvalid,
     #[serde(skip)]
     #[error("The amount must be greater than 0.")]
     InvalidAmount,
@@ -188,5 +190,11 @@ impl From<InvalidReason> for Refusal {
 impl From<InvalidList> for Refusal {
     fn from(_: InvalidList) -> Self {
         Self::ListInvalid
+    }
+}
+
+impl From<InvalidNote> for Refusal {
+    fn from(_: InvalidNote) -> Self {
+        Self::NoteInvalid
     }
 }

@@ -4,7 +4,7 @@ use domain::Timestamp;
 use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
 
 use crate::error::{Refusal, Result};
-use crate::store::audit::{self, Actor};
+use crate::store::audit::{self, Actor, Change};
 use crate::store::gate::Priority;
 use crate::store::{carriers, queue};
 use crate::wakes::Wake;
@@ -84,6 +84,7 @@ impl Service {
         run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin().await?;
+            tx.asked_from(&service.client.address);
             carriers::ensure(&mut tx, &name).await?;
             let (changed, action) = if drain {
                 (carriers::drain(&mut tx, &name, now).await?, "carrier.drain")
@@ -91,7 +92,12 @@ impl Service {
                 (carriers::resume(&mut tx, &name).await?, "carrier.resume")
             };
             if changed {
-                audit::insert(&mut tx, now, &actor, action, &name, None).await?;
+                let change = if drain {
+                    Change::of("in use", "drained")
+                } else {
+                    Change::of("drained", "in use")
+                };
+                audit::insert_change(&mut tx, now, &actor, action, &name, change).await?;
                 tx.commit().await?;
                 service.inner.wake(Wake::Drained);
             }
