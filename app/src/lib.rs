@@ -40,7 +40,10 @@ use docs::DocsPage;
 use home::HomePage;
 use problem::{ComeBack, ReturnedForm};
 use reports::{ReportPage, ReportsPage};
-use support::{CarriersPage, MailsPage, SendersPage, SupportApplicationsPage, SupportPage};
+use support::{
+    AuditPage, CarriersPage, MailsPage, SendersPage, SupportAccountPage, SupportAccountsPage,
+    SupportApplicationsPage, SupportMessagePage, SupportPage, SupportSearchPage, VisitPage,
+};
 use ui::{Frame, LostPage};
 
 /// The document around the pages.
@@ -103,6 +106,15 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/support/applications") view=SupportApplicationsPage/>
                     <Route path=path!("/support/senders") view=SendersPage/>
                     <Route path=path!("/support/mail") view=MailsPage/>
+                    <Route path=path!("/support/accounts") view=SupportAccountsPage/>
+                    <Route path=path!("/support/accounts/:account") view=SupportAccountPage/>
+                    <Route
+                        path=path!("/support/accounts/:account/:reference")
+                        view=VisitPage
+                    />
+                    <Route path=path!("/support/search") view=SupportSearchPage/>
+                    <Route path=path!("/support/messages/:transid") view=SupportMessagePage/>
+                    <Route path=path!("/support/audit") view=AuditPage/>
                 </ParentRoute>
             </Routes>
         </Router>

@@ -1,15 +1,28 @@
 //! The pages of staff. To everybody else they don't exist.
 
+mod account;
+mod accounts;
 mod applications;
+mod audit;
 mod carrier;
 mod carriers;
 mod home;
 mod lists;
 mod mails;
+mod masked;
+mod message;
+mod search;
 mod senders;
+mod visit;
 
+pub use account::SupportAccountPage;
+pub use accounts::SupportAccountsPage;
 pub use applications::SupportApplicationsPage;
+pub use audit::{AUDIT_CSV_PATH, AuditAddress, AuditPage};
 pub use carriers::{CARRIER_EVENTS_PATH, CarriersNow, CarriersPage};
 pub use home::SupportPage;
 pub use mails::MailsPage;
+pub use message::SupportMessagePage;
+pub use search::SupportSearchPage;
 pub use senders::SendersPage;
+pub use visit::VisitPage;

@@ -89,7 +89,10 @@ impl Service {
         Ok(row.map(|row| self.shown(row)))
     }
 
-    pub(crate) async fn application_row(&self, reference: Reference) -> Result<Option<ApplicationRow>> {
+    pub(crate) async fn application_row(
+        &self,
+        reference: Reference,
+    ) -> Result<Option<ApplicationRow>> {
         let Some(home) = self.find_home(reference).await? else {
             return Ok(None);
         };

@@ -8,9 +8,9 @@ use super::audit::{AuditFilter, name_accounts};
 use crate::Service;
 use crate::applications::owned;
 use crate::error::{Refusal, Result};
+use crate::store::account_notes;
 use crate::store::accounts::{self, AccountRow};
 use crate::store::audit::{self, Actor};
-use crate::store::account_notes;
 
 /// The most accounts of one page.
 const ACCOUNTS_MAX: i64 = 100;

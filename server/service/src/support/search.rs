@@ -194,9 +194,7 @@ impl Service {
         let mut conn = self.store().read_at(home).await?;
         let mut after = 0;
         let mut places = Vec::new();
-        while let Some(last) =
-            recent::last_of_next(&mut conn, after, APPLICATIONS_AT_ONCE).await?
-        {
+        while let Some(last) = recent::last_of_next(&mut conn, after, APPLICATIONS_AT_ONCE).await? {
             if Instant::now() >= end {
                 found.incomplete = true;
                 break;
