@@ -527,14 +527,21 @@ async fn the_ledger_and_the_audit_log_refuse_changes_in_both_schemas() {
         .zip(inserts)
     {
         conn.execute(insert).await.unwrap();
-        conn.execute("INSERT INTO audit (at, actor, action, subject) VALUES (1, 'a', 'b', 'c')")
-            .await
-            .unwrap();
+        for row in [
+            "INSERT INTO audit (at, actor, action, subject) VALUES (1, 'a', 'b', 'c')",
+            "INSERT INTO accounts (id, email, password_hash, role, created_at, password_changed_at) \
+             VALUES (1, 'a', 'b', 'staff', 1, 1)",
+            "INSERT INTO account_notes (account_id, at, author, text) VALUES (1, 1, 'a', 'b')",
+        ] {
+            conn.execute(row).await.unwrap();
+        }
         for statement in [
             "UPDATE transfers SET amount = 6",
             "DELETE FROM transfers",
             "UPDATE audit SET at = 2",
             "DELETE FROM audit",
+            "UPDATE account_notes SET at = 2",
+            "DELETE FROM account_notes",
         ] {
             refuses(conn, statement).await;
         }
