@@ -54,7 +54,7 @@ pub struct AccountView {
 #[server(prefix = "/fn", endpoint = "support-account", input = GetUrl)]
 pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
     let (current, _) = staff().await?;
-    let id = id.parse().map_err(|_| Cause::NotFound)?;
+    let id = id.parse::<i64>().map_err(|_| Cause::NotFound)?;
     let file = match current.service().account_file(id).await {
         Err(error) if error.refusal() == Some(&Refusal::NoSuchAccount) => {
             return Err(Cause::NotFound.into());

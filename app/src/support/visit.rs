@@ -48,7 +48,7 @@ pub async fn load_visit(
     #[server(default)] messages: Option<String>,
 ) -> Result<VisitView, Problem> {
     let (current, staff) = staff().await?;
-    let account = id.parse().map_err(|_| Cause::NotFound)?;
+    let account = id.parse::<i64>().map_err(|_| Cause::NotFound)?;
     let reference = Reference::parse(&reference)?;
     let service = current.service();
     let visited = service.visit_application(&Actor::Account(staff.id), account, reference);

@@ -76,7 +76,11 @@ async fn change(service: &Service, command: Account, output: Output) -> Result<(
                 "has no second factor and is signed out on every device",
             )
         }
-        Account::Add { .. } | Account::Reset { .. } | Account::List | Account::Show { .. } => {
+        Account::Add { .. }
+        | Account::Reset { .. }
+        | Account::List
+        | Account::Show { .. }
+        | Account::Note { .. } => {
             return Ok(());
         }
     };
