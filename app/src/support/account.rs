@@ -127,8 +127,8 @@ async fn change(
 /// Writes a note on an account.
 ///
 /// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such account, the note is
-/// empty, too long or has control characters, or the service fails.
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such account, the note
+/// is empty, too long or has control characters, or the service fails.
 #[server(prefix = "/fn", endpoint = "add-note")]
 pub async fn add_note(id: i64, text: String) -> Result<(), Problem> {
     let (current, account) = staff().await?;

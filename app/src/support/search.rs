@@ -51,7 +51,13 @@ pub fn SearchForm(#[prop(optional)] text: String) -> impl IntoView {
     let form = FormState::plain("search-alert", None);
     view! {
         // A plain form: the text stands in the address, and the page can be kept and shared.
-        <form class="filters" method="get" action="/support/search" role="search" aria-label="Support">
+        <form
+            class="filters"
+            method="get"
+            action="/support/search"
+            role="search"
+            aria-label="Support"
+        >
             <Field
                 label="Search"
                 name="q"
