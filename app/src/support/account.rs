@@ -135,8 +135,9 @@ pub async fn add_note(id: i64, text: String) -> Result<(), Problem> {
     let service = current.service();
     let found = service.account(id).await?;
     let email = found.ok_or(Cause::Refused(Refusal::NoSuchAccount))?.email;
-    let added = service.add_note(&Actor::Account(account.id), &email, &text);
-    let added = added.await.map_err(Problem::from);
+    let actor = Actor::Account(account.id);
+    let added = service.add_note(&actor, &email, &text).await;
+    let added = added.map_err(Problem::from);
     added.map_err(|problem| problem.typed("text", &text))?;
     leptos_axum::redirect(&format!("/support/accounts/{id}"));
     Ok(())

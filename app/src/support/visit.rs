@@ -51,7 +51,8 @@ pub async fn load_visit(
     let account = id.parse::<i64>().map_err(|_| Cause::NotFound)?;
     let reference = Reference::parse(&reference)?;
     let service = current.service();
-    let visited = service.visit_application(&Actor::Account(staff.id), account, reference);
+    let actor = Actor::Account(staff.id);
+    let visited = service.visit_application(&actor, account, reference);
     let application = visited.await?;
     let filter = MessageFilter {
         limit: LINES,
