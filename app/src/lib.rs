@@ -43,8 +43,9 @@ use home::HomePage;
 use problem::{ComeBack, ReturnedForm};
 use reports::{ReportPage, ReportsPage};
 use support::{
-    CarriersPage, MailsPage, MarginPage, SendersPage, SupportApplicationsPage, SupportPage,
-    SupportPricesPage,
+    AuditPage, CarriersPage, MailsPage, MarginPage, SendersPage, SupportAccountPage,
+    SupportAccountsPage, SupportApplicationsPage, SupportMessagePage, SupportPage,
+    SupportPricesPage, SupportSearchPage, VisitPage,
 };
 use ui::{Frame, LostPage};
 
@@ -110,6 +111,15 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/support/mail") view=MailsPage/>
                     <Route path=path!("/support/prices") view=SupportPricesPage/>
                     <Route path=path!("/support/margin") view=MarginPage/>
+                    <Route path=path!("/support/accounts") view=SupportAccountsPage/>
+                    <Route path=path!("/support/accounts/:account") view=SupportAccountPage/>
+                    <Route
+                        path=path!("/support/accounts/:account/:reference")
+                        view=VisitPage
+                    />
+                    <Route path=path!("/support/search") view=SupportSearchPage/>
+                    <Route path=path!("/support/messages/:transid") view=SupportMessagePage/>
+                    <Route path=path!("/support/audit") view=AuditPage/>
                 </ParentRoute>
             </Routes>
         </Router>

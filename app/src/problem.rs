@@ -357,11 +357,17 @@ impl From<Refusal> for Cause {
             | Refusal::PriceSetTwice { .. }
             | Refusal::NoSuchPrefix
             | Refusal::PriceNotDearer { .. }
+            | Refusal::NoSuchAccount
+            | Refusal::NoSuchMessage
+            | Refusal::AccountDisabledAlready
+            | Refusal::AccountNotDisabled
+            | Refusal::StaffAlready
+            | Refusal::NotStaff
+            | Refusal::LastStaff
+            | Refusal::NoteInvalid
             | Refusal::InvalidCursor => Self::Refused(refusal),
             Refusal::InvalidPassword(invalid) => Self::Password(invalid),
             Refusal::NoSuchApplication => Self::NotFound,
-            // The account was deleted while it was signed in.
-            Refusal::NoSuchAccount => Self::SignedOut,
             other => {
                 tracing::error!(refusal = %other, "a refusal that only the command line expects");
                 Self::Failed

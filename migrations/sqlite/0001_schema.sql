@@ -566,13 +566,16 @@ CREATE TABLE nodes (
     seen_at        INTEGER NOT NULL   -- renewed every few seconds while the process lives
 ) STRICT;
 
--- What staff did, and what customers did where money or access is concerned.
+-- What staff, customers and the command line did.
 CREATE TABLE audit (
     id      INTEGER PRIMARY KEY, -- in the order in which it happened
     at      INTEGER NOT NULL,    -- when it was done
     actor   TEXT NOT NULL,       -- 'command line (USER)', 'system', or 'account ID'
+    address TEXT,                -- of the client; null: done on the machine itself
     action  TEXT NOT NULL,       -- a stable word, e.g. application.approve
     subject TEXT NOT NULL,       -- what it was done to
+    before  TEXT,                -- what was changed, before the change; never a secret
+    after   TEXT,                -- what was changed, after the change; never a secret
     detail  TEXT                 -- a reason, an amount; never a secret
 ) STRICT;
 CREATE INDEX audit_by_subject ON audit (subject, id);
@@ -580,3 +583,17 @@ CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 CREATE TRIGGER audit_never_goes BEFORE DELETE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+
+-- What staff write down about an account; its owner doesn't see it.
+CREATE TABLE account_notes (
+    id         INTEGER PRIMARY KEY, -- in the order in which they were written
+    account_id INTEGER NOT NULL REFERENCES accounts (id), -- whom the note is about
+    at         INTEGER NOT NULL,    -- when it was written
+    author     TEXT NOT NULL,       -- as the actor in the audit log
+    text       TEXT NOT NULL        -- the note, of 2000 characters at most
+) STRICT;
+CREATE INDEX account_notes_by_account ON account_notes (account_id, id);
+CREATE TRIGGER account_notes_never_change BEFORE UPDATE ON account_notes
+BEGIN SELECT RAISE(ABORT, 'notes are append-only'); END;
+CREATE TRIGGER account_notes_never_go BEFORE DELETE ON account_notes
+BEGIN SELECT RAISE(ABORT, 'notes are append-only'); END;

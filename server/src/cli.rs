@@ -68,6 +68,9 @@ pub enum Command {
     /// Mails.
     #[command(subcommand)]
     Mail(Mail),
+    /// The audit log.
+    #[command(subcommand)]
+    Audit(Audit),
     /// Recount every invariant of the ledger and the queue from the rows.
     Check,
     /// Copy the database to a file while it is in use.
@@ -157,6 +160,12 @@ pub enum Account {
     Demote { email: String },
     /// Remove a second factor that its owner lost.
     ResetFactor { email: String },
+    /// Write a note on an account, which its owner doesn't see. Notes are never changed.
+    Note {
+        email: String,
+        #[arg(long)]
+        text: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -349,6 +358,19 @@ pub enum Mail {
     List,
     /// Send a mail again that waits, was given up or was kept.
     Retry { id: i64 },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// List what staff, customers and the command line changed, newest first.
+    List {
+        /// Only what was done to this: the e-mail of an account, a reference, a carrier.
+        #[arg(long)]
+        subject: Option<String>,
+        /// Only what was done at this time or later, like 2026-11-23T10:00:00Z or 2026-11-23.
+        #[arg(long, value_name = "TIME", value_parser = moment)]
+        from: Option<Timestamp>,
+    },
 }
 
 /// Reads a moment.

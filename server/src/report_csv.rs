@@ -68,7 +68,13 @@ pub fn rows(messages: &[MessageRecord], currency: &str) -> Result<Vec<u8>, csv::
     write(messages.iter().map(row))
 }
 
-fn write<const N: usize>(lines: impl Iterator<Item = [String; N]>) -> Result<Vec<u8>, csv::Error> {
+/// Lines of a file.
+///
+/// # Errors
+/// When a line can't be written.
+pub fn write<const N: usize>(
+    lines: impl Iterator<Item = [String; N]>,
+) -> Result<Vec<u8>, csv::Error> {
     let mut writer = csv::WriterBuilder::new()
         .terminator(csv::Terminator::CRLF)
         .from_writer(Vec::new());
@@ -82,7 +88,7 @@ fn write<const N: usize>(lines: impl Iterator<Item = [String; N]>) -> Result<Vec
 
 /// A spreadsheet runs a cell that starts with one of these as a formula; an apostrophe before it
 /// makes it text again (OWASP, CSV injection).
-fn safe(text: String) -> String {
+pub fn safe(text: String) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']) {
         format!("'{text}")
     } else {

@@ -30,6 +30,7 @@ pub mod routing;
 pub mod security_event;
 pub mod sender_name;
 pub mod status;
+pub mod support;
 pub mod test_number;
 pub mod timestamp;
 mod words;

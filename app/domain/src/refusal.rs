@@ -14,6 +14,7 @@ use crate::password::InvalidPassword;
 use crate::prefix::{InvalidPrefix, Prefix};
 use crate::pricing::InvalidPrices;
 use crate::sender_name::SenderStatus;
+use crate::support::{InvalidNote, NOTE_CHARS_MAX};
 use crate::timestamp::Timestamp;
 
 /// What a person is told when a fault of ours changed nothing.
@@ -99,16 +100,12 @@ pub enum Refusal {
     #[serde(skip)]
     #[error("The account is disabled already.")]
     AccountDisabledAlready,
-    #[serde(skip)]
     #[error("The account isn't disabled.")]
     AccountNotDisabled,
-    #[serde(skip)]
     #[error("The account is staff already.")]
     StaffAlready,
-    #[serde(skip)]
     #[error("The account isn't staff.")]
     NotStaff,
-    #[serde(skip)]
     #[error("This is the last member of staff who can sign in. Promote somebody else first.")]
     LastStaff,
     #[error("Too many attempts. Try again in {}.", Minutes(*.retry_after_s))]
@@ -132,6 +129,8 @@ pub enum Refusal {
     NoSuchSenderRequest,
     #[error("There is no account with this e-mail.")]
     NoSuchAccount,
+    #[error("There is no message with this transid any more.")]
+    NoSuchMessage,
     #[error("There is no carrier with this name in the settings.")]
     NoSuchCarrier,
     #[error(
@@ -206,6 +205,10 @@ pub enum Refusal {
         price: Money,
         local: Money,
     },
+    #[error(
+        "A note has 1 to {NOTE_CHARS_MAX} characters, and no control characters but line ends."
+    )]
+    NoteInvalid,
     #[serde(skip)]
     #[error("The amount must be greater than 0.")]
     InvalidAmount,
@@ -306,5 +309,11 @@ impl From<InvalidIncident> for Refusal {
 impl From<InvalidList> for Refusal {
     fn from(_: InvalidList) -> Self {
         Self::ListInvalid
+    }
+}
+
+impl From<InvalidNote> for Refusal {
+    fn from(_: InvalidNote) -> Self {
+        Self::NoteInvalid
     }
 }

@@ -14,7 +14,8 @@ mod statement;
 pub use list::ApplicationsPage;
 pub use new::NewApplicationPage;
 pub use new_keys::NewKeys;
-pub use show::ApplicationPage;
+pub use show::{ApplicationPage, Overview};
+pub use statement::statement;
 
 /// The word in the place of the sender name of an application that has none.
 const NO_SENDER_NAME: &str = "none";

@@ -184,7 +184,12 @@ fn Application(
             <Overview application=application.clone() currency=data.currency.clone()/>
             {standing(&application, data.activation_ms, forms.activate)}
             <Deposits reference/>
-            {statement(reference, data.statement, &data.currency)}
+            {statement(
+                &format!("/applications/{reference}"),
+                "/reports/",
+                data.statement,
+                &data.currency,
+            )}
             <NoticesSection
                 application=application.clone()
                 currency=data.currency.clone()
@@ -205,8 +210,9 @@ fn Application(
     }
 }
 
+/// The main facts of an application.
 #[component]
-fn Overview(application: ApplicationRecord, currency: String) -> impl IntoView {
+pub fn Overview(application: ApplicationRecord, currency: String) -> impl IntoView {
     let sender_name = application.sender_name.as_deref();
     let sender_name = sender_name.unwrap_or(NO_SENDER_NAME).to_owned();
     view! {

@@ -1,33 +1,35 @@
 //! An application's statement: its transfers, newest first.
 
 use domain::records::{Paged, StatementLine, TransferKind};
-use domain::{BatchId, Reference, Transid};
+use domain::{BatchId, Transid};
 use leptos::either::Either;
 use leptos::prelude::*;
 
 use crate::ui::{Moment, Table};
 
-/// The statement's table, or a sentence that there is no transfer yet.
+/// The statement's table, or a sentence that there is no transfer yet, on the page with this path.
+/// The link of a message or a batch is `subjects` and its id.
 pub fn statement(
-    reference: Reference,
+    page: &str,
+    subjects: &'static str,
     statement: Paged<StatementLine>,
     currency: &str,
 ) -> impl IntoView + use<> {
     let next = statement.next.map(|cursor| {
         let href = format!(
-            "/applications/{reference}?cursor={}#statement",
+            "{page}?cursor={}#statement",
             leptos_router::location::Url::escape(&cursor)
         );
         view! { <p><a href=href rel="next">"Older transfers"</a></p> }
     });
     view! {
         <h2 id="statement">"Statement"</h2>
-        {transfers(&statement.items, currency)}
+        {transfers(&statement.items, subjects, currency)}
         {next}
     }
 }
 
-fn transfers(lines: &[StatementLine], currency: &str) -> AnyView {
+fn transfers(lines: &[StatementLine], subjects: &'static str, currency: &str) -> AnyView {
     Table::wide(lines)
         .styled(
             "figures",
@@ -35,7 +37,7 @@ fn transfers(lines: &[StatementLine], currency: &str) -> AnyView {
             |line| view! { <Moment at=line.at/> },
         )
         .column("What", |line| kind(line.kind).0)
-        .styled("key", "For", subject)
+        .styled("key", "For", move |line| subject(line, subjects))
         .money("Amount", currency, |line| {
             format!("{}{}", kind(line.kind).1, line.amount)
         })
@@ -56,11 +58,11 @@ const fn kind(kind: TransferKind) -> (&'static str, &'static str) {
 }
 
 /// The message, batch or payment that a transfer is for; messages and batches have a page.
-fn subject(line: &StatementLine) -> impl IntoView + use<> {
+fn subject(line: &StatementLine, subjects: &'static str) -> impl IntoView + use<> {
     let subject = line.subject.clone();
     if Transid::parse(&subject).is_none() && BatchId::parse(&subject).is_none() {
         return Either::Right(view! { <span>{subject}</span> });
     }
-    let href = format!("/reports/{subject}");
+    let href = format!("{subjects}{subject}");
     Either::Left(view! { <a href=href>{subject}</a> })
 }

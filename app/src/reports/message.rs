@@ -11,7 +11,7 @@ use crate::ui::{Fact, Moment, StateMark, optional_fact};
 pub fn MessageContent(detail: MessageDetail, currency: String) -> impl IntoView {
     let text = detail.record.message.clone();
     view! {
-        <Facts record=detail.record/>
+        <MessageFacts record=detail.record batches="/reports/"/>
         <h2>"Text"</h2>
         <blockquote class="sms">{text}</blockquote>
         <h2>"Timeline (UTC)"</h2>
@@ -21,15 +21,16 @@ pub fn MessageContent(detail: MessageDetail, currency: String) -> impl IntoView 
     }
 }
 
+/// What is known of a message, besides its text. A batch's link is `batches` and the batchid.
 #[component]
-fn Facts(record: MessageRecord) -> impl IntoView {
+pub fn MessageFacts(record: MessageRecord, batches: &'static str) -> impl IntoView {
     let kind = record.kind.as_str();
     let explained = explained(record.status, record.error.as_deref());
     let pages = counted(record.pages, "page");
     let length = format!("{pages}, {}", counted(record.segments, "segment"));
     let error = record.error.map(|error| format!(" ({error})"));
     let batch = record.batchid.map(|batchid| {
-        view! { <a href=format!("/reports/{batchid}")>{batchid.to_string()}</a> }
+        view! { <a href=format!("{batches}{batchid}")>{batchid.to_string()}</a> }
     });
     view! {
         <dl class="facts">
@@ -54,7 +55,7 @@ fn Facts(record: MessageRecord) -> impl IntoView {
 }
 
 #[component]
-fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
+pub fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
     view! {
         <ol class="timeline">
             {timeline
@@ -77,7 +78,7 @@ fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
 }
 
 #[component]
-fn Charge(charge: ChargeRecord, currency: String) -> impl IntoView {
+pub fn Charge(charge: ChargeRecord, currency: String) -> impl IntoView {
     let money = |amount: domain::Money| format!("{amount} {currency}");
     let price = format!(
         "{} at {} a page",

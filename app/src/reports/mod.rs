@@ -17,6 +17,7 @@ mod show;
 pub use batch::BATCH_EVENTS_PATH;
 pub use filter::{CSV_PATH, ReportFilter};
 pub use list::ReportsPage;
+pub use message::{Charge, MessageFacts, Timeline};
 pub use show::ReportPage;
 
 /// A count with its noun.

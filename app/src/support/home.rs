@@ -6,6 +6,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
+use super::search::SearchForm;
 use crate::client::call;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
@@ -60,6 +61,7 @@ fn Contents(data: SupportView) -> impl IntoView {
         .collect_view();
     view! {
         <Page title="Support">
+            <SearchForm/>
             <h2>"What waits"</h2>
             {waits(&waiting)}
             <h2>
@@ -69,6 +71,15 @@ fn Contents(data: SupportView) -> impl IntoView {
             <ul>{counts}</ul>
             <h2>"Everything"</h2>
             <ul>
+                <li>
+                    <a href="/support/accounts">"Accounts"</a>
+                </li>
+                <li>
+                    <a href="/support/search">"Search"</a>
+                </li>
+                <li>
+                    <a href="/support/audit">"Audit"</a>
+                </li>
                 <li>
                     <a href="/support/applications?list=all">"Applications"</a>
                 </li>

@@ -133,7 +133,7 @@ fn Mails(data: MailsView, forms: Forms) -> impl IntoView {
 }
 
 #[component]
-fn ResetLink(link: String) -> impl IntoView {
+pub fn ResetLink(link: String) -> impl IntoView {
     view! {
         <div class="notice">
             <p>

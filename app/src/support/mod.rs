@@ -1,6 +1,9 @@
 //! The pages of staff. To everybody else they don't exist.
 
+mod account;
+mod accounts;
 mod applications;
+mod audit;
 mod carrier;
 mod carriers;
 mod desk;
@@ -10,15 +13,25 @@ mod lists;
 mod looks;
 mod mails;
 mod margin;
+mod masked;
+mod message;
 mod prices;
+mod search;
 mod senders;
+mod visit;
 
+pub use account::SupportAccountPage;
+pub use accounts::SupportAccountsPage;
 pub use applications::SupportApplicationsPage;
+pub use audit::{AUDIT_CSV_PATH, AuditAddress, AuditPage};
 pub use carriers::{CARRIER_EVENTS_PATH, CarriersNow, CarriersPage};
 pub use home::SupportPage;
 pub use mails::MailsPage;
 #[cfg(feature = "ssr")]
 pub use margin::days as margin_days;
 pub use margin::{MARGIN_CSV_PATH, MarginPage};
+pub use message::SupportMessagePage;
 pub use prices::SupportPricesPage;
+pub use search::SupportSearchPage;
 pub use senders::SendersPage;
+pub use visit::VisitPage;

@@ -20,6 +20,7 @@ mod reports;
 #[cfg(test)]
 mod statements_on_citus;
 mod store;
+mod support;
 mod turn;
 mod uploads;
 mod wakes;
@@ -69,6 +70,7 @@ pub use store::history::MessageTables;
 pub use store::queue::QueueState;
 pub use store::reach::unprotected_host;
 pub use store::submits::Outstanding;
+pub use support::audit::AuditFilter;
 pub use turn::{Consumer, Credit, Histogram, InboxDepth, TurnFigures};
 pub use uploads::acceptance::{AcceptedBatch, BatchRequest};
 pub use uploads::batches::BatchFilter;
@@ -439,6 +441,7 @@ impl Service {
         let service = self.clone();
         run_detached(async move {
             let mut tx = service.store().begin().await?;
+            tx.asked_from(&service.client.address);
             let done = work(&mut tx, service.now()).await?;
             tx.commit().await?;
             Ok(done)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use domain::support::NoteRecord;
 use domain::{Email, Password};
 use serde::Serialize;
 use service::{AccountDetail, Actor, Service};
@@ -36,6 +37,10 @@ pub async fn run(
         }
         Account::List => list(service, output).await,
         Account::Show { email } => show(service, &email, output).await,
+        Account::Note { email, text } => {
+            let note = service.add_note(&Actor::CommandLine, &email, &text).await?;
+            Ok(output.print(&Note::from(note), |_| format!("Noted on {email}."))?)
+        }
         command => change(service, command, output).await,
     }
 }
@@ -71,7 +76,11 @@ async fn change(service: &Service, command: Account, output: Output) -> Result<(
                 "has no second factor and is signed out on every device",
             )
         }
-        Account::Add { .. } | Account::Reset { .. } | Account::List | Account::Show { .. } => {
+        Account::Add { .. }
+        | Account::Reset { .. }
+        | Account::List
+        | Account::Show { .. }
+        | Account::Note { .. } => {
             return Ok(());
         }
     };
@@ -102,6 +111,26 @@ struct Whole {
     devices: usize,
     /// The references of its applications.
     applications: Vec<String>,
+    /// Newest first.
+    notes: Vec<Note>,
+}
+
+/// A note as the command line shows it.
+#[derive(Serialize)]
+struct Note {
+    at: Moment,
+    author: String,
+    text: String,
+}
+
+impl From<NoteRecord> for Note {
+    fn from(note: NoteRecord) -> Self {
+        Self {
+            at: Moment(note.at),
+            author: note.author,
+            text: note.text,
+        }
+    }
 }
 
 impl From<AccountDetail> for Shown {
@@ -146,6 +175,7 @@ async fn show(service: &Service, email: &str, output: Output) -> Result<(), Comm
     let account = Shown::from(service.account_detail(email).await?);
     let factor = service.factor(account.id).await?;
     let applications = service.applications(account.id).await?;
+    let notes = service.account_notes(account.id).await?;
     let whole = Whole {
         second_factor_since: factor.map(|factor| Moment(factor.since)),
         recovery_codes_left: factor.map(|factor| factor.recovery_codes),
@@ -153,6 +183,7 @@ async fn show(service: &Service, email: &str, output: Output) -> Result<(), Comm
         applications: (applications.iter())
             .map(|application| application.reference.to_string())
             .collect(),
+        notes: notes.into_iter().map(Note::from).collect(),
         account,
     };
     Ok(output.print(&whole, words)?)
@@ -180,6 +211,10 @@ fn words(whole: &Whole) -> String {
     ];
     let lines: Vec<_> = (rows.iter())
         .map(|(name, value)| format!("{name:<20} {value}"))
+        .chain(whole.notes.iter().map(|note| {
+            let at = note.at.0.to_table();
+            format!("Note {at} by {}: {}", note.author, note.text)
+        }))
         .collect();
     lines.join("\n")
 }

@@ -2,6 +2,7 @@
 
 mod account;
 mod application;
+mod audit;
 mod carrier;
 mod copy;
 mod deposit;
@@ -70,6 +71,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::Incident(command) => incident::run(&service, command, output).await,
         Command::StaffList(command) => staff_list::run(&service, command, output).await,
         Command::Mail(command) => mail::run(&service, command, output).await,
+        Command::Audit(command) => audit::run(&service, command, output).await,
         Command::Check => upkeep::check(&service, output).await,
         Command::Backup { file } => upkeep::backup(&service, &file, output).await,
         Command::Serve(_)

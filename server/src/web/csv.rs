@@ -59,7 +59,7 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
     }
 }
 
-fn refused(error: &service::Error) -> Response {
+pub(super) fn refused(error: &service::Error) -> Response {
     if let Some(refusal) = error.refusal() {
         let status = match refusal {
             Refusal::InvalidCursor => StatusCode::BAD_REQUEST,
@@ -71,14 +71,14 @@ fn refused(error: &service::Error) -> Response {
     (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()
 }
 
-fn value_of(pairs: &[(String, String)], name: &str) -> Option<String> {
+pub(super) fn value_of(pairs: &[(String, String)], name: &str) -> Option<String> {
     pairs
         .iter()
         .find(|(key, _)| key == name)
         .map(|(_, value)| value.clone())
 }
 
-fn refuse(status: StatusCode, problem: &Problem) -> Response {
+pub(super) fn refuse(status: StatusCode, problem: &Problem) -> Response {
     (status, problem.cause.sentence().into_owned()).into_response()
 }
 
@@ -109,7 +109,7 @@ fn file(list: List, first: Paged<MessageRecord>) -> Response {
     (headers, Body::from_stream(chunks)).into_response()
 }
 
-type Fault = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 impl List {
     async fn read(&self) -> service::Result<Paged<MessageRecord>> {

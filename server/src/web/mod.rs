@@ -1,6 +1,7 @@
 //! The portal: serves the pages of crate `app`, with sessions, headers and files.
 
 mod assets;
+mod audit_csv;
 mod cookies;
 mod csv;
 mod device_cookie;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 use app::portal_request::{CurrentRequest, SiteSettings};
 use app::reports::{BATCH_EVENTS_PATH, CSV_PATH};
-use app::support::{CARRIER_EVENTS_PATH, MARGIN_CSV_PATH};
+use app::support::{AUDIT_CSV_PATH, CARRIER_EVENTS_PATH, MARGIN_CSV_PATH};
 use axum::Router;
 use axum::http::request::Parts;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -127,10 +128,11 @@ fn pages_listed() -> Vec<AxumRouteListing> {
 }
 
 /// What the portal has beside its pages and their server functions.
-fn others() -> [(&'static str, MethodRouter<Portal>); 4] {
+fn others() -> [(&'static str, MethodRouter<Portal>); 5] {
     [
         (CSV_PATH, get(csv::download)),
         (MARGIN_CSV_PATH, get(margin_csv::download)),
+        (AUDIT_CSV_PATH, get(audit_csv::download)),
         (BATCH_EVENTS_PATH, get(follow::batch::events)),
         (CARRIER_EVENTS_PATH, get(follow::carriers::events)),
     ]

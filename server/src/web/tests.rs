@@ -53,7 +53,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 87] = [
+const TABLE: [(&str, &str, &str, Row); 103] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -219,6 +219,32 @@ const TABLE: [(&str, &str, &str, Row); 87] = [
     ("GET", "/support/margin", "", STAFF),
     ("GET", "/fn/margin", "from=2026-11-01", STAFF),
     ("GET", "/support/margin.csv", "", STAFF),
+    ("GET", "/support/accounts", "", STAFF),
+    ("GET", "/support/accounts/{account}", "", STAFF),
+    ("GET", "/support/accounts/{account}/{reference}", "", STAFF),
+    ("GET", "/support/search", "", STAFF),
+    ("GET", "/support/messages/{transid}", "", STAFF),
+    ("GET", "/support/audit", "", STAFF),
+    ("GET", "/support/audit.csv", "", STAFF),
+    ("GET", "/fn/support-accounts", "", STAFF),
+    ("GET", "/fn/support-account", "id={account}", STAFF),
+    (
+        "POST",
+        "/fn/change-account",
+        "id={account}&action=sign-out",
+        STAFF,
+    ),
+    ("POST", "/fn/add-note", "id={account}&text=Called", STAFF),
+    (
+        "GET",
+        "/fn/support-visit",
+        "id={account}&reference={reference}",
+        STAFF,
+    ),
+    ("GET", "/fn/support-search", "text={reference}", STAFF),
+    ("GET", "/fn/support-message", "transid={transid}", STAFF),
+    ("POST", "/fn/show-text", "transid={transid}", STAFF),
+    ("GET", "/fn/support-audit", "", STAFF),
     ("GET", "/fn/security-events", "", SIGNED_IN),
     ("GET", "/login/code", "", EVERYBODY),
     ("POST", "/fn/sign-in-code", "code=000000", EVERYBODY),
@@ -266,6 +292,7 @@ pub async fn service_in(folder: &TempDir) -> (Service, Settings) {
 struct World {
     portal: Router,
     service: Service,
+    account: i64,
     reference: String,
     transid: String,
     batchid: String,
@@ -284,8 +311,9 @@ impl World {
             added.await.unwrap();
         }
         let customer = service.sign_in("customer@example.org", PASSWORD, "").await;
+        let account = customer.unwrap().id;
         let new = service
-            .create_application(customer.unwrap().id, Category::Sms, None)
+            .create_application(account, Category::Sms, None)
             .await
             .unwrap();
         let key = new.test_key.expose();
@@ -306,6 +334,7 @@ impl World {
         Self {
             portal,
             service,
+            account,
             reference: new.reference.to_string(),
             transid,
             batchid,
@@ -315,7 +344,9 @@ impl World {
 
     fn filled(&self, text: &str) -> String {
         text.replace("{reference}", &self.reference)
+            .replace("{account}", &self.account.to_string())
             .replace("{id}", &self.transid)
+            .replace("{transid}", &self.transid)
             .replace("{batchid}", &self.batchid)
             .replace("{token}", "x")
             .replace("{password}", &PASSWORD.replace(' ', "+"))

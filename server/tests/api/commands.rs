@@ -699,3 +699,40 @@ fn a_copy_doesnt_leave_the_machine_in_the_clear() {
     );
     assert!(words.contains("--to-file"), "{words}");
 }
+
+#[test]
+fn notes_and_the_audit_log_are_on_the_command_line() {
+    let place = Place::new();
+    place.json(&["migrate"]);
+    let add = ["account", "add", "a@example.org", "--password-stdin"];
+    place.run_with_input(&add, b"long enough password\n");
+    let note = place.json(&["account", "note", "A@example.org", "--text", "Called."]);
+    assert_eq!(note["text"], "Called.");
+    let shown = place.json(&["account", "show", "a@example.org"]);
+    assert_eq!(shown["notes"][0]["text"], "Called.");
+    let text = place.run(&["account", "show", "a@example.org"]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("Called."), "{text}");
+    let missing = ["account", "note", "nobody@example.org", "--text", "x"];
+    let words = refused(&place, &missing);
+    assert!(
+        words.contains("There is no account with this e-mail."),
+        "{words}"
+    );
+    refused(&place, &["account", "note", "a@example.org", "--text", " "]);
+
+    let entries = place.json(&["audit", "list", "--subject", "a@example.org"]);
+    let actions: Vec<_> = entries.as_array().unwrap().iter().collect();
+    assert_eq!(actions.len(), 2, "{entries}");
+    assert_eq!(
+        (&entries[0]["action"], &entries[1]["action"]),
+        (&"account.note".into(), &"account.add".into())
+    );
+    let who = entries[0]["who"].as_str().unwrap();
+    assert!(who.starts_with("command line ("), "{who}");
+    assert_eq!(entries[0]["address"], Value::Null);
+    let later = place.json(&["audit", "list", "--from", "2100-01-01"]);
+    assert_eq!(later, json!([]));
+    let output = place.run(&["audit", "list", "--from", "yesterday"]);
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -10,6 +10,7 @@ use crate::accounts::throttle::network;
 use crate::accounts::{still_in_force, token_hash};
 use crate::error::{Refusal, Result};
 use crate::mail::{self, texts};
+use crate::store::audit::{self, Actor};
 use crate::store::known_devices;
 use crate::store::query::Connection;
 use crate::store::sessions::{self, SignIn, Valid};
@@ -241,12 +242,14 @@ impl Service {
     /// # Errors
     /// `NoSuchDevice`.
     pub async fn sign_out_device(&self, account_id: i64, device_id: i64) -> Result<()> {
-        self.in_transaction(move |tx, _| {
+        self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 if !sessions::delete_device(tx, account_id, device_id).await? {
                     return Err(Refusal::NoSuchDevice.into());
                 }
-                Ok(())
+                let actor = Actor::Account(account_id);
+                let subject = actor.to_string();
+                audit::insert(tx, now, &actor, "account.sign_out_device", &subject, None).await
             })
         })
         .await
@@ -269,6 +272,9 @@ impl Service {
             Box::pin(async move {
                 still_in_force(tx, account_id, &verified).await?;
                 sessions::delete_others(tx, account_id, &keep).await?;
+                let actor = Actor::Account(account_id);
+                let subject = actor.to_string();
+                audit::insert(tx, now, &actor, "account.sign_out_others", &subject, None).await?;
                 event.store(tx, now).await
             })
         })

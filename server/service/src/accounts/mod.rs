@@ -48,7 +48,7 @@ impl Service {
     ) -> Result<AccountRecord> {
         self.count(Try::Register, client, "")?;
         let unconfirmed = self.sends_mail();
-        self.insert_account(&Actor::System, email, password, false, unconfirmed)
+        self.insert_account(None, email, password, false, unconfirmed)
             .await
     }
 
@@ -63,14 +63,15 @@ impl Service {
         password: &Password,
         staff: bool,
     ) -> Result<AccountRecord> {
-        self.insert_account(actor, email, password, staff, false)
+        self.insert_account(Some(*actor), email, password, staff, false)
             .await
     }
 
-    /// Stores an account. An unconfirmed one is sent a mail with a link to confirm its e-mail.
+    /// Stores an account, which its owner makes unless an actor is given. An unconfirmed one is sent
+    /// a mail with a link to confirm its e-mail.
     async fn insert_account(
         &self,
-        actor: &Actor,
+        actor: Option<Actor>,
         email: &Email,
         password: &Password,
         staff: bool,
@@ -82,7 +83,7 @@ impl Service {
             .hasher
             .hash(password.expose(), self.entropy())
             .await?;
-        let (actor, email) = (*actor, email.clone());
+        let email = email.clone();
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 let id = accounts::insert(tx, email.as_str(), &hash, staff, now)
@@ -93,7 +94,9 @@ impl Service {
                 } else {
                     "account.add"
                 };
-                audit::insert(tx, now, &actor, action, &format!("account {id}"), None).await?;
+                let owner = Actor::Account(id);
+                let (actor, subject) = (actor.unwrap_or(owner), owner.to_string());
+                audit::insert(tx, now, &actor, action, &subject, None).await?;
                 let account = AccountRecord {
                     id,
                     email: email.as_str().to_owned(),

@@ -148,8 +148,9 @@ impl Service {
                     factor_removed.store(tx, now).await?;
                 }
                 let subject = Actor::Account(id).to_string();
-                let (action, detail) = (audited(change), reason.as_deref());
-                audit::insert(tx, now, &actor, action, &subject, detail).await
+                let (action, changed) = (audited(change), changed(change));
+                let changed = changed.because(reason.as_deref());
+                audit::insert_change(tx, now, &actor, action, &subject, changed).await
             })
         })
         .await
@@ -209,5 +210,18 @@ const fn audited(change: Change) -> &'static str {
         Change::Promote => "account.promote",
         Change::Demote => "account.demote",
         Change::ResetFactor => "account.reset_factor",
+    }
+}
+
+/// What was changed, before and after.
+fn changed(change: Change) -> audit::Change<'static> {
+    let changed = audit::Change::of;
+    match change {
+        Change::Disable => changed("enabled", "disabled"),
+        Change::Enable => changed("disabled", "enabled"),
+        Change::SignOut => audit::Change::default(),
+        Change::Promote => changed("customer", "staff"),
+        Change::Demote => changed("staff", "customer"),
+        Change::ResetFactor => changed("second factor", "no second factor"),
     }
 }

@@ -18,7 +18,7 @@ use crate::admission::play_money;
 use crate::error::{Error, Fault, Refusal, Result};
 use crate::mail::{self, texts};
 use crate::store::applications::{self, ApplicationRow, NewRow, StatusChange};
-use crate::store::audit::{self, Actor};
+use crate::store::audit::{self, Actor, Change};
 use crate::store::query::Connection;
 use crate::store::{accounts, senders, transfers};
 use crate::wakes::Wake;
@@ -90,7 +90,10 @@ impl Service {
         Ok(row.map(|row| self.shown(row)))
     }
 
-    async fn application_row(&self, reference: Reference) -> Result<Option<ApplicationRow>> {
+    pub(crate) async fn application_row(
+        &self,
+        reference: Reference,
+    ) -> Result<Option<ApplicationRow>> {
         let Some(home) = self.find_home(reference).await? else {
             return Ok(None);
         };
@@ -227,8 +230,9 @@ impl Service {
                 let row = owned(tx, account_id, reference).await?;
                 applications::set_lost_answer(tx, row.id, policy).await?;
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());
-                let (action, detail) = ("application.lost_answer", Some(policy.as_str()));
-                audit::insert(tx, now, &actor, action, &subject, detail).await
+                let change = Change::of(row.record.lost_answer.as_str(), policy.as_str());
+                let action = "application.lost_answer";
+                audit::insert_change(tx, now, &actor, action, &subject, change).await
             })
         })
         .await
@@ -305,8 +309,11 @@ impl Service {
                     if action == StatusAction::Approve {
                         applications::set_activated(tx, row.id, now).await?;
                     }
-                    let (audited, detail) = (audited(action), reason.as_deref());
-                    audit::insert(tx, now, &actor, audited, &subject, detail).await?;
+                    let subject = reference.to_string();
+                    let change = Change::of(from.as_str(), to.as_str());
+                    let change = change.because(reason.as_deref());
+                    audit::insert_change(tx, now, &actor, audited(action), &subject, change)
+                        .await?;
                     let row = applications::by_reference(tx, reference)
                         .await?
                         .ok_or(Refusal::NoSuchApplication)?;
@@ -346,7 +353,7 @@ impl Service {
     }
 
     /// The application's record with the play money that the test key has today.
-    fn shown(&self, row: ApplicationRow) -> ApplicationRecord {
+    pub(crate) fn shown(&self, row: ApplicationRow) -> ApplicationRecord {
         let mut record = row.record;
         record.test_balance = play_money(record.test_balance, row.test_day, self.now());
         record

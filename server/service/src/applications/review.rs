@@ -6,7 +6,7 @@ use domain::{SenderName, Timestamp, sender_name};
 
 use crate::Service;
 use crate::error::{Refusal, Result};
-use crate::store::audit::{self, Actor};
+use crate::store::audit::{self, Actor, Change};
 use crate::store::{applications, senders, staff_lists, usual_times};
 
 /// The most cases of one page.
@@ -164,9 +164,12 @@ impl Service {
         );
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
+                let before = staff_lists::lines(tx, list.as_str()).await?;
+                let before = before.unwrap_or_else(|| list.at_first().to_owned());
                 staff_lists::set(tx, list.as_str(), &lines).await?;
                 let (action, subject) = ("staff_list.set", list.as_str());
-                audit::insert(tx, now, &actor, action, subject, Some(&lines)).await
+                let change = Change::of(&before, &lines);
+                audit::insert_change(tx, now, &actor, action, subject, change).await
             })
         })
         .await

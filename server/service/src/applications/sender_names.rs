@@ -10,7 +10,7 @@ use crate::applications::{owned, refuse_taken};
 use crate::error::{Error, Fault, Refusal, Result};
 use crate::mail::{self, texts};
 use crate::store::applications::{self, ApplicationRow};
-use crate::store::audit::{self, Actor};
+use crate::store::audit::{self, Actor, Change};
 use crate::store::query::Connection;
 use crate::store::row::touched;
 use crate::store::senders;
@@ -44,8 +44,12 @@ impl Service {
                     applications::set_sender(tx, row.id, SenderState::Pending, None).await?;
                 }
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());
-                let detail = Some(name.as_str());
-                audit::insert(tx, now, &actor, "sender.request", &subject, detail).await
+                let change = Change {
+                    before: row.record.sender_name.as_deref(),
+                    after: Some(name.as_str()),
+                    detail: None,
+                };
+                audit::insert_change(tx, now, &actor, "sender.request", &subject, change).await
             })
         })
         .await
@@ -103,7 +107,12 @@ impl Service {
                 applications::set_sender(tx, application.id, SenderState::Accepted, Some(name))
                     .await?;
                 let subject = request.reference.to_string();
-                audit::insert(tx, now, &actor, ACCEPT, &subject, Some(name)).await?;
+                let change = Change {
+                    before: application.record.sender_name.as_deref(),
+                    after: Some(name),
+                    detail: None,
+                };
+                audit::insert_change(tx, now, &actor, ACCEPT, &subject, change).await?;
                 let mail = texts::sender_accepted(request.reference, name);
                 mail::put(tx, &application, &mail, now).await?;
                 reload(tx, id).await

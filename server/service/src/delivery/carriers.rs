@@ -4,7 +4,7 @@ use domain::Timestamp;
 use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
 
 use crate::error::{Refusal, Result};
-use crate::store::audit::{self, Actor};
+use crate::store::audit::{self, Actor, Change};
 use crate::store::gate::Priority;
 use crate::store::query::Connection;
 use crate::store::{carriers, queue};
@@ -88,7 +88,8 @@ impl Service {
                 if !even_the_last && !service.has_usable_carrier(tx, now).await? {
                     return Err(Refusal::LastCarrier { waiting }.into());
                 }
-                audit::insert(tx, now, &actor, "carrier.drain", &name, None).await?;
+                let change = Change::of("in use", "drained");
+                audit::insert_change(tx, now, &actor, "carrier.drain", &name, change).await?;
                 Ok(true)
             })
         });
@@ -123,7 +124,8 @@ impl Service {
             Box::pin(async move {
                 let changed = carriers::resume(tx, &name).await?;
                 if changed {
-                    audit::insert(tx, now, &actor, "carrier.resume", &name, None).await?;
+                    let change = Change::of("drained", "in use");
+                    audit::insert_change(tx, now, &actor, "carrier.resume", &name, change).await?;
                 }
                 Ok(changed)
             })

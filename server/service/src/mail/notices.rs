@@ -10,7 +10,7 @@ use crate::Service;
 use crate::applications::owned;
 use crate::error::Result;
 use crate::store::Chore;
-use crate::store::audit::{self, Actor};
+use crate::store::audit::{self, Actor, Change};
 use crate::store::gate::Priority;
 use crate::store::notices::{self, Owner, Waiting};
 use crate::store::query::Connection;
@@ -28,6 +28,13 @@ impl<'a> From<&'a Owner> for Recipient<'a> {
             email: &owner.email,
         }
     }
+}
+
+/// What an owner is mailed about, for the audit log.
+fn notices_in_words(low_balance: Option<Money>, batches: bool) -> String {
+    let low = low_balance.map_or_else(|| "none".to_owned(), |amount| amount.to_string());
+    let batches = if batches { "yes" } else { "no" };
+    format!("low balance: {low}, batches: {batches}")
 }
 
 impl Service {
@@ -49,7 +56,13 @@ impl Service {
                 let since = row.record.batch_mails_since.unwrap_or(now);
                 notices::set(tx, row.id, low_balance, batches.then_some(since)).await?;
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());
-                audit::insert(tx, now, &actor, "application.notices", &subject, None).await
+                let before = notices_in_words(
+                    row.record.low_balance,
+                    row.record.batch_mails_since.is_some(),
+                );
+                let after = notices_in_words(low_balance, batches);
+                let change = Change::of(&before, &after);
+                audit::insert_change(tx, now, &actor, "application.notices", &subject, change).await
             })
         })
         .await

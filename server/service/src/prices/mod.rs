@@ -9,7 +9,7 @@ use domain::{Kind, Number, PriceChange, PriceHistory, PriceRow, PricesInForce, T
 
 use crate::Service;
 use crate::error::Result;
-use crate::store::audit::{self, Actor};
+use crate::store::audit::{self, Actor, Change};
 use crate::store::query::Connection;
 use crate::store::{installation, prices};
 
@@ -105,8 +105,9 @@ impl Service {
                 );
                 let before = shown_before(&history, &change, from);
                 let after = shown(&change);
-                let detail = format!("before: {before}; after: {after}; from {from}");
-                audit::insert(tx, now, &actor, "price.set", &subject, Some(&detail)).await?;
+                let detail = format!("from {from}");
+                let change = Change::of(&before, &after).because(Some(&detail));
+                audit::insert_change(tx, now, &actor, "price.set", &subject, change).await?;
                 Ok(from)
             })
         })

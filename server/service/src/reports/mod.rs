@@ -21,6 +21,7 @@ use crate::applications::owned_ids;
 use crate::error::{Error, Refusal, Result};
 use crate::store::events;
 use crate::store::query::{At, Connection};
+use crate::store::recent::Place;
 use crate::store::reports::{Condition, MessageRow, Selection, Span};
 use search::{Found, search};
 use shares::Searcher;
@@ -153,25 +154,32 @@ impl Service {
         test: bool,
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
-        let filter = MessageFilter {
-            transid: Some(transid),
-            limit: 1,
-            ..MessageFilter::default()
+        let place = Place {
+            application_id,
+            test,
+            transid,
         };
-        let selection = selection(application_id, test, &filter)?;
-        let found = search(conn, selection, Instant::now()).await?;
-        let Some(row) = found.rows.into_iter().next() else {
-            return Ok(None);
-        };
-        let events = events::list(conn, transid, row.application_id).await?;
+        match row_at(conn, place).await? {
+            Some(row) => self.detail_of(conn, row).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// A message in full.
+    pub(crate) async fn detail_of(
+        &self,
+        conn: &mut dyn Connection,
+        row: MessageRow,
+    ) -> Result<MessageDetail> {
+        let events = events::list(conn, row.record.transid, row.application_id).await?;
         let prices = self.price_history(conn).await?;
         let charge =
             charge(&row, &prices).ok_or(Error::Failed(crate::error::Fault::MoneyOverflow))?;
-        Ok(Some(MessageDetail {
+        Ok(MessageDetail {
             timeline: timeline(&row, events),
             charge,
             record: row.record,
-        }))
+        })
     }
 
     /// The newest messages of all selections. An account has few applications, so each selection is
@@ -195,6 +203,18 @@ impl Service {
         }
         Ok(newest.page())
     }
+}
+
+/// The message at a place, if there is one.
+pub(crate) async fn row_at(conn: &mut dyn Connection, place: Place) -> Result<Option<MessageRow>> {
+    let filter = MessageFilter {
+        transid: Some(place.transid),
+        limit: 1,
+        ..MessageFilter::default()
+    };
+    let selection = selection(place.application_id, place.test, &filter)?;
+    let found = search(conn, selection, Instant::now()).await?;
+    Ok(found.rows.into_iter().next())
 }
 
 fn selection(

@@ -10,9 +10,9 @@ use super::sql::{Sql, statements};
 use crate::error::Result;
 
 /// Columns of an account.
-macro_rules! account {
-    ($rest:literal) => {
-        Sql::same(concat!(
+macro_rules! account_text {
+    ($($rest:expr),+) => {
+        concat!(
             r"
         SELECT id, email, role, password_hash, created_at, password_changed_at, confirmed_at,
                disabled_at, disabled_reason,
@@ -20,8 +20,24 @@ macro_rules! account {
                    SELECT COUNT(*)
                    FROM second_factors f WHERE f.account_id = accounts.id) AS factors
         FROM accounts",
-            $rest
-        ))
+            $($rest),+
+        )
+    };
+}
+
+macro_rules! account {
+    ($rest:literal) => {
+        Sql::same(account_text!($rest))
+    };
+}
+
+macro_rules! with_part {
+    ($place:literal) => {
+        account_text!(
+            " WHERE email > $1 AND ",
+            $place,
+            " > 0 ORDER BY email LIMIT $3"
+        )
     };
 }
 
@@ -44,6 +60,21 @@ statements! {
     const BY_ID: Sql = account!(" WHERE id = $1");
     const BY_EMAIL: Sql = account!(" WHERE email = $1");
     const ALL: Sql = account!(" ORDER BY email");
+    /// Accounts after an e-mail whose e-mail has a part.
+    const WITH_PART: Sql = Sql {
+        sqlite: with_part!("instr(email, $2)"),
+        postgres: with_part!("strpos(email, $2)"),
+        ..Sql::ANYWHERE
+    };
+    /// Accounts whose e-mail begins with a text.
+    const BEGINNING: Sql = Sql {
+        // The index on the e-mail finds them.
+        sqlite: account_text!(
+            " WHERE email >= $1 AND email < $1 || char(1114111) ORDER BY email LIMIT $2"
+        ),
+        postgres: account_text!(" WHERE starts_with(email, $1) ORDER BY email LIMIT $2"),
+        ..Sql::ANYWHERE
+    };
     const SET_DISABLED: Sql = Sql::same(r"
         UPDATE accounts SET disabled_at = $2, disabled_reason = $3 WHERE id = $1");
     const SET_ROLE: Sql = Sql::same("UPDATE accounts SET role = $2 WHERE id = $1");
@@ -138,6 +169,29 @@ pub(crate) async fn by_email(conn: &mut dyn Connection, email: &str) -> Result<O
 /// Every account, by e-mail.
 pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<AccountRow>> {
     query(ALL, ()).fetch_all(conn, account).await
+}
+
+/// Accounts after an e-mail whose e-mail has a part, by e-mail.
+pub(crate) async fn with_part(
+    conn: &mut dyn Connection,
+    part: &str,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<AccountRow>> {
+    query(WITH_PART, (after, part, limit))
+        .fetch_all(conn, account)
+        .await
+}
+
+/// Accounts whose e-mail begins with a text, by e-mail.
+pub(crate) async fn beginning(
+    conn: &mut dyn Connection,
+    text: &str,
+    limit: i64,
+) -> Result<Vec<AccountRow>> {
+    query(BEGINNING, (text, limit))
+        .fetch_all(conn, account)
+        .await
 }
 
 /// Disables an account, for this reason, or enables it again.

@@ -6,6 +6,7 @@ use domain::admission::SendingApplication;
 use domain::decision::ApplicationList;
 use domain::ids::Home;
 use domain::records::{ApplicationRecord, SenderRequestRecord};
+use domain::support::Owner;
 use domain::{
     ApplicationId, ApplicationStatus, Category, KeyKind, LostAnswer, Money, Reference, SenderState,
     SenderStatus, Timestamp,
@@ -69,6 +70,13 @@ statements! {
     );
     const AFTER: Sql =
         listed!(" WHERE a.id > $1", "$3", " AND a.home = ", " ORDER BY a.id LIMIT $2");
+    const OWNER: Sql = in_home!(
+        r"
+        SELECT a.reference, a.account_id, accounts.email
+        FROM applications a
+        JOIN accounts ON accounts.id = a.account_id
+        WHERE a.id = $1" => " AND a.home = $2",
+    );
     const SET_ACTIVATED: Sql = in_home!(
         "UPDATE applications SET activated_at = $2 WHERE id = $1 AND activated_at IS NULL"
             => " AND home = $3",
@@ -357,6 +365,18 @@ pub(crate) async fn by_reference(
 
 pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<ApplicationRow>> {
     query(ALL, ()).fetch_all(conn, listed).await
+}
+
+/// Whose an application is.
+pub(crate) async fn owner(conn: &mut dyn Connection, id: ApplicationId) -> Result<Owner> {
+    let read = |row: &Row<'_>| {
+        Ok(Owner {
+            account_id: row.get("account_id")?,
+            email: row.get("email")?,
+            reference: row::reference(row)?,
+        })
+    };
+    query(OWNER, id).fetch_one(conn, read).await
 }
 
 /// A new application.

@@ -6,21 +6,30 @@ use std::sync::LazyLock;
 
 use domain::Timestamp;
 use domain::decision::Decided;
+use domain::support::AuditRecord;
 
 use super::accounts;
-use super::query::{Connection, query};
+use super::query::{Argument, Connection, Row, query, query_of};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
     const INSERT: Sql = Sql::same(r"
-        INSERT INTO audit (at, actor, action, subject, detail) VALUES ($1, $2, $3, $4, $5)");
+        INSERT INTO audit (at, actor, address, action, subject, before, after, detail)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+    const HAS_SINCE: Sql = Sql::same(r"
+        SELECT id FROM audit
+        WHERE subject = $1 AND actor = $2 AND action = $3 AND at > $4 LIMIT 1");
     const LAST: Sql = Sql::same(r"
         SELECT actor, at
         FROM audit
         WHERE subject = $1 AND (action = $2 OR action = $3 OR action = $4)
         ORDER BY id DESC LIMIT 1");
 }
+
+/// The beginning of each list. Conditions on what is asked for follow.
+const LISTED: &str = "SELECT id, at, actor, address, action, subject, before, after, detail \
+                      FROM audit WHERE id < $1";
 
 /// The actor of an entry in the audit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +72,34 @@ static OPERATOR: LazyLock<String> = LazyLock::new(|| {
     }
 });
 
+/// What an entry says of what was changed. It never has a secret.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Change<'a> {
+    pub(crate) before: Option<&'a str>,
+    pub(crate) after: Option<&'a str>,
+    /// A reason, an amount.
+    pub(crate) detail: Option<&'a str>,
+}
+
+impl<'a> Change<'a> {
+    /// A change of one value.
+    pub(crate) const fn of(before: &'a str, after: &'a str) -> Self {
+        Self {
+            before: Some(before),
+            after: Some(after),
+            detail: None,
+        }
+    }
+
+    /// With a reason, if there is one.
+    pub(crate) const fn because(self, reason: Option<&'a str>) -> Self {
+        Self {
+            detail: reason,
+            ..self
+        }
+    }
+}
+
 /// Writes an entry into the audit log, in the transaction of the action itself.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
@@ -72,10 +109,115 @@ pub(crate) async fn insert(
     subject: &str,
     detail: Option<&str>,
 ) -> Result<()> {
-    query(INSERT, (now, actor.to_string(), action, subject, detail))
-        .execute(conn)
+    let change = Change::default().because(detail);
+    insert_change(conn, now, actor, action, subject, change).await
+}
+
+/// Like [`insert`], with the values before and after.
+pub(crate) async fn insert_change(
+    conn: &mut dyn Connection,
+    now: Timestamp,
+    actor: &Actor,
+    action: &'static str,
+    subject: &str,
+    change: Change<'_>,
+) -> Result<()> {
+    let address = conn.client_address().map(str::to_owned);
+    let values = (
+        now,
+        actor.to_string(),
+        address.as_deref(),
+        action,
+        subject,
+        change.before,
+        change.after,
+        change.detail,
+    );
+    query(INSERT, values).execute(conn).await.map(drop)
+}
+
+/// Whether an actor did this to a subject after a moment.
+pub(crate) async fn has_since(
+    conn: &mut dyn Connection,
+    actor: &Actor,
+    action: &str,
+    subject: &str,
+    since: Timestamp,
+) -> Result<bool> {
+    query(HAS_SINCE, (subject, actor.to_string(), action, since))
+        .finds(conn)
         .await
-        .map(drop)
+}
+
+/// Which entries to list; every condition that is given must hold.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    /// The beginning of the actor.
+    pub(crate) actor_begins: Option<String>,
+    pub(crate) actor: Option<String>,
+    pub(crate) subject: Option<String>,
+    pub(crate) action: Option<String>,
+    /// Entries of this moment or later.
+    pub(crate) from: Option<Timestamp>,
+    /// Entries before this moment.
+    pub(crate) to: Option<Timestamp>,
+}
+
+impl Wanted {
+    /// The conditions that are given, each with the number of its parameter in the place of `?`.
+    fn conditions(&self) -> Vec<(&'static str, Argument<'_>)> {
+        let text = |condition, text: &'_ Option<String>| {
+            text.clone().map(|text| (condition, Argument::from(text)))
+        };
+        let moment =
+            |condition, at: Option<Timestamp>| at.map(|at| (condition, Argument::from(at)));
+        let all = [
+            text("subject = ?", &self.subject),
+            text("actor = ?", &self.actor),
+            text("substr(actor, 1, length(?)) = ?", &self.actor_begins),
+            text("action = ?", &self.action),
+            moment("at >= ?", self.from),
+            moment("at < ?", self.to),
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
+
+/// Entries below an id, newest first.
+pub(crate) async fn list(
+    conn: &mut dyn Connection,
+    wanted: &Wanted,
+    below: i64,
+    limit: i64,
+) -> Result<Vec<AuditRecord>> {
+    // The statement is put together of fixed parts alone.
+    let mut sql = LISTED.to_owned();
+    let (mut arguments, mut place) = (Vec::new(), 2);
+    for (condition, argument) in wanted.conditions() {
+        place += 1;
+        sql.push_str(" AND ");
+        sql.push_str(&condition.replace('?', &format!("${place}")));
+        arguments.push(argument);
+    }
+    sql.push_str(" ORDER BY id DESC LIMIT $2");
+    query_of(sql, (below, limit))
+        .bind(arguments)
+        .fetch_all(conn, record)
+        .await
+}
+
+fn record(row: &Row<'_>) -> Result<AuditRecord> {
+    Ok(AuditRecord {
+        id: row.get("id")?,
+        at: row.get("at")?,
+        who: row.get("actor")?,
+        address: row.get("address")?,
+        action: row.get("action")?,
+        subject: row.get("subject")?,
+        before: row.get("before")?,
+        after: row.get("after")?,
+        detail: row.get("detail")?,
+    })
 }
 
 /// The last of these actions on a subject: who did it, and when.

@@ -69,6 +69,10 @@ statements! {
         SELECT first_message_id, last_message_id
         FROM batches WHERE application_id = $1 AND test = $2 AND id = $3" => " AND home = $4",
     );
+    /// Where a batch is, whosever it is.
+    const PLACE: Sql = in_home!(
+        "SELECT application_id, test FROM batches WHERE id = $1" => " AND home = $2",
+    );
     const EXISTS: Sql = in_home!("SELECT id FROM batches WHERE id = $1" => " AND home = $2");
     const GREATEST: Sql = in_home!(
         "SELECT MAX(id) AS id, MAX(last_message_id) AS message_id FROM batches"
@@ -267,6 +271,18 @@ pub(crate) async fn one(
 ) -> Result<Option<BatchRecord>> {
     query(ONE, (application_id, test, id.0))
         .fetch_optional(conn, record)
+        .await
+}
+
+/// The application of a batch, and whether it was uploaded with the test key.
+pub(crate) async fn place(
+    conn: &mut dyn Connection,
+    id: BatchId,
+) -> Result<Option<(ApplicationId, bool)>> {
+    query(PLACE, id.0)
+        .fetch_optional(conn, |row| {
+            Ok((row.get("application_id")?, row.get("test")?))
+        })
         .await
 }
 

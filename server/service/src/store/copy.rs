@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied, each after the tables that it refers to. The other tables hold the
 /// state of running processes.
-pub(crate) const TABLES: [&str; 33] = [
+pub(crate) const TABLES: [&str; 34] = [
     "installation",
     "prices",
     "accounts",
@@ -51,6 +51,7 @@ pub(crate) const TABLES: [&str; 33] = [
     "dropped_days",
     "idempotency",
     "audit",
+    "account_notes",
 ];
 
 /// The copied tables whose rows belong to an application and have the application's home.
@@ -149,11 +150,11 @@ pub(crate) async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
 /// Makes this transaction the only one that writes to its PostgreSQL database, until it ends.
 pub(crate) async fn take_over(conn: &mut dyn Connection) -> Result<()> {
     run(&mut *conn, NO_TIME_LIMITS).await?;
-    // The rows of these two can't be changed, and so PostgreSQL lets nobody lock the tables. All
+    // The rows of these three can't be changed, and so PostgreSQL lets nobody lock the tables. All
     // transactions that write to them write to another table too.
     let lockable = TABLES
         .iter()
-        .filter(|name| !["transfers", "audit"].contains(name));
+        .filter(|name| !["transfers", "audit", "account_notes"].contains(name));
     let lockable = lockable.copied().collect::<Vec<_>>().join(", ");
     let lock = format!("LOCK TABLE {lockable}, nodes IN EXCLUSIVE MODE");
     run_of(conn, lock).await?;

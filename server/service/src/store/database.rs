@@ -252,6 +252,7 @@ impl Store {
             way,
             tally: Tally::new(self.node.load(Ordering::Relaxed), counter),
             home: None,
+            client_address: None,
             dialect: self.dialect,
             is_distributed: self.is_distributed(),
             halt: &self.halt,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use domain::{ApplicationId, MessageStatus, MessageText, Money, Number, Timestamp, Transid};
 
 use super::query::{Connection, Row, query};
+use super::recent::{self, Place};
 use super::row::{self, touched};
 use super::sql::{Sql, in_home, statements};
 use super::tally::OpenMessage;
@@ -20,6 +21,9 @@ statements! {
         " ORDER BY id LIMIT 1 OFFSET $2",
     );
     const STATUS: Sql = in_home!("SELECT status FROM messages WHERE id = $1" => " AND home = $2");
+    const PLACE: Sql = in_home!(
+        "SELECT id, application_id, test FROM messages WHERE id = $1" => " AND home = $2",
+    );
     const GREATEST: Sql = in_home!("SELECT MAX(id) AS id FROM messages" => " WHERE home = $1");
     const INSERT: Sql = Sql::sqlite(r"
         INSERT INTO messages (id, application_id, test, number, kind, sender, body,
@@ -113,6 +117,11 @@ pub(crate) struct NewMessage {
     pub(crate) cost: Money,
     /// Set where a connection has a place for the message, which is then stored as claimed.
     pub(crate) sending_at: Option<Timestamp>,
+}
+
+/// Where a message is, whosever it is.
+pub(crate) async fn place(conn: &mut dyn Connection, id: Transid) -> Result<Option<Place>> {
+    query(PLACE, id).fetch_optional(conn, recent::place).await
 }
 
 pub(crate) async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) -> Result<()> {

@@ -4,6 +4,7 @@
 //! stands in the function's file: one text for both databases, or one for each ([`sql::Sql`]).
 //! What else must differ between databases stands in [`dialect`].
 
+pub(crate) mod account_notes;
 pub(crate) mod accounts;
 pub(crate) mod applications;
 pub(crate) mod audit;
@@ -47,6 +48,7 @@ pub(crate) mod prices;
 pub(crate) mod query;
 pub(crate) mod queue;
 pub(crate) mod reach;
+pub(crate) mod recent;
 pub(crate) mod reports;
 pub(crate) mod row;
 mod schema;

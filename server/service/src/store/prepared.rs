@@ -39,6 +39,7 @@ async fn every_statement_can_be_prepared_for_each_database() {
 
 /// The statements of each file that declares statements.
 const FILES: &[&[(&str, Sql)]] = &[
+    super::account_notes::STATEMENTS,
     super::accounts::STATEMENTS,
     super::applications::STATEMENTS,
     super::audit::STATEMENTS,
@@ -68,6 +69,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::postgres::STATEMENTS,
     super::prices::STATEMENTS,
     super::queue::STATEMENTS,
+    super::recent::STATEMENTS,
     super::reports::STATEMENTS,
     super::schema::STATEMENTS,
     super::second_factors::STATEMENTS,

@@ -50,6 +50,12 @@ pub(crate) trait Connection: Send {
         None
     }
 
+    /// The network address of the client for whom a transaction writes; `None` on the machine
+    /// itself.
+    fn client_address(&self) -> Option<&str> {
+        None
+    }
+
     /// Which database the connection leads to.
     fn dialect(&mut self) -> Dialect {
         match self.conn() {
@@ -91,6 +97,10 @@ impl<C: Connection + ?Sized> Connection for &mut C {
 
     fn home(&self) -> Option<Home> {
         (**self).home()
+    }
+
+    fn client_address(&self) -> Option<&str> {
+        (**self).client_address()
     }
 }
 

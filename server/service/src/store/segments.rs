@@ -1,9 +1,10 @@
 //! Segments that carriers were handed, and how the segments ended.
 
+use domain::support::SegmentRecord;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Connection, query};
+use super::query::{Connection, Row, query};
 use super::row::{self, json};
 use super::sql::{Sql, in_home, statements};
 use super::transaction::WriteTx;
@@ -22,6 +23,12 @@ statements! {
                 OR (m.kind = 'local' AND $3 || m.number = $2))"
             => " AND q.home = $6 AND m.home = $6",
         " LIMIT 1",
+    );
+    const OF_MESSAGE: Sql = in_home!(
+        r"
+        SELECT segment, carrier, carrier_message_id, status, error, submits, submitted_at
+        FROM segments WHERE message_id = $1" => " AND home = $2",
+        " ORDER BY segment",
     );
     const FORGET: Sql = in_home!(
         "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2" => " AND home = $3",
@@ -266,6 +273,25 @@ async fn write(
     });
     let writing = query(statement, (carrier, now));
     writing.execute_each(conn, values).await.map(drop)
+}
+
+/// The segments of a message as staff see them, in their order.
+pub(crate) async fn of_message(
+    conn: &mut dyn Connection,
+    message: Transid,
+) -> Result<Vec<SegmentRecord>> {
+    let read = |row: &Row<'_>| {
+        Ok(SegmentRecord {
+            segment: row.get("segment")?,
+            carrier: row.get("carrier")?,
+            carrier_id: row.get("carrier_message_id")?,
+            status: row::status(row, "segments")?,
+            error: row.get("error")?,
+            submits: row.get("submits")?,
+            submitted_at: row.get("submitted_at")?,
+        })
+    };
+    query(OF_MESSAGE, message).fetch_all(conn, read).await
 }
 
 /// The segments of these messages that were handed over.

@@ -30,6 +30,8 @@ pub(crate) struct WriteTx<'a> {
     pub(crate) tally: Tally,
     /// The home whose rows the transaction reads and writes.
     pub(super) home: Option<Home>,
+    /// The network address of the client who asks, for the audit log.
+    pub(super) client_address: Option<String>,
     pub(super) dialect: Dialect,
     pub(super) is_distributed: bool,
     pub(super) halt: &'a Halt,
@@ -68,6 +70,11 @@ impl WriteTx<'_> {
     /// Goes on with the rows of this home.
     pub(crate) fn at(&mut self, home: Home) {
         self.home = Some(home);
+    }
+
+    /// Goes on for the client at this network address; an empty one is that of no client.
+    pub(crate) fn asked_from(&mut self, address: &str) {
+        self.client_address = (!address.is_empty()).then(|| address.to_owned());
     }
 
     /// The parameters by which a server finds these messages: the least and the greatest id. None
@@ -182,6 +189,10 @@ impl Connection for WriteTx<'_> {
 
     fn home(&self) -> Option<Home> {
         self.home
+    }
+
+    fn client_address(&self) -> Option<&str> {
+        self.client_address.as_deref()
     }
 }
 

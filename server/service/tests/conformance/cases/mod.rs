@@ -3,9 +3,11 @@
 
 mod accounts;
 mod applications;
+mod audit;
 mod batches;
 mod check;
 mod clock_set_back;
+mod desk_accounts;
 mod devices;
 mod dispatch;
 mod history;
@@ -23,6 +25,7 @@ mod receipts;
 mod reports;
 mod review;
 mod routes;
+mod search;
 mod second_factors;
 mod segments;
 mod sender_names;

@@ -517,24 +517,39 @@ async fn refuses(conn: &mut AnyConnection, statement: &'static str) {
 async fn the_ledger_and_the_audit_log_refuse_changes_in_both_schemas() {
     let mut both = migrated().await;
     let inserts = [
-        "INSERT INTO transfers (id, debit_account, credit_account, amount, kind, application_id, \
-         created_at) VALUES (1, -1, -2, 5, 1, 0, 1)",
-        "INSERT INTO transfers (id, debit_account, credit_account, amount, kind, application_id, \
-         created_at, home) VALUES (1, -1, -2, 5, 1, 0, 1, 1)",
+        [
+            "INSERT INTO transfers (id, debit_account, credit_account, amount, kind, \
+             application_id, created_at) VALUES (1, -1, -2, 5, 1, 0, 1)",
+            "INSERT INTO accounts (id, email, password_hash, role, created_at, \
+             password_changed_at) VALUES (1, 'a', 'b', 'staff', 1, 1)",
+        ],
+        [
+            "INSERT INTO transfers (id, debit_account, credit_account, amount, kind, \
+             application_id, created_at, home) VALUES (1, -1, -2, 5, 1, 0, 1, 1)",
+            "INSERT INTO accounts (id, email, password_hash, role, created_at, \
+             password_changed_at, home) VALUES (1, 'a', 'b', 'staff', 1, 1, 1)",
+        ],
     ];
     for (conn, insert) in [&mut both.sqlite, &mut both.postgres]
         .into_iter()
         .zip(inserts)
     {
-        conn.execute(insert).await.unwrap();
-        conn.execute("INSERT INTO audit (at, actor, action, subject) VALUES (1, 'a', 'b', 'c')")
-            .await
-            .unwrap();
+        for insert in insert {
+            conn.execute(insert).await.unwrap();
+        }
+        for row in [
+            "INSERT INTO audit (at, actor, action, subject) VALUES (1, 'a', 'b', 'c')",
+            "INSERT INTO account_notes (account_id, at, author, text) VALUES (1, 1, 'a', 'b')",
+        ] {
+            conn.execute(row).await.unwrap();
+        }
         for statement in [
             "UPDATE transfers SET amount = 6",
             "DELETE FROM transfers",
             "UPDATE audit SET at = 2",
             "DELETE FROM audit",
+            "UPDATE account_notes SET at = 2",
+            "DELETE FROM account_notes",
         ] {
             refuses(conn, statement).await;
         }

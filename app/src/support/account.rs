@@ -1,0 +1,314 @@
+//! `/support/accounts/{account}`: an account as staff see it, and what they do to it.
+
+use domain::records::ApplicationRecord;
+use domain::support::{AccountFile, NoteRecord};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_params_map;
+use leptos_router::location::Url;
+use serde::{Deserialize, Serialize};
+
+use super::audit::audit_table;
+use super::mails::ResetLink;
+use crate::client::call;
+use crate::problem::Problem;
+use crate::ui::{
+    Fact, Field, FormState, Loaded, Moment, Page, PostForm, ProofField, StateMark, SubmitButton,
+    Table, optional_fact,
+};
+#[cfg(feature = "ssr")]
+use {
+    crate::portal_request::{CurrentRequest, is_shown, prove, staff},
+    crate::problem::Cause,
+    domain::Refusal,
+    domain::records::AccountRecord,
+    service::Actor,
+};
+
+/// The name under which a session keeps a reset link that was just made on this page.
+#[cfg(feature = "ssr")]
+const NEW_LINK: &str = "account-reset-link";
+
+const DISABLE: &str = "disable";
+const ENABLE: &str = "enable";
+const SIGN_OUT: &str = "sign-out";
+const PROMOTE: &str = "promote";
+const DEMOTE: &str = "demote";
+const RESET_FACTOR: &str = "reset-factor";
+const RESET_LINK: &str = "reset-link";
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AccountView {
+    file: AccountFile,
+    currency: String,
+    /// A reset link that was just made, shown once.
+    link: Option<String>,
+}
+
+/// An account in full, for staff, and the reset link that was just made.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such account, or the
+/// service fails.
+#[server(prefix = "/fn", endpoint = "support-account", input = GetUrl)]
+pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
+    let (current, _) = staff().await?;
+    let id = id.parse::<i64>().map_err(|_| Cause::NotFound)?;
+    let file = match current.service().account_file(id).await {
+        Err(error) if error.refusal() == Some(&Refusal::NoSuchAccount) => {
+            return Err(Cause::NotFound.into());
+        }
+        file => file?,
+    };
+    let link = if is_shown() {
+        current.take_text(NEW_LINK).await?
+    } else {
+        None
+    };
+    Ok(AccountView {
+        file,
+        currency: current.site().currency.clone(),
+        link,
+    })
+}
+
+/// Disables or enables an account, signs it out, changes its role, removes its second factor, or
+/// makes a reset link, which the page shows once.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such account, a proof is
+/// needed or wrong, the account's state doesn't allow it, or the service fails.
+#[server(prefix = "/fn", endpoint = "change-account")]
+pub async fn change_account(
+    id: i64,
+    action: String,
+    #[server(default)] reason: String,
+    #[server(default)] proof: String,
+) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    let done = change(&current, &account, id, (&action, &reason), &proof).await;
+    done.map_err(|problem| problem.typed("reason", &reason))?;
+    leptos_axum::redirect(&format!("/support/accounts/{id}"));
+    Ok(())
+}
+
+#[cfg(feature = "ssr")]
+async fn change(
+    current: &CurrentRequest,
+    account: &AccountRecord,
+    id: i64,
+    (action, reason): (&str, &str),
+    proof: &str,
+) -> Result<(), Problem> {
+    let service = current.service();
+    let found = service.account(id).await?;
+    let email = found.ok_or(Cause::Refused(Refusal::NoSuchAccount))?.email;
+    prove(current, account, proof).await?;
+    let actor = Actor::Account(account.id);
+    match action {
+        DISABLE => service.disable_account(&actor, &email, reason).await?,
+        ENABLE => service.enable_account(&actor, &email).await?,
+        SIGN_OUT => service.sign_out_account(&actor, &email).await?,
+        PROMOTE => service.promote_account(&actor, &email).await?,
+        DEMOTE => service.demote_account(&actor, &email).await?,
+        RESET_FACTOR => service.reset_factor(&actor, &email).await?,
+        RESET_LINK => {
+            let token = service.issue_reset(&actor, &email).await?;
+            let link = format!("{}/reset/{token}", current.site().base_url);
+            let kept = current.keep_text(NEW_LINK, &link).await;
+            kept.map_err(Problem::after_change)?;
+        }
+        _ => return Err(Cause::Unreadable.into()),
+    }
+    Ok(())
+}
+
+/// Writes a note on an account.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such account, the note
+/// is empty, too long or has control characters, or the service fails.
+#[server(prefix = "/fn", endpoint = "add-note")]
+pub async fn add_note(id: i64, text: String) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    let service = current.service();
+    let found = service.account(id).await?;
+    let email = found.ok_or(Cause::Refused(Refusal::NoSuchAccount))?.email;
+    let actor = Actor::Account(account.id);
+    let added = service.add_note(&actor, &email, &text).await;
+    let added = added.map_err(Problem::from);
+    added.map_err(|problem| problem.typed("text", &text))?;
+    leptos_axum::redirect(&format!("/support/accounts/{id}"));
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+struct Forms {
+    change: FormState,
+    note: FormState,
+}
+
+#[component]
+pub fn SupportAccountPage() -> impl IntoView {
+    let forms = Forms {
+        change: FormState::new::<ChangeAccount>("change-alert"),
+        note: FormState::new::<AddNote>("note-alert"),
+    };
+    let params = use_params_map();
+    let id = Memo::new(move |_| {
+        let id = params.with(|params| params.get("account"));
+        id.unwrap_or_default()
+    });
+    let data = Resource::new(
+        move || {
+            let changes = (forms.change.accepted.get(), forms.note.accepted.get());
+            (id.get(), changes)
+        },
+        |(id, _)| call(LoadSupportAccount { id }),
+    );
+    view! { <Loaded data render=move |data| view! { <Account data forms/> }/> }
+}
+
+#[component]
+fn Account(data: AccountView, forms: Forms) -> impl IntoView {
+    let AccountView {
+        file,
+        currency,
+        link,
+    } = data;
+    let email = file.account.email.clone();
+    let entries = format!("/support/audit?subject={}", Url::escape(&email));
+    view! {
+        <Page title=email>
+            <p class="back">
+                <a href="/support/accounts">"Accounts"</a>
+            </p>
+            {link.map(|link| view! { <ResetLink link/> })}
+            {facts(&file)}
+            <ChangeForm file=file.clone() form=forms.change/>
+            <h2>"Applications"</h2>
+            {applications(file.account.id, &file.applications, &currency)}
+            <h2>"Notes"</h2>
+            {notes(file.notes)}
+            <NoteForm id=file.account.id form=forms.note/>
+            <h2>"Audit"</h2>
+            {audit_table(&file.audit)}
+            <p>
+                <a href=entries>"All entries about this account"</a>
+            </p>
+        </Page>
+    }
+}
+
+fn facts(file: &AccountFile) -> impl IntoView + use<> {
+    let account = &file.account;
+    let moment = |at| view! { <Moment at/> };
+    view! {
+        <dl class="facts">
+            <Fact term="State">
+                {if file.disabled_at.is_some() { "disabled" } else { "enabled" }}
+            </Fact>
+            {optional_fact("Disabled (UTC)", "figures", file.disabled_at.map(moment))}
+            {optional_fact("Reason", "", file.disabled_reason.clone())}
+            <Fact term="Role">{if account.staff { "staff" } else { "customer" }}</Fact>
+            <Fact term="Created (UTC)" class="figures">
+                {moment(file.created_at)}
+            </Fact>
+            <Fact term="E-mail confirmed">
+                {if account.confirmed_at.is_some() { "yes" } else { "no" }}
+            </Fact>
+            <Fact term="Second factor">{if account.second_factor { "yes" } else { "no" }}</Fact>
+            {optional_fact("Second factor since (UTC)", "figures", file.factor_since.map(moment))}
+            <Fact term="Signed-in devices" class="figures">
+                {file.devices.to_string()}
+            </Fact>
+        </dl>
+    }
+}
+
+#[component]
+fn ChangeForm(file: AccountFile, form: FormState) -> impl IntoView {
+    let (disabled, account) = (file.disabled_at.is_some(), file.account);
+    let buttons = [
+        (!disabled, "Disable", DISABLE),
+        (disabled, "Enable", ENABLE),
+        (file.devices > 0, "Sign out", SIGN_OUT),
+        (!account.staff, "Promote", PROMOTE),
+        (account.staff, "Demote", DEMOTE),
+        (account.second_factor, "Reset the factor", RESET_FACTOR),
+        (true, "Make a reset link", RESET_LINK),
+    ];
+    let buttons = buttons.into_iter().filter(|(is_possible, ..)| *is_possible);
+    let buttons = buttons
+        .map(|(_, label, action)| view! { <SubmitButton label form field=("action", action)/> })
+        .collect_view();
+    view! {
+        <PostForm form>
+            <input type="hidden" name="id" value=account.id.to_string()/>
+            {(!disabled)
+                .then(|| {
+                    view! {
+                        <Field
+                            label="Reason to disable"
+                            name="reason"
+                            hint="Staff alone read it."
+                            form
+                        />
+                    }
+                })}
+            <ProofField form/>
+            <div class="filters-do">{buttons}</div>
+        </PostForm>
+    }
+}
+
+fn applications(account: i64, applications: &[ApplicationRecord], currency: &str) -> AnyView {
+    Table::wide(applications)
+        .styled("key", "Reference", move |application| {
+            let reference = application.reference.to_string();
+            let href = format!("/support/accounts/{account}/{reference}");
+            view! { <a href=href>{reference}</a> }
+        })
+        .column("Category", |application| application.category.as_str())
+        .column("Status", |application| {
+            view! { <StateMark state=application.status/> }
+        })
+        .money("Balance", currency, |application| application.balance)
+        .in_region_or("Applications", "The account has no application.")
+}
+
+fn notes(notes: Vec<NoteRecord>) -> AnyView {
+    if notes.is_empty() {
+        return view! { <p class="empty">"There is no note."</p> }.into_any();
+    }
+    let notes = notes.into_iter().map(|note| {
+        view! {
+            <li>
+                <Moment at=note.at/>
+                " "
+                {note.author}
+                <blockquote class="sms">{note.text}</blockquote>
+            </li>
+        }
+    });
+    view! { <ul>{notes.collect_view()}</ul> }.into_any()
+}
+
+#[component]
+fn NoteForm(id: i64, form: FormState) -> impl IntoView {
+    let text = form.typed("text");
+    view! {
+        <PostForm form>
+            <input type="hidden" name="id" value=id.to_string()/>
+            <div class="field">
+                <label for="field-text">"Note"</label>
+                <textarea id="field-text" name="text" rows="3" maxlength="2000" required>
+                    {text}
+                </textarea>
+                <p class="hint">"Staff alone read notes. They are never changed."</p>
+            </div>
+            <SubmitButton label="Add the note" form/>
+        </PostForm>
+    }
+}

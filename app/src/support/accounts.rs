@@ -1,0 +1,126 @@
+//! `/support/accounts`: the accounts, by e-mail.
+
+use domain::records::Paged;
+use domain::support::AccountLine;
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_query_map;
+use leptos_router::location::Url;
+use serde::{Deserialize, Serialize};
+
+use crate::client::call;
+#[cfg(feature = "ssr")]
+use crate::portal_request::staff;
+use crate::problem::Problem;
+use crate::ui::{Field, FormState, Loaded, Moment, Page, Table};
+
+/// How many accounts a page of the list has.
+#[cfg(feature = "ssr")]
+const ACCOUNTS: i64 = 50;
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AccountsView {
+    /// The part of an e-mail that was asked for.
+    part: String,
+    accounts: Paged<AccountLine>,
+}
+
+/// A page of accounts, for staff.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
+#[server(prefix = "/fn", endpoint = "support-accounts", input = GetUrl)]
+pub async fn load_support_accounts(
+    #[server(default)] part: String,
+    #[server(default)] cursor: Option<String>,
+) -> Result<AccountsView, Problem> {
+    let (current, _) = staff().await?;
+    let found = current
+        .service()
+        .account_list(&part, cursor.as_deref(), ACCOUNTS);
+    Ok(AccountsView {
+        accounts: found.await?,
+        part,
+    })
+}
+
+#[component]
+pub fn SupportAccountsPage() -> impl IntoView {
+    let query = use_query_map();
+    let asked = Memo::new(move |_| {
+        query.with(|query| (query.get("email").unwrap_or_default(), query.get("cursor")))
+    });
+    let data = Resource::new(
+        move || asked.get(),
+        |(part, cursor)| call(LoadSupportAccounts { part, cursor }),
+    );
+    view! { <Loaded data render=|data| view! { <Accounts data/> }/> }
+}
+
+#[component]
+fn Accounts(data: AccountsView) -> impl IntoView {
+    let AccountsView { part, accounts } = data;
+    let next = accounts.next.map(|cursor| {
+        let (part, cursor) = (Url::escape(&part), Url::escape(&cursor));
+        let href = format!("/support/accounts?email={part}&cursor={cursor}");
+        view! {
+            <p>
+                <a href=href rel="next">
+                    "More accounts"
+                </a>
+            </p>
+        }
+    });
+    let form = FormState::plain("accounts-alert", None);
+    view! {
+        <Page title="Accounts">
+            <p class="back">
+                <a href="/support">"Support"</a>
+            </p>
+            <form
+                class="filters"
+                method="get"
+                action="/support/accounts"
+                role="search"
+                aria-label="Accounts"
+            >
+                <Field label="Part of the e-mail" name="email" value=part form/>
+                <div class="filters-do">
+                    <button type="submit" class="button button-primary">
+                        "Find"
+                    </button>
+                </div>
+            </form>
+            {accounts_table(&accounts.items)
+                .in_region_or("Accounts", "There is no such account.")}
+            {next}
+        </Page>
+    }
+}
+
+/// Accounts with the links to their pages.
+pub fn accounts_table(accounts: &[AccountLine]) -> Table<'_, AccountLine> {
+    Table::wide(accounts)
+        .column("E-mail", |line| {
+            let href = format!("/support/accounts/{}", line.account.id);
+            view! { <a href=href>{line.account.email.clone()}</a> }
+        })
+        .column("Role", |line| {
+            if line.account.staff {
+                "staff"
+            } else {
+                "customer"
+            }
+        })
+        .column("State", |line| {
+            if line.disabled_at.is_some() {
+                "disabled"
+            } else {
+                "enabled"
+            }
+        })
+        .styled("figures", "Created (UTC)", |line| {
+            view! { <Moment at=line.created_at/> }
+        })
+}

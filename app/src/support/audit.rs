@@ -1,0 +1,251 @@
+//! `/support/audit`: the audit log, filtered.
+
+use std::fmt::Write as _;
+
+use domain::records::Paged;
+use domain::support::AuditRecord;
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_query_map;
+use leptos_router::location::Url;
+use serde::{Deserialize, Serialize};
+
+use crate::client::call;
+use crate::problem::Problem;
+use crate::ui::{Field, FormAlert, FormState, Loaded, Moment, Page, Table};
+#[cfg(feature = "ssr")]
+use {
+    crate::portal_request::staff,
+    crate::problem::{Cause, Filter},
+    domain::timestamp::DAY_MS,
+    domain::{Refusal, Timestamp},
+    service::AuditFilter,
+};
+
+/// The path of the CSV file of the filtered entries.
+pub const AUDIT_CSV_PATH: &str = "/support/audit.csv";
+/// How many entries a page of the list has.
+#[cfg(feature = "ssr")]
+const ENTRIES: i64 = 50;
+
+/// What was typed into the filters, as the page's address has it. An empty one filters nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AuditAddress {
+    pub who: String,
+    pub subject: String,
+    pub action: String,
+    /// The first day, UTC.
+    pub from: String,
+    /// The last day, UTC.
+    pub to: String,
+    pub cursor: String,
+}
+
+impl AuditAddress {
+    /// Reads the filters. `parameter` gives the text of a parameter by its name.
+    pub fn read(parameter: impl Fn(&str) -> Option<String>) -> Self {
+        let text = |name| parameter(name).unwrap_or_default().trim().to_owned();
+        Self {
+            who: text("who"),
+            subject: text("subject"),
+            action: text("action"),
+            from: text("from"),
+            to: text("to"),
+            cursor: text("cursor"),
+        }
+    }
+
+    /// An address with these filters and a cursor.
+    #[must_use]
+    pub fn address(&self, path: &str, cursor: &str) -> String {
+        let mut address = path.to_owned();
+        let mut separator = '?';
+        for (name, text) in [
+            ("who", self.who.as_str()),
+            ("subject", &self.subject),
+            ("action", &self.action),
+            ("from", &self.from),
+            ("to", &self.to),
+            ("cursor", cursor),
+        ] {
+            if !text.is_empty() {
+                // Writing to a String can't fail.
+                let _ = write!(address, "{separator}{name}={}", Url::escape(text));
+                separator = '&';
+            }
+        }
+        address
+    }
+
+    /// The filters as the service takes them.
+    ///
+    /// # Errors
+    /// [`Cause::Filter`] for a day that isn't one.
+    #[cfg(feature = "ssr")]
+    pub fn parse(&self, limit: i64) -> Result<AuditFilter, Problem> {
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        Ok(AuditFilter {
+            who: given(&self.who),
+            subject: given(&self.subject),
+            action: given(&self.action),
+            from: midnight(&self.from, Filter::From)?,
+            to: midnight(&self.to, Filter::To)?.map(|day| day.plus_ms(DAY_MS)),
+            limit,
+            cursor: given(&self.cursor),
+        })
+    }
+}
+
+/// The moment at which a day begins, if one is given.
+#[cfg(feature = "ssr")]
+fn midnight(day: &str, filter: Filter) -> Result<Option<Timestamp>, Problem> {
+    if day.is_empty() {
+        return Ok(None);
+    }
+    match Timestamp::parse(&format!("{day}T00:00:00Z")) {
+        Some(at) => Ok(Some(at)),
+        None => Err(Cause::Filter(filter).into()),
+    }
+}
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AuditView {
+    filter: AuditAddress,
+    /// What the filters found, or why they can't be used.
+    found: Result<Paged<AuditRecord>, Problem>,
+}
+
+/// Entries of the audit log, newest first, for staff.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
+#[server(prefix = "/fn", endpoint = "support-audit", input = GetUrl)]
+pub async fn load_audit(#[server(default)] filter: AuditAddress) -> Result<AuditView, Problem> {
+    let (current, _) = staff().await?;
+    let found = match filter.parse(ENTRIES) {
+        Ok(wanted) => current
+            .service()
+            .audit(&wanted)
+            .await
+            .map_err(Problem::from),
+        Err(problem) => Err(problem),
+    };
+    match found {
+        Err(problem) if !is_about_filters(&problem) => Err(problem),
+        found => Ok(AuditView { filter, found }),
+    }
+}
+
+/// Whether a problem is shown beside the filters, where it can be corrected.
+#[cfg(feature = "ssr")]
+fn is_about_filters(problem: &Problem) -> bool {
+    matches!(
+        problem.cause,
+        Cause::Filter(_) | Cause::Refused(Refusal::InvalidCursor)
+    )
+}
+
+#[component]
+pub fn AuditPage() -> impl IntoView {
+    let query = use_query_map();
+    let filter = Memo::new(move |_| query.with(|query| AuditAddress::read(|name| query.get(name))));
+    let data = Resource::new(move || filter.get(), |filter| call(LoadAudit { filter }));
+    view! { <Loaded data render=|data| view! { <Audit data/> }/> }
+}
+
+#[component]
+fn Audit(data: AuditView) -> impl IntoView {
+    let AuditView { filter, found } = data;
+    let problem = found.as_ref().err().cloned();
+    let entries = found.ok().map(|page| {
+        let next = page.next.map(|cursor| {
+            let href = filter.address("/support/audit", &cursor);
+            view! {
+                <p>
+                    <a href=href rel="next">
+                        "Older entries"
+                    </a>
+                </p>
+            }
+        });
+        let download = filter.address(AUDIT_CSV_PATH, "");
+        view! {
+            {audit_table(&page.items)}
+            {next}
+            <p>
+                // The router leaves downloads to the browser.
+                <a class="button" href=download download="audit.csv" rel="external">
+                    "Download CSV"
+                </a>
+            </p>
+        }
+    });
+    view! {
+        <Page title="Audit">
+            <p class="back">
+                <a href="/support">"Support"</a>
+            </p>
+            <p class="lead">
+                "What staff, customers and the command line changed. Entries are never changed and \
+                 never deleted."
+            </p>
+            <AuditFilters filter problem/>
+            {entries}
+        </Page>
+    }
+}
+
+#[component]
+fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView {
+    let form = FormState::plain("filter-alert", problem);
+    view! {
+        // A plain form: the filters stand in the address, and the page can be kept and shared.
+        <form class="filters" method="get" action="/support/audit" role="search" aria-label="Audit">
+            <FormAlert form/>
+            <Field
+                label="Who"
+                name="who"
+                value=filter.who
+                hint="An e-mail, “command line” or “system”."
+                form
+            />
+            <Field
+                label="Subject"
+                name="subject"
+                value=filter.subject
+                hint="An e-mail, a reference, a transid, a carrier."
+                form
+            />
+            <Field label="Action" name="action" value=filter.action form/>
+            <Field label="From (UTC)" name="from" kind="date" value=filter.from form/>
+            <Field label="To (UTC)" name="to" kind="date" value=filter.to form/>
+            <div class="filters-do">
+                <button type="submit" class="button button-primary">
+                    "Apply filters"
+                </button>
+                <a class="button button-quiet" href="/support/audit">
+                    "Clear"
+                </a>
+            </div>
+        </form>
+    }
+}
+
+/// Entries of the audit log.
+pub fn audit_table(entries: &[AuditRecord]) -> AnyView {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    Table::wide(entries)
+        .styled("figures", "Time (UTC)", |entry| {
+            view! { <Moment at=entry.at/> }
+        })
+        .column("Who", |entry| entry.who.clone())
+        .column("From", move |entry| text(&entry.address))
+        .column("Action", |entry| entry.action.clone())
+        .column("Subject", |entry| entry.subject.clone())
+        .column("Before", move |entry| text(&entry.before))
+        .column("After", move |entry| text(&entry.after))
+        .column("Detail", move |entry| text(&entry.detail))
+        .in_region_or("Audit", "There is no such entry.")
+}

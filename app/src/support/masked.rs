@@ -1,0 +1,86 @@
+//! Messages without their texts, and the form that shows a text.
+
+use domain::Transid;
+use domain::support::MaskedMessage;
+use leptos::prelude::*;
+
+use crate::problem::Problem;
+use crate::ui::{BUTTONS, FormState, Moment, PostForm, StateMark, Table};
+#[cfg(feature = "ssr")]
+use {crate::portal_request::staff, service::Actor};
+
+/// The name under which a session keeps a message's text that is to be shown.
+#[cfg(feature = "ssr")]
+pub fn text_name(transid: Transid) -> String {
+    format!("text-{transid}")
+}
+
+/// Shows the text of a message on the message's page, once. The audit log records it.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such message, or the
+/// service fails.
+#[server(prefix = "/fn", endpoint = "show-text")]
+pub async fn show_text(transid: Transid) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    let actor = Actor::Account(account.id);
+    let text = current.service().show_text(&actor, transid).await?;
+    let kept = current.keep_text(&text_name(transid), &text).await;
+    kept.map_err(Problem::after_change)?;
+    leptos_axum::redirect(&format!("/support/messages/{transid}"));
+    Ok(())
+}
+
+/// The button that shows the text of a message.
+#[component]
+pub fn ShowTextForm(transid: Transid, form: FormState) -> impl IntoView {
+    view! {
+        <PostForm form inline=true>
+            <input type="hidden" name="transid" value=transid.to_string()/>
+            <button type="submit" class="button">
+                "Show text"
+            </button>
+        </PostForm>
+    }
+}
+
+/// How long a text is, in its place.
+pub fn masked(chars: usize) -> String {
+    match chars {
+        1 => "1 character".to_owned(),
+        _ => format!("{chars} characters"),
+    }
+}
+
+/// A table of messages without their texts. Further columns can be added.
+pub fn masked_table<T>(
+    rows: &[T],
+    message: impl Fn(&T) -> &MaskedMessage + Copy,
+    form: FormState,
+) -> Table<'_, T> {
+    Table::wide(rows)
+        .styled("figures", "Time (UTC)", move |row| {
+            view! { <Moment at=message(row).created_at/> }
+        })
+        .styled("key", "Transid", move |row| {
+            let transid = message(row).transid.to_string();
+            let href = format!("/support/messages/{transid}");
+            view! { <a href=href>{transid}</a> }
+        })
+        .styled("figures", "Number", move |row| message(row).number.clone())
+        .styled("key", "Request id", move |row| {
+            message(row).requestid.clone().unwrap_or_default()
+        })
+        .column("Text", move |row| masked(message(row).chars))
+        .column("Status", move |row| {
+            let test = message(row).test;
+            view! {
+                <StateMark state=message(row).status/>
+                {test.then(|| view! { " " <span class="tag">"test"</span> })}
+            }
+        })
+        .styled(BUTTONS, "Action", move |row| {
+            let transid = message(row).transid;
+            view! { <ShowTextForm transid form/> }
+        })
+}

@@ -1,0 +1,134 @@
+//! `/support/messages/{transid}`: a message with its segments and what carriers said.
+
+use domain::support::{MessageFile, SegmentRecord};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_params_map;
+use serde::{Deserialize, Serialize};
+
+use super::masked::{ShowText, ShowTextForm, masked};
+use crate::client::call;
+use crate::problem::Problem;
+use crate::reports::{Charge, MessageFacts, Timeline};
+use crate::ui::{Fact, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
+#[cfg(feature = "ssr")]
+use {
+    super::masked::text_name,
+    crate::portal_request::{is_shown, staff},
+    crate::problem::Cause,
+    domain::Transid,
+};
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MessageView {
+    file: MessageFile,
+    currency: String,
+    /// The text, if it was asked for.
+    text: Option<String>,
+}
+
+/// Any message, for staff, and its text if that was just asked for.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such message, or the
+/// service fails.
+#[server(prefix = "/fn", endpoint = "support-message", input = GetUrl)]
+pub async fn load_support_message(transid: String) -> Result<MessageView, Problem> {
+    let (current, _) = staff().await?;
+    let transid = Transid::parse(&transid).ok_or(Cause::NotFound)?;
+    let file = current.service().message_file(transid).await?;
+    let text = if is_shown() {
+        current.take_text(&text_name(transid)).await?
+    } else {
+        None
+    };
+    Ok(MessageView {
+        file: file.ok_or(Cause::NotFound)?,
+        currency: current.site().currency.clone(),
+        text,
+    })
+}
+
+#[component]
+pub fn SupportMessagePage() -> impl IntoView {
+    let form = FormState::new::<ShowText>("text-alert");
+    let params = use_params_map();
+    let transid = Memo::new(move |_| {
+        let transid = params.with(|params| params.get("transid"));
+        transid.unwrap_or_default()
+    });
+    let data = Resource::new(
+        move || (transid.get(), form.accepted.get()),
+        |(transid, _)| call(LoadSupportMessage { transid }),
+    );
+    view! { <Loaded data render=move |data| view! { <Message data form/> }/> }
+}
+
+#[component]
+fn Message(data: MessageView, form: FormState) -> impl IntoView {
+    let MessageView {
+        file,
+        currency,
+        text,
+    } = data;
+    let (owner, transid) = (file.owner, file.record.transid);
+    let account = format!("/support/accounts/{}", owner.account_id);
+    let application = format!("{account}/{}", owner.reference);
+    let text = match text {
+        Some(text) => view! { <blockquote class="sms">{text}</blockquote> }.into_any(),
+        None => view! {
+            <p>{masked(file.chars)}</p>
+            <ShowTextForm transid form/>
+        }
+        .into_any(),
+    };
+    view! {
+        <Page title="Message">
+            <p class="back">
+                <a href="/support/search">"Search"</a>
+            </p>
+            <dl class="facts">
+                <Fact term="Account">
+                    <a href=account>{owner.email}</a>
+                </Fact>
+                <Fact term="Application" class="key">
+                    <a href=application>{owner.reference.to_string()}</a>
+                </Fact>
+                <Fact term="Carrier">{file.carrier.unwrap_or_else(|| "none".to_owned())}</Fact>
+            </dl>
+            <MessageFacts record=file.record batches="/support/search?q="/>
+            <h2>"Text"</h2>
+            <FormAlert form/>
+            {text}
+            <h2>"Timeline (UTC)"</h2>
+            <Timeline timeline=file.timeline/>
+            <h2>"Charge"</h2>
+            <Charge charge=file.charge currency/>
+            <h2>"Segments"</h2>
+            {segments(&file.segments)}
+        </Page>
+    }
+}
+
+fn segments(segments: &[SegmentRecord]) -> AnyView {
+    let text = |text: &Option<String>| text.as_deref().unwrap_or("none").to_owned();
+    Table::wide(segments)
+        .amount("Segment", |segment| segment.segment)
+        .column("Carrier", |segment| segment.carrier.clone())
+        .styled("key", "Carrier's id", move |segment| {
+            text(&segment.carrier_id)
+        })
+        .column("Status", |segment| {
+            view! { <StateMark state=segment.status/> }
+        })
+        .column("Error", move |segment| text(&segment.error))
+        .amount("Handed over", |segment| segment.submits)
+        .styled("figures", "Last (UTC)", |segment| {
+            view! { <Moment at=segment.submitted_at/> }
+        })
+        .in_region_or(
+            "Segments",
+            "No segment is recorded: the message wasn't handed over, or went to the sandbox.",
+        )
+}

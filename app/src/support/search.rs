@@ -1,0 +1,186 @@
+//! `/support/search`: one text, looked up as everything that it can be.
+
+use domain::support::{Found, FoundDeposit, Owner};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_query_map;
+use serde::{Deserialize, Serialize};
+
+use super::accounts::accounts_table;
+use super::masked::{ShowText, masked_table};
+use crate::client::call;
+#[cfg(feature = "ssr")]
+use crate::portal_request::staff;
+use crate::problem::Problem;
+use crate::ui::{Field, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SearchView {
+    text: String,
+    found: Found,
+    currency: String,
+}
+
+/// What a text finds, for staff.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
+#[server(prefix = "/fn", endpoint = "support-search", input = GetUrl)]
+pub async fn load_support_search(#[server(default)] text: String) -> Result<SearchView, Problem> {
+    let (current, _) = staff().await?;
+    Ok(SearchView {
+        found: current.service().desk_search(&text).await?,
+        text,
+        currency: current.site().currency.clone(),
+    })
+}
+
+#[component]
+pub fn SupportSearchPage() -> impl IntoView {
+    let form = FormState::new::<ShowText>("text-alert");
+    let query = use_query_map();
+    let text = Memo::new(move |_| query.with(|query| query.get("q")).unwrap_or_default());
+    let data = Resource::new(move || text.get(), |text| call(LoadSupportSearch { text }));
+    view! { <Loaded data render=move |data| view! { <Results data form/> }/> }
+}
+
+/// The field of the search.
+#[component]
+pub fn SearchForm(#[prop(optional)] text: String) -> impl IntoView {
+    let form = FormState::plain("search-alert", None);
+    view! {
+        // A plain form: the text stands in the address, and the page can be kept and shared.
+        <form
+            class="filters"
+            method="get"
+            action="/support/search"
+            role="search"
+            aria-label="Support"
+        >
+            <Field
+                label="Search"
+                name="q"
+                value=text
+                hint="An e-mail or its beginning, a reference, a transid, a batchid, a bank id; a \
+                      number or a request id of the last 7 days, or of any time behind an e-mail \
+                      or a reference: 123456 57000001."
+                form
+            />
+            <div class="filters-do">
+                <button type="submit" class="button button-primary">
+                    "Search"
+                </button>
+            </div>
+        </form>
+    }
+}
+
+#[component]
+fn Results(data: SearchView, form: FormState) -> impl IntoView {
+    let SearchView {
+        text,
+        found,
+        currency,
+    } = data;
+    let nothing = (!text.is_empty() && found.is_empty())
+        .then(|| view! { <p class="empty">"Nothing was found."</p> });
+    let incomplete = found.incomplete.then(|| {
+        view! {
+            <p class="notice">
+                "There wasn't time to look through the messages of every application. Write the \
+                 e-mail or the reference before the number or request id."
+            </p>
+        }
+    });
+    view! {
+        <Page title="Search">
+            <p class="back">
+                <a href="/support">"Support"</a>
+            </p>
+            <SearchForm text/>
+            <FormAlert form/>
+            {nothing}
+            {incomplete}
+            {sections(&found, &currency, form)}
+        </Page>
+    }
+}
+
+/// What was found, a section for each kind of which something was found.
+fn sections(found: &Found, currency: &str, form: FormState) -> impl IntoView + use<> {
+    let accounts =
+        (!found.accounts.is_empty()).then(|| accounts_table(&found.accounts).in_region("Accounts"));
+    let messages = (!found.messages.is_empty()).then(|| {
+        masked_table(&found.messages, |(_, message)| message, form)
+            .column("Application", |(owner, _)| owner_link(owner))
+            .in_region("Messages")
+    });
+    view! {
+        {titled("Accounts", accounts)}
+        {titled("Applications", applications(found, currency))}
+        {titled("Batches", batches(found))}
+        {titled("Deposits", deposits(found, currency))}
+        {titled("Messages", messages)}
+    }
+}
+
+fn titled(title: &'static str, table: Option<AnyView>) -> impl IntoView {
+    table.map(|table| {
+        view! {
+            <h2>{title}</h2>
+            {table}
+        }
+    })
+}
+
+fn applications(found: &Found, currency: &str) -> Option<AnyView> {
+    let table = Table::wide(&found.applications)
+        .styled("key", "Reference", |(owner, _)| owner_link(owner))
+        .column("Account", |(owner, _)| owner.email.clone())
+        .column("Category", |(_, application)| application.category.as_str())
+        .column("Status", |(_, application)| {
+            view! { <StateMark state=application.status/> }
+        })
+        .money("Balance", currency, |(_, application)| application.balance);
+    (!found.applications.is_empty()).then(|| table.in_region("Applications"))
+}
+
+fn batches(found: &Found) -> Option<AnyView> {
+    let table = Table::wide(&found.batches)
+        .styled("key", "Batchid", |(_, batch)| batch.batchid.to_string())
+        .styled("figures", "Time (UTC)", |(_, batch)| {
+            view! { <Moment at=batch.created_at/> }
+        })
+        .column("Status", |(_, batch)| {
+            view! { <StateMark state=batch.status/> }
+        })
+        .amount("Rows", |(_, batch)| batch.rows)
+        .amount("Delivered", |(_, batch)| batch.counts.delivered)
+        .column("Application", |(owner, _)| owner_link(owner));
+    (!found.batches.is_empty()).then(|| table.in_region("Batches"))
+}
+
+fn deposits(found: &Found, currency: &str) -> Option<AnyView> {
+    let table = Table::wide(&found.deposits)
+        .styled("key", "Bank id", |deposit: &FoundDeposit| {
+            deposit.bank_id.clone()
+        })
+        .styled("figures", "Time (UTC)", |deposit| {
+            view! { <Moment at=deposit.received_at/> }
+        })
+        .column("Reference as written", |deposit| deposit.reference.clone())
+        .money("Amount", currency, |deposit| deposit.amount)
+        .column("Application", |deposit| match &deposit.owner {
+            Some(owner) => owner_link(owner).into_any(),
+            None => view! { "unmatched" }.into_any(),
+        });
+    (!found.deposits.is_empty()).then(|| table.in_region("Deposits"))
+}
+
+/// The link to an application as its owner sees it.
+fn owner_link(owner: &Owner) -> impl IntoView + use<> {
+    let reference = owner.reference.to_string();
+    let href = format!("/support/accounts/{}/{reference}", owner.account_id);
+    view! { <a href=href>{reference}</a> }
+}

@@ -1,0 +1,145 @@
+//! `/support/accounts/{account}/{reference}`: an application as its owner sees it, read-only.
+
+use domain::Reference;
+use domain::records::{ApplicationRecord, Paged, StatementLine};
+use domain::support::MaskedMessage;
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::{use_params_map, use_query_map};
+use leptos_router::location::Url;
+use serde::{Deserialize, Serialize};
+
+use super::masked::{ShowText, masked_table};
+use crate::applications::{Overview, statement};
+use crate::client::call;
+use crate::problem::Problem;
+use crate::ui::{FormAlert, FormState, Loaded, Page};
+#[cfg(feature = "ssr")]
+use {
+    crate::portal_request::staff,
+    crate::problem::Cause,
+    service::{Actor, MessageFilter},
+};
+
+/// How many messages, and how many lines of the statement, one page has.
+#[cfg(feature = "ssr")]
+const LINES: i64 = 25;
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VisitView {
+    account: i64,
+    application: ApplicationRecord,
+    messages: Paged<MaskedMessage>,
+    statement: Paged<StatementLine>,
+    currency: String,
+}
+
+/// An application of an account, for staff. The audit log records the visit.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, the account has no such application,
+/// a cursor isn't one that was given out, or the service fails.
+#[server(prefix = "/fn", endpoint = "support-visit", input = GetUrl)]
+pub async fn load_visit(
+    id: String,
+    reference: String,
+    #[server(default)] cursor: Option<String>,
+    #[server(default)] messages: Option<String>,
+) -> Result<VisitView, Problem> {
+    let (current, staff) = staff().await?;
+    let account = id.parse::<i64>().map_err(|_| Cause::NotFound)?;
+    let reference = Reference::parse(&reference)?;
+    let service = current.service();
+    let actor = Actor::Account(staff.id);
+    let visited = service.visit_application(&actor, account, reference);
+    let application = visited.await?;
+    let filter = MessageFilter {
+        limit: LINES,
+        cursor: messages,
+        ..MessageFilter::default()
+    };
+    let found = service
+        .account_messages(account, Some(reference), &filter)
+        .await?;
+    Ok(VisitView {
+        account,
+        application,
+        messages: Paged {
+            items: found.items.into_iter().map(MaskedMessage::from).collect(),
+            next: found.next,
+        },
+        statement: service
+            .statement(account, reference, cursor.as_deref(), LINES)
+            .await?,
+        currency: current.site().currency.clone(),
+    })
+}
+
+#[component]
+pub fn VisitPage() -> impl IntoView {
+    let form = FormState::new::<ShowText>("text-alert");
+    let (params, query) = (use_params_map(), use_query_map());
+    let asked = Memo::new(move |_| {
+        let (id, reference) =
+            params.with(|params| (params.get("account"), params.get("reference")));
+        let (cursor, messages) = query.with(|query| (query.get("cursor"), query.get("messages")));
+        (
+            id.unwrap_or_default(),
+            reference.unwrap_or_default(),
+            cursor,
+            messages,
+        )
+    });
+    let data = Resource::new(
+        move || asked.get(),
+        |(id, reference, cursor, messages)| {
+            call(LoadVisit {
+                id,
+                reference,
+                cursor,
+                messages,
+            })
+        },
+    );
+    view! { <Loaded data render=move |data| view! { <Visit data form/> }/> }
+}
+
+#[component]
+fn Visit(data: VisitView, form: FormState) -> impl IntoView {
+    let VisitView {
+        account,
+        application,
+        messages,
+        statement: lines,
+        currency,
+    } = data;
+    let (reference, email) = (application.reference, application.email.clone());
+    let back = format!("/support/accounts/{account}");
+    let here = format!("{back}/{reference}");
+    let next = messages.next.map(|cursor| {
+        let href = format!("{here}?messages={}", Url::escape(&cursor));
+        view! {
+            <p>
+                <a href=href rel="next">
+                    "Older messages"
+                </a>
+            </p>
+        }
+    });
+    view! {
+        <Page title=format!("{} application", application.category)>
+            <p class="back">
+                <a href=back>"Account"</a>
+            </p>
+            <p class="notice">{format!("You look at an application of {email}.")}</p>
+            <Overview application currency=currency.clone()/>
+            <h2 id="messages">"Messages"</h2>
+            <FormAlert form/>
+            {masked_table(&messages.items, |message| message, form)
+                .in_region_or("Messages", "No message was sent yet.")}
+            {next}
+            {statement(&here, "/support/search?q=", lines, &currency)}
+        </Page>
+    }
+}

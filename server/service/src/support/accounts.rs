@@ -1,0 +1,137 @@
+//! Accounts at the desk: the list, an account with its notes, and visits to an application.
+
+use domain::Reference;
+use domain::records::{ApplicationRecord, Paged};
+use domain::support::{AccountFile, AccountLine, NoteRecord, parse_note};
+
+use super::audit::{AuditFilter, name_accounts};
+use crate::Service;
+use crate::applications::owned;
+use crate::error::{Refusal, Result};
+use crate::store::account_notes;
+use crate::store::accounts::{self, AccountRow};
+use crate::store::audit::{self, Actor};
+
+/// The most accounts of one page.
+const ACCOUNTS_MAX: i64 = 100;
+/// How many entries of the audit log an account's page has.
+const ENTRIES: i64 = 10;
+/// A second visit within this time isn't recorded.
+const VISIT_MS: i64 = 60 * 60 * 1000;
+
+impl Service {
+    /// Accounts whose e-mail has this part, by e-mail; an empty part lists all.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn account_list(
+        &self,
+        part: &str,
+        cursor: Option<&str>,
+        limit: i64,
+    ) -> Result<Paged<AccountLine>> {
+        // PostgreSQL's texts can't have a NUL character, and no e-mail has one.
+        let part = part.trim().to_lowercase().replace('\0', "");
+        let after = cursor.unwrap_or_default().replace('\0', "");
+        let limit = limit.clamp(1, ACCOUNTS_MAX);
+        let mut conn = self.store().read().await?;
+        let rows = accounts::with_part(&mut conn, &part, &after, limit + 1).await?;
+        let lines = rows.into_iter().map(line).collect();
+        Ok(Paged::of(lines, limit, |line: &AccountLine| {
+            line.account.email.clone()
+        }))
+    }
+
+    /// An account with all that staff see of it.
+    ///
+    /// # Errors
+    /// `NoSuchAccount`.
+    pub async fn account_file(&self, id: i64) -> Result<AccountFile> {
+        let row = {
+            let mut conn = self.store().read().await?;
+            accounts::by_id(&mut conn, id).await?
+        };
+        let row = row.ok_or(Refusal::NoSuchAccount)?;
+        let filter = AuditFilter {
+            subject: Some(row.record.email.clone()),
+            limit: ENTRIES,
+            ..AuditFilter::default()
+        };
+        Ok(AccountFile {
+            created_at: row.created_at,
+            disabled_at: row.disabled_at,
+            disabled_reason: row.disabled_reason,
+            factor_since: self.factor(id).await?.map(|factor| factor.since),
+            devices: self.devices(id, "").await?.len(),
+            applications: self.applications(id).await?,
+            notes: self.account_notes(id).await?,
+            audit: self.audit(&filter).await?.items,
+            account: row.record,
+        })
+    }
+
+    /// The notes of staff on an account, newest first.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn account_notes(&self, account_id: i64) -> Result<Vec<NoteRecord>> {
+        let mut conn = self.store().read().await?;
+        let mut notes = account_notes::of_account(&mut conn, account_id).await?;
+        name_accounts(&mut conn, notes.iter_mut().map(|note| &mut note.author)).await?;
+        Ok(notes)
+    }
+
+    /// Writes a note on an account, which its owner doesn't see. Notes are never changed.
+    ///
+    /// # Errors
+    /// `NoSuchAccount`, `NoteInvalid`.
+    pub async fn add_note(&self, actor: &Actor, email: &str, text: &str) -> Result<NoteRecord> {
+        let (actor, text) = (*actor, parse_note(text).map_err(Refusal::from)?);
+        let found = self.find_account(email).await?;
+        let id = found.ok_or(Refusal::NoSuchAccount)?.id;
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let note = account_notes::insert(tx, id, &actor, &text, now).await?;
+                let (subject, detail) = (Actor::Account(id).to_string(), note.id.to_string());
+                let detail = format!("note {detail}");
+                audit::insert(tx, now, &actor, "account.note", &subject, Some(&detail)).await?;
+                Ok(note)
+            })
+        })
+        .await
+    }
+
+    /// One of an account's applications, for staff who look at it as its owner does. The visit is
+    /// recorded in the audit log, once an hour for each member of staff and application.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub async fn visit_application(
+        &self,
+        actor: &Actor,
+        account_id: i64,
+        reference: Reference,
+    ) -> Result<ApplicationRecord> {
+        let (service, actor) = (self.clone(), *actor);
+        self.in_transaction_of(reference, move |tx, now| {
+            Box::pin(async move {
+                let row = owned(tx, account_id, reference).await?;
+                let (action, subject) = ("application.visit", reference.to_string());
+                let since = now.plus_ms(-VISIT_MS);
+                if !audit::has_since(tx, &actor, action, &subject, since).await? {
+                    audit::insert(tx, now, &actor, action, &subject, None).await?;
+                }
+                Ok(service.shown(row))
+            })
+        })
+        .await
+    }
+}
+
+pub(super) fn line(row: AccountRow) -> AccountLine {
+    AccountLine {
+        account: row.record,
+        created_at: row.created_at,
+        disabled_at: row.disabled_at,
+    }
+}

@@ -1,0 +1,113 @@
+//! Reading the audit log.
+
+use std::collections::HashMap;
+
+use domain::Timestamp;
+use domain::records::Paged;
+use domain::support::AuditRecord;
+
+use crate::Service;
+use crate::error::{Refusal, Result};
+use crate::store::accounts;
+use crate::store::audit::{self, Actor, Wanted};
+use crate::store::query::Connection;
+
+/// The most entries of one page.
+const ENTRIES_MAX: i64 = 1000;
+/// How the name of an account begins in the audit log.
+const ACCOUNT: &str = "account ";
+
+/// Which entries of the audit log to list; every condition that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// The e-mail of an account, or the beginning of `command line (USER)` or `system`.
+    pub who: Option<String>,
+    /// The e-mail of an account, or a subject as the log has it: a reference, a carrier.
+    pub subject: Option<String>,
+    pub action: Option<String>,
+    /// Only entries of this moment or later.
+    pub from: Option<Timestamp>,
+    /// Only entries before this moment.
+    pub to: Option<Timestamp>,
+    /// The most entries of the answer, 1 to 1000.
+    pub limit: i64,
+    /// The `next` of an earlier answer.
+    pub cursor: Option<String>,
+}
+
+impl Service {
+    /// Entries of the audit log, newest first.
+    ///
+    /// # Errors
+    /// `InvalidCursor`.
+    pub async fn audit(&self, filter: &AuditFilter) -> Result<Paged<AuditRecord>> {
+        let below = match &filter.cursor {
+            Some(text) => text.parse().map_err(|_| Refusal::InvalidCursor)?,
+            None => i64::MAX,
+        };
+        let limit = filter.limit.clamp(1, ENTRIES_MAX);
+        let mut conn = self.store().read().await?;
+        let wanted = wanted(&mut conn, filter).await?;
+        let mut entries = audit::list(&mut conn, &wanted, below, limit + 1).await?;
+        name_accounts(
+            &mut conn,
+            entries
+                .iter_mut()
+                .flat_map(|entry| [&mut entry.who, &mut entry.subject]),
+        )
+        .await?;
+        Ok(Paged::of(entries, limit, |entry| entry.id.to_string()))
+    }
+}
+
+/// The conditions of a filter as the log has them. PostgreSQL's texts can't have a NUL character.
+async fn wanted(conn: &mut dyn Connection, filter: &AuditFilter) -> Result<Wanted> {
+    let given = |text: &Option<String>| text.as_ref().map(|text| text.replace('\0', ""));
+    let mut wanted = Wanted {
+        action: given(&filter.action),
+        from: filter.from,
+        to: filter.to,
+        ..Wanted::default()
+    };
+    if let Some(subject) = given(&filter.subject) {
+        wanted.subject = Some(as_logged(conn, subject).await?);
+    }
+    if let Some(who) = given(&filter.who) {
+        let who = as_logged(conn, who).await?;
+        if who.starts_with(ACCOUNT) {
+            wanted.actor = Some(who);
+        } else {
+            wanted.actor_begins = Some(who);
+        }
+    }
+    Ok(wanted)
+}
+
+/// An e-mail as the log names its account; any other text stays as it is.
+async fn as_logged(conn: &mut dyn Connection, text: String) -> Result<String> {
+    if !text.contains('@') {
+        return Ok(text);
+    }
+    let found = accounts::by_email(conn, &text.trim().to_lowercase()).await?;
+    Ok(found.map_or(text, |row| Actor::Account(row.record.id).to_string()))
+}
+
+/// Writes the e-mails of accounts in the place of their numbers.
+pub(super) async fn name_accounts(
+    conn: &mut dyn Connection,
+    texts: impl Iterator<Item = &mut String>,
+) -> Result<()> {
+    let mut emails: HashMap<i64, Option<String>> = HashMap::new();
+    for text in texts {
+        let id = text.strip_prefix(ACCOUNT).and_then(|id| id.parse().ok());
+        let Some(id) = id else { continue };
+        if !emails.contains_key(&id) {
+            let found = accounts::by_id(conn, id).await?;
+            emails.insert(id, found.map(|row| row.record.email));
+        }
+        if let Some(Some(email)) = emails.get(&id) {
+            text.clone_from(email);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! A message at the desk: with its segments, and without its text until that is asked for.
+
+use domain::Transid;
+use domain::ids::Home;
+use domain::records::MessageDetail;
+use domain::support::MessageFile;
+
+use crate::Service;
+use crate::error::{Refusal, Result};
+use crate::reports;
+use crate::store::audit::{self, Actor};
+use crate::store::recent::Place;
+use crate::store::{applications, messages, segments};
+
+impl Service {
+    /// Any message, for staff; `None` when there is none with this id. Its text is empty.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn message_file(&self, transid: Transid) -> Result<Option<MessageFile>> {
+        let Some((home, place)) = self.place_of(transid).await? else {
+            return Ok(None);
+        };
+        let mut conn = self.store().read_at(home).await?;
+        let Some(found) = reports::row_at(&mut conn, place).await? else {
+            return Ok(None);
+        };
+        let carrier = found.carrier.clone();
+        let MessageDetail {
+            mut record,
+            timeline,
+            charge,
+        } = self.detail_of(&mut conn, found).await?;
+        let text = std::mem::take(&mut record.message);
+        Ok(Some(MessageFile {
+            owner: applications::owner(&mut conn, place.application_id).await?,
+            chars: text.chars().count(),
+            record,
+            carrier,
+            timeline,
+            charge,
+            segments: segments::of_message(&mut conn, transid).await?,
+        }))
+    }
+
+    /// The text of any message, for staff; the audit log records who read it.
+    ///
+    /// # Errors
+    /// `NoSuchMessage`.
+    pub async fn show_text(&self, actor: &Actor, transid: Transid) -> Result<String> {
+        let found = self.place_of(transid).await?;
+        let (home, place) = found.ok_or(Refusal::NoSuchMessage)?;
+        let actor = *actor;
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                tx.at(home);
+                let found = reports::row_at(tx, place).await?;
+                let text = found.ok_or(Refusal::NoSuchMessage)?.record.message;
+                let (action, subject) = ("message.text", transid.to_string());
+                audit::insert(tx, now, &actor, action, &subject, None).await?;
+                Ok(text)
+            })
+        })
+        .await
+    }
+
+    /// The home of a message, and where it is there.
+    async fn place_of(&self, transid: Transid) -> Result<Option<(Home, Place)>> {
+        let found = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            let place = messages::place(&mut conn, transid).await?;
+            Ok(place.map(|place| (home, place)))
+        });
+        Ok(found.await?.into_iter().flatten().next())
+    }
+}

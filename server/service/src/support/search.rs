@@ -1,0 +1,239 @@
+//! The search of the desk: one text, which is looked up as everything that it can be.
+
+use std::time::Instant;
+
+use domain::ids::{Home, compose_id};
+use domain::support::{Found, FoundDeposit, MaskedMessage, Owner};
+use domain::{BatchId, Number, Reference, RequestId, Transid};
+
+use super::accounts::line;
+use crate::Service;
+use crate::error::Result;
+use crate::reports::{self, MessageFilter};
+use crate::store::recent::{self, Key};
+use crate::store::{accounts, applications, batches, deposits, messages};
+
+/// The most accounts, and the most messages, that a search shows.
+const FOUND_MAX: i64 = 20;
+/// How far back messages are looked for by number or request id in all applications.
+const RECENT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+/// How many applications are looked through by one statement.
+const APPLICATIONS_AT_ONCE: i64 = 500;
+/// A text that is longer is nothing that can be found.
+const TEXT_CHARS_MAX: usize = 600;
+
+/// Within what numbers and request ids are looked for.
+#[derive(Clone, Copy)]
+struct Within {
+    account_id: i64,
+    reference: Option<Reference>,
+}
+
+impl Service {
+    /// Finds an account by its e-mail or the e-mail's beginning, an application by its reference, a
+    /// message by its transid, a batch by its batchid, a payment by its bank id, and messages by
+    /// their number or request id: those of the last 7 days, or of any time where an e-mail or a
+    /// reference and a space stand before it.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read, and, for which waiting helps, when too many search
+    /// already.
+    pub async fn desk_search(&self, text: &str) -> Result<Found> {
+        let text = text.trim();
+        let mut found = Found::default();
+        if text.is_empty() || text.contains('\0') || text.chars().count() > TEXT_CHARS_MAX {
+            return Ok(found);
+        }
+        if let Some((place, rest)) = text.split_once(char::is_whitespace)
+            && let Some(within) = self.within(place).await?
+        {
+            self.find_within(within, rest.trim(), &mut found).await?;
+            return Ok(found);
+        }
+        self.find_accounts(text, &mut found).await?;
+        self.find_deposit(text, &mut found).await?;
+        if let Ok(reference) = Reference::parse(text)
+            && let Some(row) = self.application_row(reference).await?
+        {
+            let owner = Owner {
+                account_id: row.account_id,
+                email: row.record.email.clone(),
+                reference,
+            };
+            found.applications.push((owner, self.shown(row)));
+        }
+        if let Some(transid) = Transid::parse(text) {
+            self.find_message(transid, &mut found).await?;
+        } else if let Some(batchid) = BatchId::parse(text) {
+            self.find_batch(batchid, &mut found).await?;
+        } else {
+            self.find_recent(text, &mut found).await?;
+        }
+        Ok(found)
+    }
+
+    /// The account or application that a text names.
+    async fn within(&self, text: &str) -> Result<Option<Within>> {
+        if let Ok(reference) = Reference::parse(text) {
+            let row = self.application_row(reference).await?;
+            return Ok(row.map(|row| Within {
+                account_id: row.account_id,
+                reference: Some(reference),
+            }));
+        }
+        let account = self.find_account(text).await?;
+        Ok(account.map(|account| Within {
+            account_id: account.id,
+            reference: None,
+        }))
+    }
+
+    /// Messages of an account or application by number or request id, of any time.
+    async fn find_within(&self, within: Within, text: &str, found: &mut Found) -> Result<()> {
+        let filter = MessageFilter {
+            limit: FOUND_MAX,
+            ..MessageFilter::default()
+        };
+        let by_number = Number::parse(text).ok().map(|number| MessageFilter {
+            number: Some(number.digits().to_owned()),
+            ..filter.clone()
+        });
+        let by_requestid = RequestId::parse(text).ok().map(|_| MessageFilter {
+            requestid: Some(text.to_owned()),
+            ..filter
+        });
+        let home = self.home_of_account(within.account_id).await?;
+        for filter in [by_number, by_requestid].into_iter().flatten() {
+            let listing = self.account_messages(within.account_id, within.reference, &filter);
+            for message in listing.await?.items {
+                self.add_message(home, message.transid, found).await?;
+            }
+        }
+        sort(found);
+        Ok(())
+    }
+
+    async fn find_accounts(&self, text: &str, found: &mut Found) -> Result<()> {
+        let mut conn = self.store().read().await?;
+        let rows = accounts::beginning(&mut conn, &text.to_lowercase(), FOUND_MAX).await?;
+        found.accounts = rows.into_iter().map(line).collect();
+        Ok(())
+    }
+
+    async fn find_deposit(&self, bank_id: &str, found: &mut Found) -> Result<()> {
+        let deposit = {
+            let mut conn = self.store().read().await?;
+            deposits::by_bank_id(&mut conn, bank_id).await?
+        };
+        let Some(deposit) = deposit else {
+            return Ok(());
+        };
+        let owner = match deposit.assigned_to {
+            Some(reference) => self.application_row(reference).await?.map(|row| Owner {
+                account_id: row.account_id,
+                email: row.record.email,
+                reference,
+            }),
+            None => None,
+        };
+        found.deposits.push(FoundDeposit {
+            bank_id: deposit.bank_id,
+            reference: deposit.reference,
+            amount: deposit.amount,
+            received_at: deposit.received_at,
+            owner,
+        });
+        Ok(())
+    }
+
+    async fn find_message(&self, transid: Transid, found: &mut Found) -> Result<()> {
+        for home in self.homes() {
+            self.add_message(home, transid, found).await?;
+        }
+        Ok(())
+    }
+
+    async fn find_batch(&self, id: BatchId, found: &mut Found) -> Result<()> {
+        let batch = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            let Some((application, test)) = batches::place(&mut conn, id).await? else {
+                return Ok(None);
+            };
+            let owner = applications::owner(&mut conn, application).await?;
+            let batch = batches::one(&mut conn, application, test, id).await?;
+            Ok(batch.map(|batch| (owner, batch)))
+        });
+        found.batches = batch.await?.into_iter().flatten().collect();
+        Ok(())
+    }
+
+    /// Messages of the last 7 days by number or request id, application by application, for as long
+    /// as one answer of a report may take.
+    async fn find_recent(&self, text: &str, found: &mut Found) -> Result<()> {
+        let number = Number::parse(text).ok();
+        let number = number.as_ref().map(|number| Key::Number(number.digits()));
+        let requestid = RequestId::parse(text).ok().map(|_| Key::Requestid(text));
+        let end = Instant::now() + self.limits().report_time;
+        for key in [number, requestid].into_iter().flatten() {
+            for home in self.homes() {
+                self.find_recent_at(home, key, end, found).await?;
+            }
+        }
+        sort(found);
+        Ok(())
+    }
+
+    async fn find_recent_at(
+        &self,
+        home: Home,
+        key: Key<'_>,
+        end: Instant,
+        found: &mut Found,
+    ) -> Result<()> {
+        let from = compose_id(self.now().plus_ms(-RECENT_MS).unix_ms(), 0);
+        let mut conn = self.store().read_at(home).await?;
+        let mut after = 0;
+        let mut places = Vec::new();
+        while let Some(last) = recent::last_of_next(&mut conn, after, APPLICATIONS_AT_ONCE).await? {
+            if Instant::now() >= end {
+                found.incomplete = true;
+                break;
+            }
+            let span = (after, last);
+            places.extend(recent::find(&mut conn, key, span, from, FOUND_MAX).await?);
+            after = last;
+        }
+        drop(conn);
+        places.sort_unstable_by_key(|place| std::cmp::Reverse(place.transid));
+        places.truncate(usize::try_from(FOUND_MAX).unwrap_or(usize::MAX));
+        for place in places {
+            self.add_message(home, place.transid, found).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds a message of this home, unless it was found before.
+    async fn add_message(&self, home: Home, transid: Transid, found: &mut Found) -> Result<()> {
+        let known = |(_, message): &(Owner, MaskedMessage)| message.transid == transid;
+        if found.messages.iter().any(known) {
+            return Ok(());
+        }
+        let mut conn = self.store().read_at(home).await?;
+        let Some(place) = messages::place(&mut conn, transid).await? else {
+            return Ok(());
+        };
+        if let Some(row) = reports::row_at(&mut conn, place).await? {
+            let owner = applications::owner(&mut conn, place.application_id).await?;
+            found.messages.push((owner, row.record.into()));
+        }
+        Ok(())
+    }
+}
+
+/// Newest first, and no more than a search shows.
+fn sort(found: &mut Found) {
+    let newest = |(_, message): &(Owner, MaskedMessage)| std::cmp::Reverse(message.transid);
+    found.messages.sort_unstable_by_key(newest);
+    let most = usize::try_from(FOUND_MAX).unwrap_or(usize::MAX);
+    found.messages.truncate(most);
+}

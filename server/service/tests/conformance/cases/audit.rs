@@ -1,0 +1,161 @@
+//! The audit log: who did what, from where, before and after.
+
+use domain::support::AuditRecord;
+use service::{Actor, AuditFilter, ClientInfo, Refusal};
+
+use crate::database::Backend;
+use crate::world::{HOUR_MS, World};
+
+on_each_backend![
+    an_entry_says_who_from_where_and_what_changed,
+    entries_are_filtered_and_read_page_by_page,
+    a_visit_is_recorded_once_an_hour,
+];
+
+const STAFF: Actor = Actor::CommandLine;
+
+async fn list(world: &World, filter: AuditFilter) -> Vec<AuditRecord> {
+    let filter = AuditFilter {
+        limit: 100,
+        ..filter
+    };
+    world.service.audit(&filter).await.unwrap().items
+}
+
+fn about(subject: &str) -> AuditFilter {
+    AuditFilter {
+        subject: Some(subject.to_owned()),
+        ..AuditFilter::default()
+    }
+}
+
+async fn an_entry_says_who_from_where_and_what_changed(backend: Backend) {
+    let world = World::new(backend).await;
+    let staff = world.account("staff@example.org").await;
+    let customer = world.pending("customer@example.org").await;
+    let client = ClientInfo {
+        user_agent: "Browser".to_owned(),
+        address: "192.0.2.7".to_owned(),
+    };
+    let asked = world.service.asked_by(client, None);
+    let actor = Actor::Account(staff.id);
+    asked.approve(&actor, customer.reference).await.unwrap();
+    let reference = customer.reference.to_string();
+    let entries = list(&world, about(&reference)).await;
+    let entry = &entries[0];
+    assert_eq!(
+        (entry.who.as_str(), entry.address.as_deref()),
+        ("staff@example.org", Some("192.0.2.7"))
+    );
+    assert_eq!(
+        (entry.before.as_deref(), entry.after.as_deref()),
+        (Some("Pending"), Some("Active"))
+    );
+    assert_eq!(entry.action, "application.approve");
+
+    let promoting = world
+        .service
+        .promote_account(&STAFF, "customer@example.org");
+    promoting.await.unwrap();
+    let entries = list(&world, about("customer@example.org")).await;
+    let entry = &entries[0];
+    assert!(entry.who.starts_with("command line ("), "{entry:?}");
+    assert_eq!(entry.address, None);
+    assert_eq!(entry.subject, "customer@example.org");
+    assert_eq!(
+        (entry.before.as_deref(), entry.after.as_deref()),
+        (Some("customer"), Some("staff"))
+    );
+}
+
+async fn entries_are_filtered_and_read_page_by_page(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.pending("customer@example.org").await;
+    let other = world.pending("other@example.org").await;
+    let (service, account) = (&world.service, customer.account.id);
+    world.pass(HOUR_MS);
+    let begin = world.now();
+    let requested = service.request_activation(account, customer.reference);
+    requested.await.unwrap();
+    world.pass(HOUR_MS);
+    service.approve(&STAFF, customer.reference).await.unwrap();
+    service.approve(&STAFF, other.reference).await.unwrap();
+
+    let actions = async |filter: AuditFilter| -> Vec<String> {
+        let entries = list(&world, filter).await;
+        entries.into_iter().map(|entry| entry.action).collect()
+    };
+    let by_customer = AuditFilter {
+        who: Some("customer@example.org".to_owned()),
+        from: Some(begin),
+        ..AuditFilter::default()
+    };
+    assert_eq!(actions(by_customer).await, ["application.request"]);
+    let approvals = AuditFilter {
+        who: Some("command line".to_owned()),
+        action: Some("application.approve".to_owned()),
+        ..AuditFilter::default()
+    };
+    assert_eq!(actions(approvals.clone()).await.len(), 2);
+    let before = AuditFilter {
+        to: Some(begin),
+        ..approvals
+    };
+    assert_eq!(actions(before).await, [""; 0]);
+
+    let all = list(&world, AuditFilter::default()).await;
+    let mut read = Vec::new();
+    let mut filter = AuditFilter {
+        limit: 2,
+        ..AuditFilter::default()
+    };
+    loop {
+        let page = service.audit(&filter).await.unwrap();
+        assert!(page.items.len() <= 2);
+        read.extend(page.items);
+        filter.cursor = page.next;
+        if filter.cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(read, all);
+    assert!(read.is_sorted_by_key(|entry| std::cmp::Reverse(entry.id)));
+    filter.cursor = Some("x".to_owned());
+    let error = service.audit(&filter).await.unwrap_err();
+    assert_eq!(error.refusal(), Some(&Refusal::InvalidCursor));
+}
+
+async fn a_visit_is_recorded_once_an_hour(backend: Backend) {
+    let world = World::new(backend).await;
+    let staff = world.account("staff@example.org").await;
+    let another = world.account("another@example.org").await;
+    let customer = world.pending("customer@example.org").await;
+    let (account, reference) = (customer.account.id, customer.reference);
+    let visit = async |id: i64, account: i64| {
+        let actor = Actor::Account(id);
+        let visiting = world.service.visit_application(&actor, account, reference);
+        visiting.await.map(|application| application.email)
+    };
+    let visits = async || {
+        let filter = AuditFilter {
+            action: Some("application.visit".to_owned()),
+            ..about(&reference.to_string())
+        };
+        list(&world, filter).await.len()
+    };
+    assert_eq!(
+        visit(staff.id, account).await.unwrap(),
+        "customer@example.org"
+    );
+    visit(staff.id, account).await.unwrap();
+    assert_eq!(visits().await, 1);
+    visit(another.id, account).await.unwrap();
+    assert_eq!(visits().await, 2);
+    world.pass(HOUR_MS);
+    visit(staff.id, account).await.unwrap();
+    assert_eq!(visits().await, 3);
+    // The application of one account isn't shown as that of another.
+    let wrong = visit(staff.id, staff.id).await.unwrap_err();
+    assert_eq!(wrong.refusal(), Some(&Refusal::NoSuchApplication));
+    assert_eq!(visits().await, 3);
+}
