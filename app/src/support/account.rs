@@ -204,24 +204,30 @@ fn Account(data: AccountView, forms: Forms) -> impl IntoView {
 fn facts(file: &AccountFile) -> impl IntoView + use<> {
     let account = &file.account;
     let moment = |at| view! { <Moment at/> };
+    let yes_or_no = |yes| if yes { "yes" } else { "no" };
+    let state = if file.disabled_at.is_some() {
+        "disabled"
+    } else {
+        "enabled"
+    };
+    let role = if account.staff { "staff" } else { "customer" };
+    let confirmed = yes_or_no(account.confirmed_at.is_some());
+    let second_factor = yes_or_no(account.second_factor);
+    let (created_at, devices) = (file.created_at, file.devices.to_string());
     view! {
         <dl class="facts">
-            <Fact term="State">
-                {if file.disabled_at.is_some() { "disabled" } else { "enabled" }}
-            </Fact>
+            <Fact term="State">{state}</Fact>
             {optional_fact("Disabled (UTC)", "figures", file.disabled_at.map(moment))}
             {optional_fact("Reason", "", file.disabled_reason.clone())}
-            <Fact term="Role">{if account.staff { "staff" } else { "customer" }}</Fact>
+            <Fact term="Role">{role}</Fact>
             <Fact term="Created (UTC)" class="figures">
-                {moment(file.created_at)}
+                <Moment at=created_at/>
             </Fact>
-            <Fact term="E-mail confirmed">
-                {if account.confirmed_at.is_some() { "yes" } else { "no" }}
-            </Fact>
-            <Fact term="Second factor">{if account.second_factor { "yes" } else { "no" }}</Fact>
+            <Fact term="E-mail confirmed">{confirmed}</Fact>
+            <Fact term="Second factor">{second_factor}</Fact>
             {optional_fact("Second factor since (UTC)", "figures", file.factor_since.map(moment))}
             <Fact term="Signed-in devices" class="figures">
-                {file.devices.to_string()}
+                {devices}
             </Fact>
         </dl>
     }
