@@ -15,7 +15,7 @@ use crate::{incidents::incident_notes, portal_request::signed_in};
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Applications {
+pub struct ApplicationsView {
     pub applications: Vec<ApplicationRecord>,
     pub currency: String,
     pub incidents: Vec<IncidentNote>,
@@ -26,10 +26,10 @@ pub struct Applications {
 /// # Errors
 /// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "applications", input = GetUrl)]
-pub async fn load_applications() -> Result<Applications, Problem> {
+pub async fn load_applications() -> Result<ApplicationsView, Problem> {
     let (current, account) = signed_in().await?;
     let applications = current.service().applications(account.id).await?;
-    Ok(Applications {
+    Ok(ApplicationsView {
         applications,
         currency: current.site().currency.clone(),
         incidents: incident_notes(current.service()).await?,
@@ -43,7 +43,7 @@ pub fn ApplicationsPage() -> impl IntoView {
 }
 
 #[component]
-fn List(data: Applications) -> impl IntoView {
+fn List(data: ApplicationsView) -> impl IntoView {
     let new =
         view! { <a class="button button-primary" href="/applications/new">"New application"</a> };
     view! {
@@ -54,7 +54,7 @@ fn List(data: Applications) -> impl IntoView {
     }
 }
 
-fn listed(data: &Applications) -> AnyView {
+fn listed(data: &ApplicationsView) -> AnyView {
     Table::wide(&data.applications)
         .column("Category", |application| {
             link(application, application.category.to_string())
