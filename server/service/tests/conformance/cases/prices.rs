@@ -189,14 +189,14 @@ async fn an_upload_is_priced_by_its_acceptance_and_keeps_its_prices(backend: Bac
     let customer = world.active("one@example.org", "1000").await;
     set(&world, of_prefix("44", Some("0.4")), None).await;
     // 600 rows to local numbers, and 600 to each of two countries.
-    let file: String = (0..600)
-        .map(|n| format!("{:08},a\n2782{n:07},b\n4479{n:07},c\n", n + 10))
-        .collect();
+    let file = (0..600).fold(String::new(), |file, n| {
+        file + &format!("{:08},a\n2782{n:07},b\n4479{n:07},c\n", n + 10)
+    });
     let change = of_prefix("27", Some("0.2"));
     let batched = uploaded_across(&world, &customer, (&file, plain()), change).await;
     assert_eq!((batched.rows, batched.pages), (1800, 1800));
     assert_eq!(batched.cost, money("390"));
-    let numbers: String = (0..600).map(|n| format!("2782{n:07}\n")).collect();
+    let numbers = (0..600).fold(String::new(), |file, n| file + &format!("2782{n:07}\n"));
     let to_all = BatchRequest {
         message: Some(MessageText::parse("x".repeat(200), 10).unwrap()),
         ..plain()

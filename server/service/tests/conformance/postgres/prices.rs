@@ -22,8 +22,8 @@ async fn a_price_that_one_process_sets_is_charged_by_all_from_its_answer_on() {
         let price = money(&format!("0.3{n:02}"));
         let change = PriceChange::Prefix(Prefix::parse("27").unwrap(), Some(price));
         let setter = if n % 2 == 0 { &world.service } else { &other };
-        let set = setter.set_price(&Actor::CommandLine, change, None);
-        set.await.unwrap();
+        let setting = setter.set_price(&Actor::CommandLine, change, None);
+        setting.await.unwrap();
         for service in [&world.service, &other] {
             let sent = service.send(request(&customer.live, "27821234567", "x"));
             assert_eq!(sent.await.unwrap().cost, price);
