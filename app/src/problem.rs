@@ -74,6 +74,10 @@ pub enum Cause {
     Amount,
     /// There is no such category.
     Category,
+    /// The browser, or whoever sits at it, made no passkey.
+    NoPasskeyMade,
+    /// The browser, or whoever sits at it, used no passkey.
+    NoPasskeyUsed,
     /// A filter of the reports has an invalid value.
     Filter(Filter),
 }
@@ -125,6 +129,14 @@ impl Cause {
             Self::SenderNameMissing => "Enter the sender name that you would like to use.",
             Self::Amount => "Enter an amount like 10 or 9.50.",
             Self::Category => "Choose a category.",
+            Self::NoPasskeyMade => {
+                "Your browser made no passkey: it was told not to, it took too long, or the device \
+                 has one for your account already. Try again."
+            }
+            Self::NoPasskeyUsed => {
+                "Your browser used no passkey: it was told not to, or it took too long. Try again, \
+                 or enter a code of your authenticator app."
+            }
             Self::Filter(filter) => filter.field_and_sentence().1,
         })
     }
@@ -140,11 +152,13 @@ impl Cause {
             Self::Refused(Refusal::WrongCode) => "code",
             Self::Refused(
                 Refusal::CodeNeeded
+                | Refusal::CodeOrPasskeyNeeded
                 | Refusal::PasswordNeeded
                 | Refusal::ProofCodeWrong
                 | Refusal::ProofPasswordWrong,
             ) => "proof",
             Self::Refused(Refusal::WrongRecoveryCode) => "recovery_code",
+            Self::Refused(Refusal::PasskeyNameInvalid) => "name",
             Self::SenderName
             | Self::SenderNameMissing
             | Self::Refused(
@@ -292,11 +306,20 @@ impl From<Refusal> for Cause {
             | Refusal::WrongRecoveryCode
             | Refusal::SignInOver
             | Refusal::CodeNeeded
+            | Refusal::CodeOrPasskeyNeeded
             | Refusal::PasswordNeeded
             | Refusal::ProofCodeWrong
             | Refusal::ProofPasswordWrong
             | Refusal::SecondFactorRequired
             | Refusal::NoSecondFactor
+            | Refusal::PasskeyRefused
+            | Refusal::PasskeyCopied
+            | Refusal::PasskeyOver
+            | Refusal::PasskeyNotAdded
+            | Refusal::PasskeyNameInvalid
+            | Refusal::TooManyPasskeys
+            | Refusal::NoSuchPasskey
+            | Refusal::PasskeysUnavailable
             | Refusal::Throttled { .. }
             | Refusal::Busy
             | Refusal::CategoryTaken

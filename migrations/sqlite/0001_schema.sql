@@ -60,6 +60,20 @@ CREATE TABLE recovery_codes (
     PRIMARY KEY (account_id, code_hash)
 ) STRICT;
 
+-- Passkeys (WebAuthn), taken in place of codes. Only an account with an app in `second_factors` has
+-- some.
+CREATE TABLE passkeys (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT, -- names it in forms; never used again
+    account_id      INTEGER NOT NULL REFERENCES accounts (id), -- whose it is
+    credential_hash TEXT NOT NULL UNIQUE, -- SHA-256 of the credential's id, hexadecimal
+    name            TEXT NOT NULL,    -- as its owner calls it
+    credential      TEXT NOT NULL,    -- public key and counter, JSON as webauthn-rs writes it
+    counter         INTEGER NOT NULL, -- the highest count that was shown; 0 where it never counts
+    created_at      INTEGER NOT NULL, -- when it was added
+    used_at         INTEGER           -- when it was last taken; null: never
+) STRICT;
+CREATE INDEX passkeys_by_account ON passkeys (account_id);
+
 -- Signed-in browsers, and browsers whose sign-in or registration is under way.
 CREATE TABLE sessions (
     -- identifies the device in forms; never used again; gives no access
@@ -75,7 +89,9 @@ CREATE TABLE sessions (
     -- the account whose password was given, while its code is awaited
     awaited_account_id INTEGER REFERENCES accounts (id),
     -- when a code, or without second factor the password, last proved who is signed in
-    proved_at    INTEGER
+    proved_at    INTEGER,
+    -- what a passkey that is asked for has to answer, sealed; null unless one is
+    passkey_asked TEXT
 ) STRICT;
 CREATE INDEX sessions_by_account ON sessions (account_id);
 CREATE INDEX sessions_by_age ON sessions (last_seen_at);

@@ -16,6 +16,7 @@ pub mod mail;
 pub mod message;
 pub mod money;
 pub mod number;
+pub mod passkey;
 pub mod password;
 pub mod pricing;
 pub mod printable;

@@ -74,6 +74,18 @@ pub struct MailRecord {
     pub last_error: Option<String>,
 }
 
+/// A passkey, as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PasskeyRecord {
+    /// Names it in forms.
+    pub id: i64,
+    /// As its owner called it.
+    pub name: String,
+    pub created_at: Timestamp,
+    /// `None` until it was used.
+    pub used_at: Option<Timestamp>,
+}
+
 /// What happened to the security of an account, as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecurityEventRecord {

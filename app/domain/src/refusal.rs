@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::application::{ApplicationStatus, StatusAction};
 use crate::decision::{InvalidList, InvalidReason, LIST_LINES_MAX, REASON_CHARS_MAX};
+use crate::passkey::{PASSKEY_NAME_CHARS_MAX, PASSKEYS_MAX};
 use crate::password::InvalidPassword;
 use crate::sender_name::SenderStatus;
 
@@ -46,6 +47,11 @@ pub enum Refusal {
     )]
     CodeNeeded,
     #[error(
+        "Use a passkey, or enter a code of your authenticator app, to go on: this matters too \
+             much for a session that was opened a while ago."
+    )]
+    CodeOrPasskeyNeeded,
+    #[error(
         "Enter your password to go on: this matters too much for a session that was opened a \
              while ago."
     )]
@@ -61,6 +67,30 @@ pub enum Refusal {
     SecondFactorRequired,
     #[error("The account has no second factor.")]
     NoSecondFactor,
+    #[error(
+        "The passkey wasn't accepted. Use it once more, or enter the code that your authenticator \
+             app shows."
+    )]
+    PasskeyRefused,
+    #[error(
+        "The passkey wasn't accepted: its count of sign-ins went back, as a copy of it would do. \
+             Enter a code of your authenticator app, and remove the passkey."
+    )]
+    PasskeyCopied,
+    #[error("The passkey came too late: it is awaited for 5 minutes, and taken once. Try again.")]
+    PasskeyOver,
+    #[error("The passkey wasn't accepted, and none was added. Add it once more.")]
+    PasskeyNotAdded,
+    #[error("The name of a passkey has 1 to {PASSKEY_NAME_CHARS_MAX} characters.")]
+    PasskeyNameInvalid,
+    #[error("An account has {PASSKEYS_MAX} passkeys at most. Remove one first.")]
+    TooManyPasskeys,
+    #[error("There is no such passkey; it may be removed already.")]
+    NoSuchPasskey,
+    #[error(
+        "Passkeys can't be used here: browsers want a site that has a name and is opened by https."
+    )]
+    PasskeysUnavailable,
     #[serde(skip)]
     #[error("The account is disabled already.")]
     AccountDisabledAlready,

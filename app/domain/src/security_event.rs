@@ -20,6 +20,10 @@ words! {
         SecondFactorChanged = "second_factor_changed",
         CodeWrong = "code_wrong",
         RecoveryCodeUsed = "recovery_code_used",
+        PasskeyAdded = "passkey_added",
+        PasskeyRemoved = "passkey_removed",
+        PasskeyUsed = "passkey_used",
+        PasskeyRefused = "passkey_refused",
         /// The sum of a minute's tries that were throttled; of no account.
         Throttled = "throttled",
     }
@@ -42,6 +46,10 @@ impl SecurityEventKind {
             Self::SecondFactorChanged => "Second factor changed",
             Self::CodeWrong => "Wrong code of the second factor",
             Self::RecoveryCodeUsed => "Recovery code used",
+            Self::PasskeyAdded => "Passkey added",
+            Self::PasskeyRemoved => "Passkey removed",
+            Self::PasskeyUsed => "Passkey used",
+            Self::PasskeyRefused => "Passkey refused",
             Self::Throttled => "Tries throttled",
         }
     }

@@ -94,6 +94,7 @@ use uploads::Uploads;
 use uploads::spool_folder::SpoolFolder;
 use uploads::spool_store::Spools;
 use wakes::Wakes;
+use webauthn_rs::Webauthn;
 
 /// How long a message may take, from acceptance to its final status.
 pub const MESSAGE_LIFETIME_MS: i64 = 48 * 60 * 60 * 1000;
@@ -202,6 +203,8 @@ struct Inner {
     node: Node,
     homes: Homes,
     sealing: Sealing,
+    /// Checks passkeys; `None` where browsers make none for this site.
+    relying_party: Option<Webauthn>,
     /// The tasks that tell other processes of new work and listen to them; empty where there are no
     /// other processes.
     tasks: Mutex<Vec<AbortHandle>>,
@@ -281,6 +284,7 @@ impl Service {
             entropy: config.entropy,
             rates: Rates::new(config.limits.requests_per_second, shared),
             limits: config.limits,
+            relying_party: accounts::passkeys::relying_party(&config.mail.base_url),
             mail: config.mail,
             turn: Turn::new(usize::try_from(homes).unwrap_or(1)),
             spools: if shared {

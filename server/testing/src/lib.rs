@@ -1,7 +1,8 @@
 //! What the tests and benchmarks of several crates share: an HTTP client that sends exactly the
 //! bytes it is given, the `heliograph` binary in a folder of its own, a disk that fails on demand,
-//! a scripted SMSC, the events of peers in other processes, and PostgreSQL servers and Citus clusters that can be stopped. A dev-dependency
-//! only: nothing of it is part of the product.
+//! a scripted SMSC, an authenticator, the events of peers in other processes, and PostgreSQL servers
+//! and Citus clusters that can be stopped. A dev-dependency only: nothing of it is part of the
+//! product.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,6 +10,7 @@
     reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
 )]
 
+pub mod authenticator;
 pub mod citus;
 pub mod client;
 pub mod events;

@@ -3,6 +3,7 @@
 mod common_passwords;
 pub(crate) mod devices;
 pub(crate) mod known_device;
+pub(crate) mod passkeys;
 pub(crate) mod password;
 pub(crate) mod sealing;
 pub(crate) mod second_factor;

@@ -1,5 +1,6 @@
-//! Second factors: authenticator apps (TOTP, RFC 6238) and recovery codes; and the proof that
-//! somebody who is signed in is asked for again before what matters.
+//! Second factors: authenticator apps (TOTP, RFC 6238), recovery codes and, by
+//! [`crate::accounts::passkeys`], passkeys; and the proof that somebody who is signed in is asked
+//! for again before what matters.
 
 use domain::Timestamp;
 use domain::records::AccountRecord;
@@ -18,7 +19,7 @@ use crate::store::query::Connection;
 use crate::store::{accounts, second_factors, sessions};
 
 /// What authenticator apps call us.
-const ISSUER: &str = "Heliograph";
+pub(super) const ISSUER: &str = "Heliograph";
 /// RFC 4226 wants 128 bits at least and recommends 160.
 const SECRET_BYTES: usize = 20;
 const DIGITS: u8 = 6;
@@ -58,6 +59,19 @@ pub enum SecondStep {
     Code(String),
     /// A recovery code, as it was typed.
     RecoveryCode(String),
+    /// What a passkey answered to [`Service::ask_to_use_passkey`], as JSON.
+    Passkey(String),
+}
+
+impl SecondStep {
+    /// Reads a proof: a code, or what a passkey answered.
+    fn of_proof(proof: &str) -> Self {
+        if proof.starts_with('{') {
+            Self::Passkey(proof.to_owned())
+        } else {
+            Self::Code(proof.to_owned())
+        }
+    }
 }
 
 /// The secret that the server shares with an authenticator app. `Debug` doesn't show it.
@@ -310,24 +324,26 @@ impl Service {
         sessions::awaited(&mut conn, &token_hash(token), made_after).await
     }
 
-    /// The second step of a sign-in; each code works once.
+    /// The second step of a sign-in; each code and each answer of a passkey works once.
     ///
     /// # Errors
-    /// `SignInOver`, `WrongCode`, `WrongRecoveryCode`, `Throttled`.
+    /// `SignInOver`, `WrongCode`, `WrongRecoveryCode`, `PasskeyRefused`, `PasskeyCopied`,
+    /// `PasskeyOver`, `Throttled`.
     pub async fn sign_in_step(&self, token: &str, step: &SecondStep) -> Result<AccountRecord> {
         let awaited = self.awaited_account(token).await?;
         let account = awaited.ok_or(Refusal::SignInOver)?;
-        self.use_second_step(account.id, step).await?;
+        self.use_second_step(token, account.id, step).await?;
         Ok(account)
     }
 
     /// Asks again who is signed in with a session, unless it was proved within the last 10
-    /// minutes. `proof` is a code of the authenticator app, or the password of an account without
-    /// second factor; empty when nothing was given.
+    /// minutes. `proof` is a code of the authenticator app, what a passkey answered, or the password
+    /// of an account without second factor; empty when nothing was given.
     ///
     /// # Errors
-    /// `CodeNeeded` or `PasswordNeeded` when nothing was given; `ProofCodeWrong`,
-    /// `ProofPasswordWrong`, `Throttled`.
+    /// `CodeNeeded`, `CodeOrPasskeyNeeded` or `PasswordNeeded` when nothing was given;
+    /// `ProofCodeWrong`, `ProofPasswordWrong`, `PasskeyRefused`, `PasskeyCopied`, `PasskeyOver`,
+    /// `Throttled`.
     pub async fn prove(&self, token: &str, account: &AccountRecord, proof: &str) -> Result<()> {
         let (hash, account_id) = (token_hash(token), account.id);
         let proved_at = {
@@ -339,11 +355,14 @@ impl Service {
         }
         let given = !proof.trim().is_empty();
         let verified = match (account.second_factor, given) {
+            (true, false) if self.has_passkeys(account_id).await? => {
+                return Err(Refusal::CodeOrPasskeyNeeded.into());
+            }
             (true, false) => return Err(Refusal::CodeNeeded.into()),
             (false, false) => return Err(Refusal::PasswordNeeded.into()),
             (true, true) => {
-                let step = SecondStep::Code(proof.to_owned());
-                self.use_second_step(account_id, &step)
+                let step = SecondStep::of_proof(proof);
+                self.use_second_step(token, account_id, &step)
                     .await
                     .map_err(as_proof)?;
                 None
@@ -364,22 +383,26 @@ impl Service {
         .await
     }
 
-    /// Uses up a code or a recovery code.
-    async fn use_second_step(&self, account_id: i64, step: &SecondStep) -> Result<()> {
+    /// Uses up a code, a recovery code or what a passkey answered in a session.
+    async fn use_second_step(&self, token: &str, account_id: i64, step: &SecondStep) -> Result<()> {
         let counted = self.count_code(account_id)?;
         let used = match step {
             SecondStep::Code(code) => self.use_code(account_id, code).await,
             SecondStep::RecoveryCode(code) => self.use_recovery_code(account_id, code).await,
+            SecondStep::Passkey(answer) => self.use_passkey(token, account_id, answer).await,
         };
         match used {
             Ok(()) => self.inner.throttle.succeed(&counted),
-            Err(error) if error.refusal().is_some() => {
-                let wrong = self.event(SecurityEventKind::CodeWrong, Some(account_id));
-                self.record(wrong).await?;
-                return Err(error);
-            }
             Err(error) => {
-                self.inner.throttle.take_back(&counted);
+                let Some(refusal) = error.refusal() else {
+                    self.inner.throttle.take_back(&counted);
+                    return Err(error);
+                };
+                let wrong = match step {
+                    SecondStep::Passkey(_) => self.passkey_refused(account_id, refusal),
+                    _ => self.event(SecurityEventKind::CodeWrong, Some(account_id)),
+                };
+                self.record(wrong).await?;
                 return Err(error);
             }
         }
@@ -424,7 +447,7 @@ impl Service {
     }
 
     /// Counts a try of a code, and refuses it when there were too many.
-    fn count_code(&self, account_id: i64) -> Result<Counted> {
+    pub(super) fn count_code(&self, account_id: i64) -> Result<Counted> {
         let account = account_id.to_string();
         self.count(Try::Code, &self.client.address, &account)
     }
@@ -449,6 +472,8 @@ pub(crate) enum FactorChange {
     Removed,
     NewCodes,
     CodeUsed,
+    PasskeyAdded,
+    PasskeyRemoved,
 }
 
 impl FactorChange {
@@ -461,12 +486,18 @@ impl FactorChange {
             }
             Self::NewCodes => "New recovery codes were made. The old ones work no more.",
             Self::CodeUsed => "A recovery code was used to sign in. It works no more.",
+            Self::PasskeyAdded => {
+                "A passkey was added. It is taken in place of a code of the authenticator app."
+            }
+            Self::PasskeyRemoved => "A passkey was removed. It is taken no more.",
         }
     }
 
     const fn event(self) -> SecurityEventKind {
         match self {
             Self::CodeUsed => SecurityEventKind::RecoveryCodeUsed,
+            Self::PasskeyAdded => SecurityEventKind::PasskeyAdded,
+            Self::PasskeyRemoved => SecurityEventKind::PasskeyRemoved,
             Self::SetUp | Self::Removed | Self::NewCodes => SecurityEventKind::SecondFactorChanged,
         }
     }
@@ -480,6 +511,12 @@ pub(crate) struct FactorChanged {
 }
 
 impl FactorChanged {
+    /// Names what changed, for the event.
+    pub(crate) fn about(mut self, detail: &str) -> Self {
+        self.event.detail = Some(detail.to_owned());
+        self
+    }
+
     pub(crate) async fn store(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
         if let Some(row) = accounts::by_id(conn, self.account_id).await? {
             let mail = texts::second_factor(self.change.sentence());
@@ -510,7 +547,7 @@ fn as_proof(error: Error) -> Error {
     }
 }
 
-async fn note(
+pub(super) async fn note(
     conn: &mut dyn Connection,
     now: Timestamp,
     actor: Actor,

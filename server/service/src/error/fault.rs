@@ -44,6 +44,8 @@ pub enum Fault {
     Shared(Arc<Error>),
     #[error("JSON: {0}")]
     Json(#[from] serde_json::Error),
+    #[error("passkeys: {0}")]
+    Passkey(#[from] webauthn_rs::prelude::WebauthnError),
     #[error("password hash: {0}")]
     PasswordHash(String),
     #[error(

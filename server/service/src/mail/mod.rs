@@ -25,7 +25,7 @@ pub use sending::{MailCounts, OutgoingMail};
 /// What the service must know to send mails.
 #[derive(Clone, Debug, Default)]
 pub struct MailSettings {
-    /// For links, without a slash at its end.
+    /// For links, without a slash at its end; passkeys are made for it too.
     pub base_url: String,
     /// Whether a mail server is set up: mails are kept for staff otherwise.
     pub is_set_up: bool,

@@ -17,12 +17,13 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied, each after the tables that it refers to. The other tables hold the
 /// state of running processes.
-pub(crate) const TABLES: [&str; 30] = [
+pub(crate) const TABLES: [&str; 31] = [
     "installation",
     "prices",
     "accounts",
     "second_factors",
     "recovery_codes",
+    "passkeys",
     "sessions",
     "security_events",
     "password_resets",

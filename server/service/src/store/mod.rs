@@ -37,6 +37,7 @@ pub(crate) mod nodes;
 pub(crate) mod notices;
 pub(crate) mod outbox;
 pub(crate) mod parked;
+pub(crate) mod passkeys;
 mod postgres;
 #[cfg(test)]
 pub(crate) mod prepared;

@@ -62,6 +62,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::notices::STATEMENTS,
     super::outbox::STATEMENTS,
     super::parked::STATEMENTS,
+    super::passkeys::STATEMENTS,
     super::postgres::STATEMENTS,
     super::queue::STATEMENTS,
     super::reports::STATEMENTS,

@@ -2,6 +2,7 @@
 
 use domain::Timestamp;
 
+use super::passkeys;
 use super::query::{Connection, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
@@ -76,9 +77,11 @@ pub(crate) async fn use_step(
     Ok(using.execute(conn).await? == 1)
 }
 
-/// Removes an account's second factor with its recovery codes; false when there was none.
+/// Removes an account's second factor with its recovery codes and passkeys; false when there was
+/// none.
 pub(crate) async fn remove(conn: &mut dyn Connection, account_id: i64) -> Result<bool> {
     query(REMOVE_CODES, account_id).execute(&mut *conn).await?;
+    passkeys::remove_all(&mut *conn, account_id).await?;
     Ok(query(REMOVE, account_id).execute(conn).await? == 1)
 }
 

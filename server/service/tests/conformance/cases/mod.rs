@@ -14,6 +14,7 @@ mod lost_answers;
 mod mails;
 mod model;
 mod opening;
+mod passkeys;
 mod receipts;
 mod reports;
 mod review;

@@ -21,11 +21,11 @@ on_each_backend![
     a_secret_is_nowhere_in_the_database_and_opens_after_a_restart,
 ];
 
-const MINUTE_MS: i64 = 60_000;
+pub const MINUTE_MS: i64 = 60_000;
 const STEP_MS: i64 = 30_000;
 
 /// Sets up a second factor, as if long ago; its secret and recovery codes.
-async fn set_up(world: &World, account: &AccountRecord) -> (TotpSecret, Vec<String>) {
+pub async fn set_up(world: &World, account: &AccountRecord) -> (TotpSecret, Vec<String>) {
     let secret = world.service.new_totp_secret();
     let code = secret.code(world.now());
     let set_up = world.service.set_up_factor(account.id, &secret, &code, "");
@@ -34,7 +34,7 @@ async fn set_up(world: &World, account: &AccountRecord) -> (TotpSecret, Vec<Stri
     (secret, codes)
 }
 
-async fn session(service: &Service, token: &str) {
+pub async fn session(service: &Service, token: &str) {
     let row = SessionRow {
         account_id: None,
         data: "{}".to_owned(),
@@ -44,7 +44,7 @@ async fn session(service: &Service, token: &str) {
 }
 
 /// A session that waits for the code of an account.
-async fn half_signed_in(world: &World, token: &str, account: &AccountRecord) {
+pub async fn half_signed_in(world: &World, token: &str, account: &AccountRecord) {
     session(&world.service, token).await;
     world.service.await_code(token, account).await.unwrap();
 }
@@ -53,14 +53,14 @@ fn code(secret: &TotpSecret, world: &World, steps: i64) -> SecondStep {
     SecondStep::Code(secret.code(world.now().plus_ms(steps * STEP_MS)))
 }
 
-async fn refusal<T>(done: impl Future<Output = service::Result<T>>) -> Refusal {
+pub async fn refusal<T>(done: impl Future<Output = service::Result<T>>) -> Refusal {
     match done.await {
         Ok(_) => panic!("it wasn't refused"),
         Err(error) => error.refusal().unwrap().clone(),
     }
 }
 
-async fn with_factor(world: &World, email: &str) -> (AccountRecord, TotpSecret, Vec<String>) {
+pub async fn with_factor(world: &World, email: &str) -> (AccountRecord, TotpSecret, Vec<String>) {
     let account = world.account(email).await;
     let (secret, codes) = set_up(world, &account).await;
     let account = world.service.account(account.id).await.unwrap().unwrap();

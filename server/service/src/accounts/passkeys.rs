@@ -1,0 +1,384 @@
+//! Passkeys (WebAuthn): an account that has an authenticator app may use them in place of the app's
+//! codes. A passkey is never taken without the password before it.
+//!
+//! What a browser is asked and what it answers are JSON, which the portal hands through. What the
+//! answer is checked against is kept in the session's row, sealed: any process can check it, and
+//! the row is changed by the first answer, so that each is taken once.
+
+use domain::Timestamp;
+use domain::passkey::{PASSKEYS_MAX, passkey_name};
+use domain::records::PasskeyRecord;
+use domain::security_event::SecurityEventKind;
+use serde::{Deserialize, Serialize};
+use webauthn_rs::prelude::{
+    Passkey, PasskeyAuthentication, PasskeyRegistration, PublicKeyCredential,
+    RegisterPublicKeyCredential, Url, Uuid, WebauthnError,
+};
+use webauthn_rs::{Webauthn, WebauthnBuilder};
+
+use crate::Service;
+use crate::accounts::second_factor::{FactorChange, ISSUER, note};
+use crate::accounts::security_events::Event;
+use crate::accounts::token_hash;
+use crate::error::{Fault, Refusal, Result};
+use crate::store::audit::Actor;
+use crate::store::query::Connection;
+use crate::store::{passkeys, second_factors};
+
+/// How long an answer is awaited.
+const AWAITED_MS: i64 = 5 * 60 * 1000;
+
+/// What passkeys of a site are made for and checked by; `None` where browsers make none: they want
+/// a name, and TLS unless the site is on the same machine.
+pub(crate) fn relying_party(base_url: &str) -> Option<Webauthn> {
+    let origin = Url::parse(base_url).ok()?;
+    let host = origin.domain()?;
+    let local = host == "localhost" || host.ends_with(".localhost");
+    if origin.scheme() != "https" && !local {
+        return None;
+    }
+    let builder = WebauthnBuilder::new(host, &origin).ok()?.rp_name(ISSUER);
+    builder.build().ok()
+}
+
+/// What a passkey has to answer, as a session keeps it.
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    account_id: i64,
+    at: Timestamp,
+    what: What,
+}
+
+#[derive(Serialize, Deserialize)]
+enum What {
+    /// To become a passkey of this name. `options` is what the browser is given.
+    Add {
+        name: String,
+        options: String,
+        state: PasskeyRegistration,
+    },
+    /// To be used in place of a code.
+    Use(PasskeyAuthentication),
+}
+
+fn sealed_for(account_id: i64) -> String {
+    format!("passkey asked of account {account_id}")
+}
+
+fn to_json(value: &impl Serialize) -> Result<String> {
+    Ok(serde_json::to_string(value).map_err(Fault::Json)?)
+}
+
+fn read_credential(json: &str) -> Result<Passkey> {
+    Ok(serde_json::from_str(json).map_err(Fault::Json)?)
+}
+
+impl Service {
+    /// Whether browsers make passkeys for this site.
+    pub fn passkeys_work(&self) -> bool {
+        self.inner.relying_party.is_some()
+    }
+
+    fn relying_party(&self) -> Result<&Webauthn> {
+        let relying_party = self.inner.relying_party.as_ref();
+        relying_party.ok_or_else(|| Refusal::PasskeysUnavailable.into())
+    }
+
+    /// The passkeys of an account, in the order in which they were added.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn passkeys(&self, account_id: i64) -> Result<Vec<PasskeyRecord>> {
+        let stored = self.stored_passkeys(account_id).await?;
+        Ok(stored.into_iter().map(|stored| stored.record).collect())
+    }
+
+    async fn stored_passkeys(&self, account_id: i64) -> Result<Vec<passkeys::Stored>> {
+        let mut conn = self.store().read().await?;
+        passkeys::of(&mut conn, account_id).await
+    }
+
+    /// Whether an account can use a passkey in place of a code.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn has_passkeys(&self, account_id: i64) -> Result<bool> {
+        Ok(self.passkeys_work() && !self.stored_passkeys(account_id).await?.is_empty())
+    }
+
+    /// Begins to add a passkey: [`Service::passkey_to_add`] tells the browser what to make.
+    ///
+    /// # Errors
+    /// `PasskeysUnavailable`, `PasskeyNameInvalid`, `NoSecondFactor`, `TooManyPasskeys`;
+    /// `SignInOver` without such a session.
+    pub async fn begin_passkey(
+        &self,
+        token: &str,
+        account_id: i64,
+        email: &str,
+        name: &str,
+    ) -> Result<()> {
+        let relying_party = self.relying_party()?;
+        let name = passkey_name(name).ok_or(Refusal::PasskeyNameInvalid)?;
+        let stored = {
+            let mut conn = self.store().read().await?;
+            refuse_new(&mut conn, account_id).await?
+        };
+        let known = stored
+            .iter()
+            .map(|stored| Ok(read_credential(&stored.credential)?.cred_id().clone()))
+            .collect::<Result<_>>()?;
+        let owner = Uuid::from_u64_pair(0, account_id.cast_unsigned());
+        let begun = relying_party.start_passkey_registration(owner, email, email, Some(known));
+        let (options, state) = begun.map_err(Fault::Passkey)?;
+        let what = What::Add {
+            name: name.to_owned(),
+            options: to_json(&options.public_key)?,
+            state,
+        };
+        self.ask_passkey(token, account_id, what).await
+    }
+
+    /// What a browser is given to make the passkey that is being added: JSON, as
+    /// `PublicKeyCredential.parseCreationOptionsFromJSON` takes it.
+    ///
+    /// # Errors
+    /// `PasskeyOver`.
+    pub async fn passkey_to_add(&self, token: &str, account_id: i64) -> Result<String> {
+        match self.asked_passkey(token, account_id).await? {
+            Some((What::Add { options, .. }, _)) => Ok(options),
+            _ => Err(Refusal::PasskeyOver.into()),
+        }
+    }
+
+    /// Adds the passkey that a browser made. `answer` is the credential as JSON.
+    ///
+    /// # Errors
+    /// `PasskeyOver`, `PasskeyNotAdded`, `NoSecondFactor`, `TooManyPasskeys`, `Throttled`.
+    pub async fn add_passkey(&self, token: &str, account_id: i64, answer: &str) -> Result<()> {
+        let counted = self.count_code(account_id)?;
+        let What::Add { name, state, .. } = self.take_asked(token, account_id).await? else {
+            return Err(Refusal::PasskeyOver.into());
+        };
+        let relying_party = self.relying_party()?;
+        let made = serde_json::from_str::<RegisterPublicKeyCredential>(answer)
+            .ok()
+            .and_then(|answer| {
+                relying_party
+                    .finish_passkey_registration(&answer, &state)
+                    .ok()
+            });
+        let Some(passkey) = made else {
+            let refused = self.passkey_refused(account_id, &Refusal::PasskeyNotAdded);
+            self.record(refused).await?;
+            return Err(Refusal::PasskeyNotAdded.into());
+        };
+        let new = passkeys::New {
+            credential_hash: token_hash(&hex::encode(passkey.cred_id())),
+            credential: to_json(&passkey)?,
+            name,
+        };
+        let added = self.factor_changed(account_id, FactorChange::PasskeyAdded);
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                refuse_new(tx, account_id).await?;
+                if !passkeys::add(tx, account_id, &new, now).await? {
+                    return Err(Refusal::PasskeyNotAdded.into());
+                }
+                let actor = Actor::Account(account_id);
+                note(tx, now, actor, "account.add_passkey", account_id).await?;
+                added.about(&new.name).store(tx, now).await
+            })
+        })
+        .await?;
+        self.inner.throttle.succeed(&counted);
+        Ok(())
+    }
+
+    /// Removes a passkey.
+    ///
+    /// # Errors
+    /// `NoSuchPasskey`.
+    pub async fn remove_passkey(&self, account_id: i64, id: i64) -> Result<()> {
+        let removed = self.factor_changed(account_id, FactorChange::PasskeyRemoved);
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let stored = passkeys::of(tx, account_id).await?;
+                let stored = stored.into_iter().find(|stored| stored.record.id == id);
+                let stored = stored.ok_or(Refusal::NoSuchPasskey)?;
+                if !passkeys::remove(tx, account_id, id).await? {
+                    return Err(Refusal::NoSuchPasskey.into());
+                }
+                let actor = Actor::Account(account_id);
+                note(tx, now, actor, "account.remove_passkey", account_id).await?;
+                removed.about(&stored.record.name).store(tx, now).await
+            })
+        })
+        .await
+    }
+
+    /// What a browser is given to use a passkey, of the account that is signed in with a session or
+    /// waits for its code there: JSON, as `PublicKeyCredential.parseRequestOptionsFromJSON` takes
+    /// it.
+    ///
+    /// # Errors
+    /// `PasskeysUnavailable`, `SignInOver`, `NoSuchPasskey`.
+    pub async fn ask_to_use_passkey(&self, token: &str) -> Result<String> {
+        let relying_party = self.relying_party()?;
+        let account = match self.awaited_account(token).await? {
+            Some(account) => Some(account),
+            None => self.session_account(token).await?,
+        };
+        let account_id = account.ok_or(Refusal::SignInOver)?.id;
+        let stored = self.stored_passkeys(account_id).await?;
+        let stored = stored
+            .iter()
+            .map(|stored| read_credential(&stored.credential));
+        let stored = stored.collect::<Result<Vec<_>>>()?;
+        if stored.is_empty() {
+            return Err(Refusal::NoSuchPasskey.into());
+        }
+        let begun = relying_party.start_passkey_authentication(&stored);
+        let (options, state) = begun.map_err(Fault::Passkey)?;
+        self.ask_passkey(token, account_id, What::Use(state))
+            .await?;
+        to_json(&options.public_key)
+    }
+
+    /// Takes what a passkey answered.
+    pub(super) async fn use_passkey(
+        &self,
+        token: &str,
+        account_id: i64,
+        answer: &str,
+    ) -> Result<()> {
+        let What::Use(state) = self.take_asked(token, account_id).await? else {
+            return Err(Refusal::PasskeyOver.into());
+        };
+        let answer: PublicKeyCredential =
+            serde_json::from_str(answer).map_err(|_| Refusal::PasskeyRefused)?;
+        let relying_party = self.relying_party()?;
+        let used = relying_party.finish_passkey_authentication(&answer, &state);
+        let used = used.map_err(|error| match error {
+            WebauthnError::CredentialPossibleCompromise => Refusal::PasskeyCopied,
+            _ => Refusal::PasskeyRefused,
+        })?;
+        let mut event = self.event(SecurityEventKind::PasskeyUsed, Some(account_id));
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                for stored in passkeys::of(tx, account_id).await? {
+                    let mut passkey = read_credential(&stored.credential)?;
+                    if passkey.update_credential(&used).is_none() {
+                        continue;
+                    }
+                    let (id, counter) = (stored.record.id, i64::from(used.counter()));
+                    let credential = to_json(&passkey)?;
+                    let set =
+                        passkeys::set_used(tx, account_id, id, &credential, counter, now).await?;
+                    if !set {
+                        return Err(Refusal::PasskeyCopied.into());
+                    }
+                    event.detail = Some(stored.record.name);
+                    return event.store(tx, now).await;
+                }
+                // It was removed since it was asked for.
+                Err(Refusal::PasskeyRefused.into())
+            })
+        })
+        .await
+    }
+
+    /// That a passkey was refused, and why.
+    pub(super) fn passkey_refused(&self, account_id: i64, refusal: &Refusal) -> Event {
+        let mut event = self.event(SecurityEventKind::PasskeyRefused, Some(account_id));
+        event.detail = Some(refusal.to_string());
+        event
+    }
+
+    /// Keeps in a session what its passkey has to answer.
+    async fn ask_passkey(&self, token: &str, account_id: i64, what: What) -> Result<()> {
+        let asked = Asked {
+            account_id,
+            at: self.now(),
+            what,
+        };
+        let asked = to_json(&asked)?;
+        let sealed = self.seal(&sealed_for(account_id), asked.as_bytes()).await?;
+        let hash = token_hash(token);
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move {
+                if !passkeys::ask(tx, &hash, &sealed).await? {
+                    return Err(Refusal::SignInOver.into());
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// What a session's passkey has to answer, unless that is over, and the same as it is stored.
+    async fn asked_passkey(&self, token: &str, account_id: i64) -> Result<Option<(What, String)>> {
+        let sealed = {
+            let mut conn = self.store().read().await?;
+            passkeys::asked(&mut conn, &token_hash(token)).await?
+        };
+        let Some(sealed) = sealed else {
+            return Ok(None);
+        };
+        let opened = self.unseal(&sealed_for(account_id), &sealed).await?;
+        let asked: Asked = serde_json::from_slice(&opened).map_err(Fault::Json)?;
+        let awaited = (0..AWAITED_MS).contains(&self.now().ms_since(asked.at));
+        let valid = awaited && asked.account_id == account_id;
+        Ok(valid.then_some((asked.what, sealed)))
+    }
+
+    /// Uses up what a session's passkey has to answer.
+    async fn take_asked(&self, token: &str, account_id: i64) -> Result<What> {
+        let asked = self.asked_passkey(token, account_id).await?;
+        let (what, sealed) = asked.ok_or(Refusal::PasskeyOver)?;
+        let hash = token_hash(token);
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move {
+                if !passkeys::answer(tx, &hash, &sealed).await? {
+                    return Err(Refusal::PasskeyOver.into());
+                }
+                Ok(())
+            })
+        })
+        .await?;
+        Ok(what)
+    }
+}
+
+/// Refuses another passkey where there is no authenticator app, or where there are enough; the
+/// passkeys that there are.
+async fn refuse_new(conn: &mut dyn Connection, account_id: i64) -> Result<Vec<passkeys::Stored>> {
+    let factor = second_factors::of(conn, account_id).await?;
+    factor.ok_or(Refusal::NoSecondFactor)?;
+    let stored = passkeys::of(conn, account_id).await?;
+    if stored.len() >= PASSKEYS_MAX {
+        return Err(Refusal::TooManyPasskeys.into());
+    }
+    Ok(stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::relying_party;
+
+    #[test]
+    fn passkeys_are_for_sites_with_a_name_and_tls() {
+        for (base_url, work) in [
+            ("https://sms.example.org", true),
+            ("https://sms.example.org:8443", true),
+            ("http://localhost:3000", true),
+            ("http://sms.example.org", false),
+            ("http://127.0.0.1:3000", false),
+            ("https://192.0.2.1", false),
+            ("https://[2001:db8::1]", false),
+            ("", false),
+        ] {
+            assert_eq!(relying_party(base_url).is_some(), work, "{base_url}");
+        }
+    }
+}

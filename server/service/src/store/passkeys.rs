@@ -1,0 +1,118 @@
+//! Passkeys of accounts, and what a session's passkey has to answer.
+
+use domain::Timestamp;
+use domain::records::PasskeyRecord;
+
+use super::query::{Connection, Row, query};
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+statements! {
+    const OF: Sql = Sql::same(r"
+        SELECT id, name, credential, created_at, used_at
+        FROM passkeys WHERE account_id = $1 ORDER BY id");
+    /// No row where the credential is a passkey already, of whichever account.
+    const ADD: Sql = Sql::same(r"
+        INSERT INTO passkeys (account_id, credential_hash, name, credential, counter, created_at)
+        VALUES ($1, $2, $3, $4, 0, $5)
+        ON CONFLICT (credential_hash) DO NOTHING");
+    /// No row where the passkey was removed, or has shown this count or a higher one meanwhile.
+    const USE: Sql = Sql::same(r"
+        UPDATE passkeys SET credential = $3, counter = $4, used_at = $5
+        WHERE account_id = $1 AND id = $2 AND (counter < $4 OR (counter = 0 AND $4 = 0))");
+    const REMOVE: Sql = Sql::same("DELETE FROM passkeys WHERE account_id = $1 AND id = $2");
+    const REMOVE_ALL: Sql = Sql::same("DELETE FROM passkeys WHERE account_id = $1");
+    const ASK: Sql = Sql::same("UPDATE sessions SET passkey_asked = $2 WHERE token_hash = $1");
+    const ASKED: Sql = Sql::same("SELECT passkey_asked FROM sessions WHERE token_hash = $1");
+    /// No row where somebody else answered it meanwhile, or something else was asked.
+    const ANSWER: Sql = Sql::same(r"
+        UPDATE sessions SET passkey_asked = NULL WHERE token_hash = $1 AND passkey_asked = $2");
+}
+
+/// A passkey as it is stored.
+pub(crate) struct Stored {
+    pub(crate) record: PasskeyRecord,
+    /// Its public key and counter, as JSON.
+    pub(crate) credential: String,
+}
+
+/// The passkeys of an account, in the order in which they were added.
+pub(crate) async fn of(conn: &mut dyn Connection, account_id: i64) -> Result<Vec<Stored>> {
+    let read = |row: &Row<'_>| {
+        Ok(Stored {
+            record: PasskeyRecord {
+                id: row.get("id")?,
+                name: row.get("name")?,
+                created_at: row.get("created_at")?,
+                used_at: row.get("used_at")?,
+            },
+            credential: row.get("credential")?,
+        })
+    };
+    query(OF, account_id).fetch_all(conn, read).await
+}
+
+/// A passkey to be added.
+pub(crate) struct New {
+    pub(crate) name: String,
+    pub(crate) credential_hash: String,
+    pub(crate) credential: String,
+}
+
+/// Adds a passkey; false when its credential is one already.
+pub(crate) async fn add(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    new: &New,
+    now: Timestamp,
+) -> Result<bool> {
+    let (hash, name) = (new.credential_hash.as_str(), new.name.as_str());
+    let values = (account_id, hash, name, new.credential.as_str(), now);
+    Ok(query(ADD, values).execute(conn).await? == 1)
+}
+
+/// Stores what changed when a passkey was used; false when it was removed meanwhile, or has shown
+/// this count or a higher one.
+pub(crate) async fn set_used(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    id: i64,
+    credential: &str,
+    counter: i64,
+    now: Timestamp,
+) -> Result<bool> {
+    let using = query(USE, (account_id, id, credential, counter, now));
+    Ok(using.execute(conn).await? == 1)
+}
+
+/// Removes a passkey; false when the account has no such passkey.
+pub(crate) async fn remove(conn: &mut dyn Connection, account_id: i64, id: i64) -> Result<bool> {
+    Ok(query(REMOVE, (account_id, id)).execute(conn).await? == 1)
+}
+
+pub(crate) async fn remove_all(conn: &mut dyn Connection, account_id: i64) -> Result<()> {
+    query(REMOVE_ALL, account_id).execute(conn).await.map(drop)
+}
+
+/// Keeps in a session what its passkey has to answer, in place of what it had to before; false when
+/// there is no such session.
+pub(crate) async fn ask(conn: &mut dyn Connection, token_hash: &str, asked: &str) -> Result<bool> {
+    Ok(query(ASK, (token_hash, asked)).execute(conn).await? == 1)
+}
+
+/// What a session's passkey has to answer.
+pub(crate) async fn asked(conn: &mut dyn Connection, token_hash: &str) -> Result<Option<String>> {
+    let asked: Option<Option<String>> = query(ASKED, token_hash)
+        .fetch_optional(conn, |row| row.get("passkey_asked"))
+        .await?;
+    Ok(asked.flatten())
+}
+
+/// Uses up what a session's passkey has to answer; false when it was used up before.
+pub(crate) async fn answer(
+    conn: &mut dyn Connection,
+    token_hash: &str,
+    asked: &str,
+) -> Result<bool> {
+    Ok(query(ANSWER, (token_hash, asked)).execute(conn).await? == 1)
+}
