@@ -4,6 +4,7 @@ mod confirm;
 mod devices;
 mod fields;
 mod forgot;
+mod passkeys;
 mod register;
 mod reset;
 mod settings;

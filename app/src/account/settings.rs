@@ -51,7 +51,7 @@ fn two_factor(set_up: bool) -> impl IntoView {
     if set_up {
         Either::Left(view! {
             <p>
-                "Signing in takes a code of your authenticator app. "
+                "Signing in takes a code of your authenticator app, or a passkey that you added. "
                 <a href=TWO_FACTOR_PATH>"Change two-factor"</a>
             </p>
         })

@@ -30,7 +30,8 @@ pub async fn sign_in(
     let account = signed_in.map_err(|error| Problem::from(error).typed("email", &email))?;
     current.sign_in(&account).await?;
     if account.second_factor {
-        leptos_axum::redirect(&code_path(&next));
+        let passkeys = current.service().has_passkeys(account.id).await?;
+        leptos_axum::redirect(&code_path(&next, passkeys));
     } else {
         leptos_axum::redirect(landing_path(&account, &next));
     }

@@ -8,31 +8,39 @@ use leptos_router::location::Url;
 use super::fields::{CodeField, RecoveryCodeField};
 use super::next_page;
 use crate::problem::Problem;
-use crate::ui::{FormState, Page, PostForm, SubmitButton};
+use crate::ui::{FormState, Page, PasskeyButton, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::{current_request, landing_path, local_path},
     service::SecondStep,
 };
 
-/// The address of the page that leads on to `next`.
+/// The address of the page that leads on to `next`, and takes a passkey too.
 #[cfg(feature = "ssr")]
-pub fn code_path(next: &str) -> String {
-    format!("/login/code?next={}", Url::escape(local_path(next)))
+pub fn code_path(next: &str, passkeys: bool) -> String {
+    let passkeys = if passkeys { "passkey=1&" } else { "" };
+    format!(
+        "/login/code?{passkeys}next={}",
+        Url::escape(local_path(next))
+    )
 }
 
-/// Takes a code of the authenticator app or a recovery code, signs in and goes on to `next`.
+/// Takes a code of the authenticator app, a recovery code or what a passkey answered, signs in and
+/// goes on to `next`.
 ///
 /// # Errors
-/// When the code is wrong or was used before, the password was given too long ago, there were too
+/// When the code is wrong or was used before, the passkey is refused, the password was given too long ago, there were too
 /// many tries, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-in-code")]
 pub async fn sign_in_code(
     #[server(default)] code: String,
     #[server(default)] recovery_code: String,
+    #[server(default)] passkey: String,
     #[server(default)] next: String,
 ) -> Result<(), Problem> {
-    let step = if recovery_code.is_empty() {
+    let step = if !passkey.is_empty() {
+        SecondStep::Passkey(passkey)
+    } else if recovery_code.is_empty() {
         SecondStep::Code(code)
     } else {
         SecondStep::RecoveryCode(recovery_code)
@@ -46,11 +54,13 @@ pub async fn sign_in_code(
 pub fn SignInCodePage() -> impl IntoView {
     let form = FormState::new::<SignInCode>("sign-in-code-alert").loading_next();
     let query = use_query_map();
-    let by_recovery = Memo::new(move |_| query.with(|query| query.get("recovery").is_some()));
+    let has = move |name| Memo::new(move |_| query.with(|query| query.get(name).is_some()));
+    let (by_recovery, passkeys) = (has("recovery"), has("passkey"));
     let escaped = Url::escape(&next_page());
     let other = move || {
         let recovery = if by_recovery.get() { "" } else { "recovery=1&" };
-        format!("/login/code?{recovery}next={escaped}")
+        let passkey = if passkeys.get() { "passkey=1&" } else { "" };
+        format!("/login/code?{recovery}{passkey}next={escaped}")
     };
 
     view! {
@@ -75,6 +85,7 @@ pub fn SignInCodePage() -> impl IntoView {
                     }
                 }}
                 <SubmitButton label="Confirm" form primary=true/>
+                {move || passkeys.get().then(|| view! { <PasskeyButton form field="passkey"/> })}
             </PostForm>
             <p>
                 {move || if by_recovery.get() { "You have the app? " } else { "No phone at hand? " }}

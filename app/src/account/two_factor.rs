@@ -1,4 +1,5 @@
-//! `/account/two-factor`: setting up a second factor, its recovery codes, and removing it.
+//! `/account/two-factor`: setting up a second factor, its recovery codes, its passkeys, and removing
+//! it.
 
 use domain::Timestamp;
 use leptos::either::Either;
@@ -7,6 +8,9 @@ use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use super::fields::CodeField;
+#[cfg(feature = "ssr")]
+use super::passkeys::passkeys_of;
+use super::passkeys::{PasskeyForms, PasskeyList, Passkeys};
 use crate::client::call;
 use crate::problem::Problem;
 use crate::ui::{Fact, FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton};
@@ -32,6 +36,7 @@ pub struct TwoFactor {
     /// Since when there is a second factor.
     since: Option<Timestamp>,
     recovery_codes_left: i64,
+    passkeys: Passkeys,
     /// Whether the account can't be without one.
     required: bool,
     /// Recovery codes that were just made: they are shown this once.
@@ -71,6 +76,7 @@ pub async fn load_two_factor(replace: bool) -> Result<TwoFactor, Problem> {
     Ok(TwoFactor {
         since: factor.map(|factor| factor.since),
         recovery_codes_left: factor.map_or(0, |factor| factor.recovery_codes),
+        passkeys: passkeys_of(service, account.id).await?,
         required: service.needs_factor(&account),
         new_codes: lines(&new_codes.unwrap_or_default()),
         offer,
@@ -198,6 +204,7 @@ struct Forms {
     set_up: FormState,
     renew: FormState,
     remove: FormState,
+    passkeys: PasskeyForms,
 }
 
 #[component]
@@ -208,6 +215,7 @@ pub fn TwoFactorPage() -> impl IntoView {
         set_up: FormState::new::<SetUpTwoFactor>("set-up-alert"),
         renew: FormState::new::<RenewRecoveryCodes>("renew-alert"),
         remove: FormState::new::<RemoveTwoFactor>("remove-alert"),
+        passkeys: PasskeyForms::new(),
     };
     let data = Resource::new(
         move || {
@@ -215,6 +223,7 @@ pub fn TwoFactorPage() -> impl IntoView {
                 forms.set_up.accepted.get(),
                 forms.renew.accepted.get(),
                 forms.remove.accepted.get(),
+                forms.passkeys.changes(),
             );
             (replace.get(), changes)
         },
@@ -229,6 +238,7 @@ fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
     let TwoFactor {
         since,
         recovery_codes_left,
+        passkeys,
         required,
         new_codes,
         offer,
@@ -251,7 +261,7 @@ fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
                     })}
                 <Fact term="Recovery codes left">{recovery_codes_left.to_string()}</Fact>
             </dl>
-            <SetUpOnes required forms/>
+            <SetUpOnes passkeys required forms/>
         }),
     };
     view! {
@@ -323,7 +333,7 @@ fn SetUp(offer: Offer, required: bool, replaces: bool, form: FormState) -> impl 
 
 /// What can be done with the factor that is set up.
 #[component]
-fn SetUpOnes(required: bool, forms: Forms) -> impl IntoView {
+fn SetUpOnes(passkeys: Passkeys, required: bool, forms: Forms) -> impl IntoView {
     let removal = if required {
         Either::Left(view! { <p>"Your account can't be without a second factor."</p> })
     } else {
@@ -335,6 +345,7 @@ fn SetUpOnes(required: bool, forms: Forms) -> impl IntoView {
         })
     };
     view! {
+        <PasskeyList passkeys forms=forms.passkeys/>
         <h2>"New phone"</h2>
         <p>
             <a href="/account/two-factor?replace=1">"Set up another app"</a>

@@ -28,6 +28,8 @@ pub struct FormState {
     come_back: Option<ComeBack>,
     /// Whether the browser loads the page that follows.
     loads_next: bool,
+    /// Name and value of the button that sent the form last, where it has some.
+    pub(super) sent_by: StoredValue<Option<(String, String)>>,
 }
 
 impl FormState {
@@ -66,6 +68,7 @@ impl FormState {
             accepted: RwSignal::new(0),
             come_back: None,
             loads_next: false,
+            sent_by: StoredValue::new(None),
         }
     }
 
@@ -131,29 +134,36 @@ fn submit(event: &leptos::ev::SubmitEvent, form: FormState) {
         return;
     }
     form.pending.set(true);
-    leptos::task::spawn_local(async move {
-        let answer = crate::client::post(form.address, &fields).await;
-        // The signals are gone if the page was left meanwhile.
-        form.pending.try_set(false);
-        if let Some(come_back) = form.come_back {
-            come_back.try_set_value(None);
-        }
-        match answer {
-            Ok(next) => {
-                form.problem.try_set(None);
-                form.accepted.try_update(|accepted| *accepted += 1);
-                if let Some(next) = next {
-                    if form.loads_next && window().location().set_href(&next).is_ok() {
-                        return;
-                    }
-                    leptos::server_fn::redirect::call_redirect_hook(&next);
+    let attribute = |name| event.submitter()?.get_attribute(name);
+    form.sent_by
+        .set_value(attribute("name").zip(attribute("value")));
+    leptos::task::spawn_local(send(form, fields));
+}
+
+/// Sends a form whose answer is awaited already.
+#[cfg(feature = "hydrate")]
+pub(super) async fn send(form: FormState, fields: web_sys::FormData) {
+    let answer = crate::client::post(form.address, &fields).await;
+    // The signals are gone if the page was left meanwhile.
+    form.pending.try_set(false);
+    if let Some(come_back) = form.come_back {
+        come_back.try_set_value(None);
+    }
+    match answer {
+        Ok(next) => {
+            form.problem.try_set(None);
+            form.accepted.try_update(|accepted| *accepted += 1);
+            if let Some(next) = next {
+                if form.loads_next && window().location().set_href(&next).is_ok() {
+                    return;
                 }
-            }
-            Err(problem) => {
-                form.problem.try_set(Some(problem));
+                leptos::server_fn::redirect::call_redirect_hook(&next);
             }
         }
-    });
+        Err(problem) => {
+            form.problem.try_set(Some(problem));
+        }
+    }
 }
 
 /// Shows the problem of a form. Screen readers read it out when it appears.

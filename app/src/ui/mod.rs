@@ -10,6 +10,7 @@ mod form;
 mod frame;
 mod loaded;
 mod mark;
+mod passkey;
 mod password;
 mod proof;
 mod session_notice;
@@ -26,6 +27,9 @@ pub use form::{AcceptedNotice, FormAlert, FormState, PostForm, SubmitButton};
 pub use frame::{Frame, LostPage};
 pub use loaded::{Loaded, NotFound, Page, mark_live};
 pub use mark::Mark;
+#[cfg(feature = "hydrate")]
+pub use passkey::make as make_passkey;
+pub use passkey::{PasskeyButton, passkeys_run};
 pub use password::PasswordBox;
 pub use proof::ProofField;
 pub use session_notice::SessionNotice;

@@ -3,22 +3,32 @@
 use domain::Refusal;
 use leptos::prelude::*;
 
-use super::{Field, FormState};
+use super::{Field, FormState, PasskeyButton};
 use crate::problem::Cause;
 
-/// A field for a code of the authenticator app, or for the password of an account without one;
-/// shown once the form was refused for want of it. Its name is `proof`.
+/// A field for a code of the authenticator app, with a button for a passkey where the account has
+/// one; or for the password of an account without the app. It is shown once the form was refused for
+/// want of it. Its name is `proof`.
 #[component]
 pub fn ProofField(
     form: FormState,
     #[prop(default = "Code")] code_label: &'static str,
 ) -> impl IntoView {
     // Two problems in a row that ask for the same are one field, which keeps what is typed.
-    let asked = Memo::new(move |_| form.problem.with(|problem| asked(&problem.as_ref()?.cause)));
+    let asked = Memo::new(move |before: Option<&Option<Asked>>| {
+        let before = before.copied().flatten();
+        form.problem
+            .with(|problem| asked(&problem.as_ref()?.cause, before))
+    });
     move || {
         asked.get().map(|asked| match asked {
             Asked::Code => view! {
                 <Field label=code_label name="proof" autocomplete="one-time-code" required=true form/>
+            }
+            .into_any(),
+            Asked::CodeOrPasskey => view! {
+                <Field label=code_label name="proof" autocomplete="one-time-code" required=true form/>
+                <PasskeyButton form field="proof"/>
             }
             .into_any(),
             Asked::Password => view! {
@@ -39,12 +49,23 @@ pub fn ProofField(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Code,
+    CodeOrPasskey,
     Password,
 }
 
-const fn asked(cause: &Cause) -> Option<Asked> {
+/// What a problem asks for, after another one asked for `before`.
+const fn asked(cause: &Cause, before: Option<Asked>) -> Option<Asked> {
     match cause {
+        // A wrong code leaves the choice that there was.
+        Cause::Refused(Refusal::ProofCodeWrong) if before.is_some() => before,
         Cause::Refused(Refusal::CodeNeeded | Refusal::ProofCodeWrong) => Some(Asked::Code),
+        Cause::NoPasskeyUsed
+        | Cause::Refused(
+            Refusal::CodeOrPasskeyNeeded
+            | Refusal::PasskeyRefused
+            | Refusal::PasskeyCopied
+            | Refusal::PasskeyOver,
+        ) => Some(Asked::CodeOrPasskey),
         Cause::Refused(Refusal::PasswordNeeded | Refusal::ProofPasswordWrong) => {
             Some(Asked::Password)
         }

@@ -53,7 +53,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 72] = [
+const TABLE: [(&str, &str, &str, Row); 77] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -207,6 +207,12 @@ const TABLE: [(&str, &str, &str, Row); 72] = [
     ("POST", "/fn/set-up-two-factor", "code=000000", SETTING_UP),
     ("POST", "/fn/renew-recovery-codes", "", SIGNED_IN),
     ("POST", "/fn/remove-two-factor", "", SIGNED_IN),
+    ("POST", "/fn/begin-passkey", "name=Phone", SIGNED_IN),
+    ("POST", "/fn/passkey-to-add", "", SIGNED_IN),
+    ("POST", "/fn/add-passkey", "answer=x", SIGNED_IN),
+    ("POST", "/fn/remove-passkey", "passkey=0", SIGNED_IN),
+    // It refuses whoever neither is signed in nor gave a password.
+    ("POST", "/fn/ask-passkey", "", EVERYBODY),
 ];
 
 /// The e-mails of those in a row's columns.

@@ -32,6 +32,7 @@ mod noise;
 mod openapi;
 mod ops;
 mod outcomes;
+mod passkeys;
 mod portal;
 mod reports;
 mod sends;

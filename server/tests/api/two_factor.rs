@@ -9,12 +9,12 @@ use crate::harness::{Place, TestServer};
 use crate::portal::{Browser, PASSWORD, location};
 
 /// The code that an app shows so many steps from now.
-fn code(secret: &TotpSecret, steps: i64) -> String {
+pub fn code(secret: &TotpSecret, steps: i64) -> String {
     secret.code(Clock::system().now().plus_ms(steps * 30_000))
 }
 
 /// Gives an account a second factor; its secret.
-fn give_factor(place: &Place, email: &str) -> TotpSecret {
+pub fn give_factor(place: &Place, email: &str) -> TotpSecret {
     place.with_service(async |service| {
         let account = service.find_account(email).await.unwrap().unwrap();
         let secret = service.new_totp_secret();
@@ -26,7 +26,11 @@ fn give_factor(place: &Place, email: &str) -> TotpSecret {
 }
 
 /// A browser that has given the password.
-fn half_signed_in<'a>(server: &'a TestServer, email: &str, next: &str) -> (Browser<'a>, String) {
+pub fn half_signed_in<'a>(
+    server: &'a TestServer,
+    email: &str,
+    next: &str,
+) -> (Browser<'a>, String) {
     let mut browser = Browser::new(server);
     let fields = [("email", email), ("password", PASSWORD), ("next", next)];
     let answer = browser.post("sign-in", &fields);

@@ -1,0 +1,237 @@
+//! Passkeys: the part of `/account/two-factor` that adds and removes them.
+
+use domain::Refusal;
+use domain::passkey::PASSKEYS_MAX;
+use domain::records::PasskeyRecord;
+use leptos::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::problem::Problem;
+use crate::ui::{
+    BUTTONS, Field, FormAlert, FormState, Moment, PostForm, ProofField, SubmitButton, Table,
+    passkeys_run,
+};
+#[cfg(feature = "hydrate")]
+use crate::{client::call, problem::Cause, ui::make_passkey};
+#[cfg(feature = "ssr")]
+use {
+    crate::portal_request::{prove, signed_in},
+    service::Service,
+};
+
+/// What the page shows of passkeys.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Passkeys {
+    /// Whether browsers make passkeys for this site.
+    work: bool,
+    added: Vec<PasskeyRecord>,
+}
+
+/// The passkeys of an account.
+///
+/// # Errors
+/// When the service fails.
+#[cfg(feature = "ssr")]
+pub async fn passkeys_of(service: &Service, account_id: i64) -> Result<Passkeys, Problem> {
+    Ok(Passkeys {
+        work: service.passkeys_work(),
+        added: service.passkeys(account_id).await?,
+    })
+}
+
+/// Begins to add a passkey of this name. The browser then asks [`passkey_to_add`] what to make, and
+/// [`add_passkey`] takes what it made.
+///
+/// # Errors
+/// When nobody is signed in, the name can't be used, there is no authenticator app or there are
+/// enough passkeys, a proof is needed or wrong, there were too many tries, or the service fails.
+#[server(prefix = "/fn", endpoint = "begin-passkey")]
+pub async fn begin_passkey(name: String, #[server(default)] proof: String) -> Result<(), Problem> {
+    let (current, account) = signed_in().await?;
+    prove(&current, &account, &proof).await?;
+    let token = current.token().unwrap_or_default();
+    let service = current.service();
+    let begun = service.begin_passkey(&token, account.id, &account.email, &name);
+    Ok(begun.await?)
+}
+
+/// What the browser is given to make the passkey that is being added, as JSON.
+///
+/// # Errors
+/// When nobody is signed in, no passkey is being added, or the service fails.
+#[server(prefix = "/fn", endpoint = "passkey-to-add")]
+pub async fn passkey_to_add() -> Result<String, Problem> {
+    let (current, account) = signed_in().await?;
+    let token = current.token().unwrap_or_default();
+    Ok(current.service().passkey_to_add(&token, account.id).await?)
+}
+
+/// Adds the passkey that the browser made: a credential as JSON.
+///
+/// # Errors
+/// When nobody is signed in, the passkey isn't what was asked for, came too late or isn't the only
+/// answer, there were too many tries, or the service fails.
+#[server(prefix = "/fn", endpoint = "add-passkey")]
+pub async fn add_passkey(answer: String) -> Result<(), Problem> {
+    let (current, account) = signed_in().await?;
+    let token = current.token().unwrap_or_default();
+    let added = current.service().add_passkey(&token, account.id, &answer);
+    Ok(added.await?)
+}
+
+/// Removes a passkey.
+///
+/// # Errors
+/// When nobody is signed in, there is no such passkey, a proof is needed or wrong, there were too
+/// many tries, or the service fails.
+#[server(prefix = "/fn", endpoint = "remove-passkey")]
+pub async fn remove_passkey(passkey: i64, #[server(default)] proof: String) -> Result<(), Problem> {
+    let (current, account) = signed_in().await?;
+    let proved = prove(&current, &account, &proof).await;
+    // The page has such a form for each passkey: only the one that was sent asks for the proof.
+    proved.map_err(|problem| problem.typed("passkey", &passkey.to_string()))?;
+    let removed = current.service().remove_passkey(account.id, passkey);
+    Ok(removed.await?)
+}
+
+/// The forms of passkeys.
+#[derive(Clone, Copy)]
+pub struct PasskeyForms {
+    begin: FormState,
+    remove: FormState,
+    /// How many were added while the page was open.
+    added: RwSignal<usize>,
+}
+
+impl PasskeyForms {
+    pub fn new() -> Self {
+        let begin = FormState::new::<BeginPasskey>("passkey-alert");
+        let added = RwSignal::new(0);
+        Effect::new(move || {
+            if begin.accepted.get() > 0 {
+                add(begin, added);
+            }
+        });
+        Self {
+            begin,
+            remove: FormState::new::<RemovePasskey>("remove-passkey-alert"),
+            added,
+        }
+    }
+
+    /// How often they changed something.
+    pub fn changes(&self) -> (usize, usize) {
+        (self.remove.accepted.get(), self.added.get())
+    }
+}
+
+#[cfg(not(feature = "hydrate"))]
+fn add(_begin: FormState, _added: RwSignal<usize>) {}
+
+/// Lets the browser make the passkey that is being added.
+#[cfg(feature = "hydrate")]
+fn add(begin: FormState, added: RwSignal<usize>) {
+    begin.pending.set(true);
+    leptos::task::spawn_local(async move {
+        let made = async {
+            let options = call(PasskeyToAdd {}).await?;
+            let answer = make_passkey(&options).await;
+            let answer = answer.ok_or(Cause::NoPasskeyMade)?;
+            call(AddPasskey { answer }).await
+        };
+        let made = made.await;
+        begin.pending.try_set(false);
+        match made {
+            Ok(()) => {
+                added.try_update(|added| *added += 1);
+            }
+            Err(problem) => {
+                begin.problem.try_set(Some(problem));
+            }
+        }
+    });
+}
+
+/// The passkeys of the account, with what can be done with them. Where no scripts run, no passkey
+/// can be added or used, and only those that there are can be removed.
+#[component]
+pub fn PasskeyList(passkeys: Passkeys, forms: PasskeyForms) -> impl IntoView {
+    let Passkeys { work, added } = passkeys;
+    let run = passkeys_run();
+    let count = added.len();
+    let list = (count > 0).then(|| listed(&added, forms.remove));
+    let addition = move || match (work, count) {
+        (false, _) => view! { <p>{Refusal::PasskeysUnavailable.to_string()}</p> }.into_any(),
+        (_, PASSKEYS_MAX..) => view! { <p>{Refusal::TooManyPasskeys.to_string()}</p> }.into_any(),
+        _ => view! { <Addition form=forms.begin/> }.into_any(),
+    };
+    view! {
+        {move || (count > 0 || run.get()).then(|| view! { <h2>"Passkeys"</h2> })}
+        {list}
+        {move || run.get().then(addition)}
+    }
+}
+
+/// The form that adds a passkey.
+#[component]
+fn Addition(form: FormState) -> impl IntoView {
+    view! {
+        <p>
+            "A passkey is taken in place of a code of the app: your phone, computer or security \
+             key keeps it, and no other site can ask for it. The password is asked for in any case."
+        </p>
+        <PostForm form>
+            <Field
+                label="Name"
+                name="name"
+                required=true
+                hint="What you call it, such as the device that keeps it."
+                form
+            />
+            <ProofField form/>
+            <SubmitButton label="Add a passkey" form/>
+        </PostForm>
+    }
+}
+
+fn listed(passkeys: &[PasskeyRecord], remove: FormState) -> AnyView {
+    let table = Table::wide(passkeys)
+        .column("Name", |passkey| passkey.name.clone())
+        .styled("figures", "Added (UTC)", |passkey| {
+            view! { <Moment at=passkey.created_at/> }
+        })
+        .styled("figures", "Last used (UTC)", |passkey| {
+            passkey.used_at.map_or_else(
+                || "never".into_any(),
+                |at| view! { <Moment at/> }.into_any(),
+            )
+        })
+        .styled(BUTTONS, "Action", move |passkey| {
+            removal(passkey.id, remove)
+        })
+        .in_region("Passkeys");
+    view! {
+        <FormAlert form=remove/>
+        {table}
+    }
+    .into_any()
+}
+
+/// The form that removes a passkey.
+fn removal(id: i64, form: FormState) -> impl IntoView {
+    let was_sent = Memo::new(move |_| {
+        form.problem.with(|problem| {
+            let sent = problem.as_ref()?.text_of("passkey")?;
+            Some(sent == id.to_string())
+        }) == Some(true)
+    });
+    view! {
+        <PostForm form inline=true>
+            <input type="hidden" name="passkey" value=id.to_string()/>
+            {move || was_sent.get().then(|| view! { <ProofField form/> })}
+            <button type="submit" class="button" disabled=move || form.pending.get()>
+                "Remove"
+            </button>
+        </PostForm>
+    }
+}

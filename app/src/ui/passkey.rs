@@ -1,0 +1,165 @@
+//! Passkeys as browsers make and use them. Without scripts nothing of it is shown.
+
+use leptos::prelude::*;
+
+use super::FormState;
+#[cfg(feature = "ssr")]
+use crate::portal_request::current_request;
+use crate::problem::Problem;
+
+/// What the browser is given to use a passkey in place of a code, as JSON: of the account that is
+/// signed in, or that waits for its code.
+///
+/// # Errors
+/// When there is neither, the account has no passkey, or the service fails.
+#[server(prefix = "/fn", endpoint = "ask-passkey")]
+pub async fn ask_passkey() -> Result<String, Problem> {
+    let current = current_request()?;
+    let token = current.token().unwrap_or_default();
+    Ok(current.service().ask_to_use_passkey(&token).await?)
+}
+
+/// Whether this browser can make and use passkeys; false on the server and until the page is
+/// hydrated.
+pub fn passkeys_run() -> RwSignal<bool> {
+    let run = RwSignal::new(false);
+    // Effects run in the browser alone.
+    Effect::new(move || run.set(runs()));
+    run
+}
+
+#[cfg(not(feature = "hydrate"))]
+fn runs() -> bool {
+    false
+}
+
+/// A button that uses a passkey, and sends its form with the answer in a field.
+#[component]
+pub fn PasskeyButton(form: FormState, field: &'static str) -> impl IntoView {
+    let run = passkeys_run();
+    move || {
+        run.get().then(|| {
+            view! {
+                <button
+                    type="button"
+                    class="button"
+                    disabled=move || form.pending.get()
+                    on:click=move |event| use_passkey(&event, form, field)
+                >
+                    "Use a passkey"
+                </button>
+            }
+        })
+    }
+}
+
+#[cfg(not(feature = "hydrate"))]
+fn use_passkey(_event: &leptos::ev::MouseEvent, _form: FormState, _field: &'static str) {}
+
+#[cfg(feature = "hydrate")]
+pub use browser::make;
+#[cfg(feature = "hydrate")]
+use browser::{runs, use_passkey};
+
+#[cfg(feature = "hydrate")]
+mod browser {
+    use leptos::prelude::*;
+    use leptos::wasm_bindgen::{JsCast as _, JsValue};
+    use wasm_bindgen_futures::JsFuture;
+    use web_sys::js_sys::{Function, JSON, Object, Promise, Reflect};
+    use web_sys::{FormData, HtmlButtonElement};
+
+    use super::super::form::{FormState, send};
+    use super::AskPasskey;
+    use crate::client::call;
+    use crate::problem::{Cause, Problem};
+
+    /// What a browser does with a passkey.
+    struct Way {
+        /// The method of `navigator.credentials`.
+        method: &'static str,
+        /// The function of `PublicKeyCredential` that reads what the method is given.
+        parse: &'static str,
+    }
+
+    const MAKE: Way = Way {
+        method: "create",
+        parse: "parseCreationOptionsFromJSON",
+    };
+    const USE: Way = Way {
+        method: "get",
+        parse: "parseRequestOptionsFromJSON",
+    };
+
+    /// Whether this browser knows passkeys, and their options as JSON.
+    pub fn runs() -> bool {
+        let class = credential_class();
+        class.is_ok_and(|class| function(&class, USE.parse).is_ok())
+    }
+
+    /// Makes a passkey from options in JSON; the credential as JSON. `None` when the person or the
+    /// browser refuses.
+    pub async fn make(options: &str) -> Option<String> {
+        ask(&MAKE, options).await.ok()
+    }
+
+    pub fn use_passkey(event: &leptos::ev::MouseEvent, form: FormState, field: &'static str) {
+        let button: HtmlButtonElement = event_target(event);
+        let Some(element) = button.form() else {
+            return;
+        };
+        if form.pending.get_untracked() {
+            return;
+        }
+        form.pending.set(true);
+        leptos::task::spawn_local(async move {
+            match used().await {
+                Ok(answer) => {
+                    let Ok(fields) = FormData::new_with_form(&element) else {
+                        return;
+                    };
+                    // A text field can't be refused.
+                    let _ = fields.set_with_str(field, &answer);
+                    if let Some((name, value)) = form.sent_by.try_get_value().flatten() {
+                        let _ = fields.set_with_str(&name, &value);
+                    }
+                    send(form, fields).await;
+                }
+                Err(problem) => {
+                    form.pending.try_set(false);
+                    form.problem.try_update(|shown| match shown {
+                        // What was typed also says which form of the page it is.
+                        Some(shown) => shown.cause = problem.cause,
+                        None => *shown = Some(problem),
+                    });
+                }
+            }
+        });
+    }
+
+    async fn used() -> Result<String, Problem> {
+        let options = call(AskPasskey {}).await?;
+        let answer = ask(&USE, &options).await;
+        answer.map_err(|_| Cause::NoPasskeyUsed.into())
+    }
+
+    async fn ask(way: &Way, options: &str) -> Result<String, JsValue> {
+        let class = credential_class()?;
+        let options = JSON::parse(options)?;
+        let options = function(&class, way.parse)?.call1(&class, &options)?;
+        let wanted = Object::new();
+        Reflect::set(&wanted, &"publicKey".into(), &options)?;
+        let credentials = Reflect::get(&window().navigator(), &"credentials".into())?;
+        let asked = function(&credentials, way.method)?.call1(&credentials, &wanted)?;
+        let credential = JsFuture::from(Promise::resolve(&asked)).await?;
+        Ok(JSON::stringify(&credential)?.into())
+    }
+
+    fn credential_class() -> Result<JsValue, JsValue> {
+        Reflect::get(&window(), &"PublicKeyCredential".into())
+    }
+
+    fn function(object: &JsValue, name: &str) -> Result<Function, JsValue> {
+        Reflect::get(object, &name.into())?.dyn_into()
+    }
+}

@@ -1,0 +1,99 @@
+//! Passkeys as the scripts of a page add, use and remove them.
+
+use std::net::TcpListener;
+
+use serde_json::json;
+use testing::authenticator::Authenticator;
+
+use crate::harness::{Place, TestServer};
+use crate::portal::{Browser, location};
+use crate::two_factor::{code, give_factor, half_signed_in};
+
+const EMAIL: &str = "one@example.org";
+
+/// A server whose site has a name, and the site's origin.
+fn server() -> (TestServer, String) {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let origin = format!("http://localhost:{}", address.port());
+    let settings = [
+        ("HELIOGRAPH_ALLOW_SANDBOX", "true"),
+        ("HELIOGRAPH_ADDR", &address.to_string()),
+        ("HELIOGRAPH_BASE_URL", &origin),
+    ];
+    (TestServer::start(Place::new(), &[], &settings), origin)
+}
+
+/// A text that a function answers.
+fn text(browser: &mut Browser<'_>, function: &str) -> String {
+    let answer = browser.ask(function, &[]);
+    answer.json().as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_passkey_is_added_used_and_removed() {
+    let (server, origin) = server();
+    Browser::registered(&server, EMAIL);
+    let secret = give_factor(&server.place, EMAIL);
+    let (mut browser, leads_to) = half_signed_in(&server, EMAIL, "");
+    assert_eq!(leads_to, "/login/code?next=%2Fapplications");
+    let refused = browser.ask("ask-passkey", &[]);
+    assert_eq!(
+        refused.json()["cause"],
+        json!({ "Refused": "NoSuchPasskey" })
+    );
+    browser.post("sign-in-code", &[("code", &code(&secret, 0))]);
+
+    server.place.let_proofs_end();
+    let fields = |proof| [("name", "Phone"), ("proof", proof)];
+    let refused = browser.ask("begin-passkey", &fields(""));
+    assert_eq!(refused.json()["cause"], json!({ "Refused": "CodeNeeded" }));
+    let proof = code(&secret, 1);
+    assert_eq!(browser.ask("begin-passkey", &fields(&proof)).status, 200);
+    let mut phone = Authenticator::default();
+    let made = phone.make(&origin, &text(&mut browser, "passkey-to-add"));
+    assert_eq!(browser.ask("add-passkey", &[("answer", &made)]).status, 200);
+    // Without scripts a passkey can't be added or used, but removed.
+    let page = browser.get("/account/two-factor").text();
+    assert!(
+        page.contains(">Phone<") && page.contains("Remove"),
+        "{page}"
+    );
+    assert!(!page.contains("Add a passkey"), "{page}");
+
+    let (mut other, leads_to) = half_signed_in(&server, EMAIL, "/reports");
+    assert_eq!(leads_to, "/login/code?passkey=1&next=%2Freports");
+    assert!(!other.get(&leads_to).text().contains("Use a passkey"));
+    let used = phone.answer(&origin, &text(&mut other, "ask-passkey"));
+    let between = other.cookie.clone();
+    let fields = [("passkey", used.as_str()), ("next", "/reports")];
+    assert_eq!(location(&other.post("sign-in-code", &fields)), "/reports");
+    assert_ne!(other.cookie, between, "the session has a new id");
+    assert_eq!(other.get("/reports").status, 200);
+
+    server.place.let_proofs_end();
+    let remove = |browser: &mut Browser<'_>, proof: &str| {
+        let fields = [("passkey", "1"), ("proof", proof)];
+        browser.ask("remove-passkey", &fields)
+    };
+    let refused = remove(&mut other, "");
+    let needed = json!({ "Refused": "CodeOrPasskeyNeeded" });
+    assert_eq!(refused.json()["cause"], needed);
+    let used = phone.answer(&origin, &text(&mut other, "ask-passkey"));
+    let before = other.cookie.clone();
+    assert_eq!(remove(&mut other, &used).status, 200);
+    assert_ne!(other.cookie, before, "the session has a new id");
+    assert!(!other.get("/account/two-factor").text().contains(">Phone<"));
+    let (_, leads_to) = half_signed_in(&server, EMAIL, "");
+    assert_eq!(leads_to, "/login/code?next=%2Fapplications");
+}
+
+#[test]
+fn a_site_without_a_name_offers_no_passkeys() {
+    let server = TestServer::empty();
+    let mut browser = Browser::registered(&server, EMAIL);
+    let refused = browser.ask("begin-passkey", &[("name", "Phone")]);
+    let unavailable = json!({ "Refused": "PasskeysUnavailable" });
+    assert_eq!(refused.json()["cause"], unavailable);
+}
