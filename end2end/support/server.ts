@@ -35,14 +35,16 @@ export class Server {
     port: number,
     opsPort: number,
     settings: Record<string, string>,
+    host: string,
   ) {
-    this.url = `http://127.0.0.1:${port}`;
+    this.url = `http://${host}:${port}`;
     this.ops = `http://127.0.0.1:${opsPort}`;
     this.environment = {
       PATH: process.env['PATH'] ?? '',
       RUST_BACKTRACE: '1',
       HELIOGRAPH_ADDR: `127.0.0.1:${port}`,
       HELIOGRAPH_OPS_ADDR: `127.0.0.1:${opsPort}`,
+      HELIOGRAPH_BASE_URL: this.url,
       HELIOGRAPH_DATABASE_URL: `sqlite:${join(folder, 'heliograph.db')}`,
       HELIOGRAPH_DATA_DIR: folder,
       HELIOGRAPH_SITE_ROOT: site,
@@ -56,7 +58,11 @@ export class Server {
     };
   }
 
-  static async start(settings: Record<string, string> = {}): Promise<Server> {
+  /** `host` is how browsers call this machine. */
+  static async start(
+    settings: Record<string, string> = {},
+    host = '127.0.0.1',
+  ): Promise<Server> {
     try {
       accessSync(binary, constants.X_OK);
     } catch {
@@ -64,7 +70,7 @@ export class Server {
     }
     const [port, opsPort] = await freePorts();
     const folder = mkdtempSync(join(tmpdir(), 'heliograph-'));
-    const server = new Server(folder, port, opsPort, settings);
+    const server = new Server(folder, port, opsPort, settings, host);
     const child = spawn(binary, ['serve'], {
       // A settings file of whoever runs the tests isn't read here.
       cwd: server.folder,

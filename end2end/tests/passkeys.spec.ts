@@ -1,0 +1,96 @@
+import { Server } from '../support/server.js';
+import { type Page, test as base, expect } from '../support/test.js';
+
+/** Browsers make passkeys for names, not for addresses like 127.0.0.1. */
+const test = base.extend<object, { server: Server }>({
+  server: [
+    async ({}, use) => {
+      const server = await Server.start({}, 'localhost');
+      await use(server);
+      await server.stop();
+    },
+    { scope: 'worker', timeout: 60_000 },
+  ],
+});
+
+/** A device that keeps passkeys and knows its owner by a finger. */
+async function addAuthenticator(page: Page): Promise<void> {
+  const browser = await page.context().newCDPSession(page);
+  await browser.send('WebAuthn.enable');
+  await browser.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  });
+}
+
+test('a passkey is added, used to sign in and as a proof, and removed', async ({
+  portal,
+  scripts,
+}) => {
+  test.skip(!scripts, 'passkeys need JavaScript');
+  const { page } = portal;
+  await addAuthenticator(page);
+  const account = await portal.register();
+  await portal.open('/account/two-factor');
+  await portal.setUpTwoFactor();
+  await portal.reload();
+
+  await portal.form('Add a passkey').getByLabel('Name').fill('Phone');
+  await portal.button('Add a passkey').click();
+  await expect(portal.row('Phone')).toContainText('never');
+  // The device has one for the account already.
+  await portal.form('Add a passkey').getByLabel('Name').fill('Phone again');
+  await portal.button('Add a passkey').click();
+  await expect(portal.alert('Your browser made no passkey')).toBeVisible();
+
+  await portal.button('Sign out').click();
+  await portal.at('/');
+  await portal.open('/login');
+  await portal.fillSignIn(account);
+  await portal.at(/^\/login\/code\?passkey=1/);
+  await portal.hydrated();
+  await portal.button('Use a passkey').click();
+  await portal.at('/applications');
+
+  await portal.open('/account/two-factor');
+  await expect(portal.row('Phone')).not.toContainText('never');
+  // A proof holds for ten minutes: the first answer is the one that would come after them.
+  let proofs = 0;
+  await page.route('**/fn/remove-passkey', async (route) => {
+    const form = new URLSearchParams(route.request().postData() ?? '');
+    if (form.get('proof')?.startsWith('{')) {
+      proofs += 1;
+      await route.continue();
+      return;
+    }
+    const typed = [['passkey', form.get('passkey')]];
+    const body = JSON.stringify({ cause: { Refused: 'CodeOrPasskeyNeeded' }, typed });
+    await route.fulfill({ status: 299, contentType: 'application/json', body });
+  });
+  await portal.button('Remove').click();
+  await expect(portal.alert('Use a passkey, or enter a code')).toBeVisible();
+  await portal.button('Use a passkey').click();
+  await expect(portal.row('Phone')).toHaveCount(0);
+  expect(proofs, 'proofs by passkey').toBe(1);
+
+  await portal.open('/devices');
+  for (const event of ['Passkey added', 'Passkey used', 'Passkey removed']) {
+    await expect(portal.row(event)).toHaveCount(1);
+  }
+});
+
+test('without scripts no passkey is offered', async ({ portal, scripts }) => {
+  test.skip(scripts, 'passkeys need JavaScript');
+  await portal.register();
+  await portal.open('/account/two-factor');
+  await portal.setUpTwoFactor();
+  await portal.reload();
+  await expect(portal.button('Make new recovery codes')).toBeVisible();
+  await expect(portal.main.getByText('passkey')).toHaveCount(0);
+});
