@@ -51,7 +51,7 @@ export default defineConfig({
         '--disable-sync',
         '--no-first-run',
         '--no-pings',
-        '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+        '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
       ],
     },
     // Unlike the server's: a text that depends on the place shows as a difference at hydration.
