@@ -1,4 +1,5 @@
-//! `/support/deposits/assign`: whom an unmatched deposit would be credited to, and the confirmation.
+//! `/support/deposits/assign`: the application that an unmatched deposit would be credited to, and
+//! the confirmation.
 
 use domain::Reference;
 use domain::records::{ApplicationRecord, DepositRecord};

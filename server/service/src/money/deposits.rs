@@ -27,9 +27,9 @@ const BANK_ID_CHARS_MAX: usize = 255;
 const IMPORT_CHUNK: usize = 200;
 /// The most deposits of one page.
 const LISTED_MAX: i64 = 100;
-/// The most references in a payer's text that similar ones are looked for, and the most applications
-/// that are suggested.
+/// How many references in a payer's text similar ones are looked for.
 const MEANT_MAX: usize = 2;
+/// The most applications that are suggested for a deposit.
 const SUGGESTIONS_MAX: i64 = 5;
 
 /// A payment as the bank reports it.
