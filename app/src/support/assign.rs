@@ -44,7 +44,7 @@ pub async fn load_assignment(
     let service = current.service();
     let deposit = service.deposit(&bank_id).await?.ok_or(Cause::NotFound)?;
     let application = match Reference::parse(reference.trim()) {
-        Ok(reference) => service.application_of(reference).await?,
+        Ok(reference) => service.find_application(reference).await?,
         Err(_) => None,
     };
     Ok(AssignmentView {

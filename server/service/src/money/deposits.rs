@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use domain::decision::DepositList;
 use domain::ids::Home;
+use domain::records::{DepositCase, DepositRecord, Paged, TransferKind};
 use domain::{ApplicationId, Money, Reference, Timestamp};
 
 use crate::error::{Error, Refusal, Result};
@@ -19,7 +20,6 @@ use crate::store::query::Connection;
 use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, LedgerAccount, Transfer, UNMATCHED};
 use crate::{Service, run_detached};
-use domain::records::{ApplicationRecord, DepositCase, DepositRecord, Paged, TransferKind};
 
 /// The most characters of the id that a bank gives a payment.
 const BANK_ID_CHARS_MAX: usize = 255;
@@ -145,7 +145,7 @@ impl Service {
         let balance = match balances.entry(reference) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
-                let found = self.application_of(reference).await?;
+                let found = self.find_application(reference).await?;
                 entry.insert(found.map(|application| application.balance))
             }
         };
@@ -242,19 +242,6 @@ impl Service {
         }
         let mut conn = self.store().read().await?;
         deposits::by_bank_id(&mut conn, bank_id).await
-    }
-
-    /// The application with this reference, whoever owns it, for staff.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
-    pub async fn application_of(&self, reference: Reference) -> Result<Option<ApplicationRecord>> {
-        let Some(home) = self.find_home(reference).await? else {
-            return Ok(None);
-        };
-        let mut conn = self.store().read_at(home).await?;
-        let found = applications::by_reference(&mut conn, reference).await?;
-        Ok(found.map(|row| row.record))
     }
 
     /// Deposits whose reference is nobody's, oldest first.
