@@ -3,9 +3,11 @@
 mod account;
 mod accounts;
 mod applications;
+mod assign;
 mod audit;
 mod carrier;
 mod carriers;
+mod deposits;
 mod desk;
 mod home;
 mod incidents;
@@ -23,8 +25,10 @@ mod visit;
 pub use account::SupportAccountPage;
 pub use accounts::SupportAccountsPage;
 pub use applications::SupportApplicationsPage;
+pub use assign::AssignPage;
 pub use audit::{AUDIT_CSV_PATH, AuditAddress, AuditPage};
 pub use carriers::{CARRIER_EVENTS_PATH, CarriersNow, CarriersPage};
+pub use deposits::DepositsPage;
 pub use home::SupportPage;
 pub use mails::MailsPage;
 #[cfg(feature = "ssr")]

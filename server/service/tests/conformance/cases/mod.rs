@@ -7,6 +7,7 @@ mod audit;
 mod batches;
 mod check;
 mod clock_set_back;
+mod deposits;
 mod desk_accounts;
 mod devices;
 mod dispatch;
