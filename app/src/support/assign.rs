@@ -110,7 +110,7 @@ fn Assignment(data: AssignmentView, form: FormState) -> impl IntoView {
         }
         .into_any(),
         (None, Some(application)) => {
-            confirmation(&deposit.bank_id, application.reference, form).into_any()
+            confirmation(deposit.bank_id.clone(), application.reference, form).into_any()
         }
     };
     view! {
@@ -133,20 +133,24 @@ fn Assignment(data: AssignmentView, form: FormState) -> impl IntoView {
 
 /// The application that gets the money, and whose it is.
 fn receiver(application: ApplicationRecord) -> impl IntoView {
+    let name = format!("{} ({})", application.reference, application.category);
+    let status = application.status;
     view! {
         <Fact term="Account">{application.email}</Fact>
         <Fact term="Application" class="key">
-            {format!("{} ({})", application.reference, application.category)}
+            {name}
         </Fact>
-        <Fact term="Status"><StateMark state=application.status/></Fact>
+        <Fact term="Status">
+            <StateMark state=status/>
+        </Fact>
     }
 }
 
-fn confirmation(bank_id: &str, reference: Reference, form: FormState) -> impl IntoView + use<> {
+fn confirmation(bank_id: String, reference: Reference, form: FormState) -> impl IntoView {
     view! {
         <p>"The amount is added to the balance at once, and can't be taken back."</p>
         <PostForm form>
-            <input type="hidden" name="bank_id" value=bank_id.to_owned()/>
+            <input type="hidden" name="bank_id" value=bank_id/>
             <input type="hidden" name="reference" value=reference.to_string()/>
             <ProofField form/>
             <SubmitButton label="Assign" form primary=true/>

@@ -92,10 +92,8 @@ async fn references_with_one_mistake_are_suggested(backend: Backend) {
     .enumerate()
     {
         let bank_id = format!("bank-{place}");
-        let added = world
-            .service
-            .add_deposit(&STAFF, &order(&bank_id, &text, "1"));
-        added.await.unwrap();
+        let deposit = order(&bank_id, &text, "1");
+        world.service.add_deposit(&STAFF, &deposit).await.unwrap();
         let page = world
             .service
             .deposit_list(DepositList::Unmatched, None, 100);
