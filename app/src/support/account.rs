@@ -185,7 +185,7 @@ fn Account(data: AccountView, forms: Forms) -> impl IntoView {
                 <a href="/support/accounts">"Accounts"</a>
             </p>
             {link.map(|link| view! { <ResetLink link/> })}
-            {facts(&file)}
+            {facts(file.clone())}
             <ChangeForm file=file.clone() form=forms.change/>
             <h2>"Applications"</h2>
             {applications(file.account.id, &file.applications, &currency)}
@@ -201,8 +201,8 @@ fn Account(data: AccountView, forms: Forms) -> impl IntoView {
     }
 }
 
-fn facts(file: &AccountFile) -> impl IntoView + use<> {
-    let account = &file.account;
+fn facts(file: AccountFile) -> impl IntoView {
+    let account = file.account;
     let moment = |at| view! { <Moment at/> };
     view! {
         <dl class="facts">
@@ -210,7 +210,7 @@ fn facts(file: &AccountFile) -> impl IntoView + use<> {
                 {if file.disabled_at.is_some() { "disabled" } else { "enabled" }}
             </Fact>
             {optional_fact("Disabled (UTC)", "figures", file.disabled_at.map(moment))}
-            {optional_fact("Reason", "", file.disabled_reason.clone())}
+            {optional_fact("Reason", "", file.disabled_reason)}
             <Fact term="Role">{if account.staff { "staff" } else { "customer" }}</Fact>
             <Fact term="Created (UTC)" class="figures">
                 {moment(file.created_at)}
