@@ -185,7 +185,7 @@ fn Account(data: AccountView, forms: Forms) -> impl IntoView {
                 <a href="/support/accounts">"Accounts"</a>
             </p>
             {link.map(|link| view! { <ResetLink link/> })}
-            {facts(&file)}
+            {facts(file.clone())}
             <ChangeForm file=file.clone() form=forms.change/>
             <h2>"Applications"</h2>
             {applications(file.account.id, &file.applications, &currency)}
@@ -201,8 +201,8 @@ fn Account(data: AccountView, forms: Forms) -> impl IntoView {
     }
 }
 
-fn facts(file: &AccountFile) -> impl IntoView + use<> {
-    let account = &file.account;
+fn facts(file: AccountFile) -> impl IntoView {
+    let account = file.account;
     let moment = |at| view! { <Moment at/> };
     let yes_or_no = |yes| if yes { "yes" } else { "no" };
     let state = if file.disabled_at.is_some() {

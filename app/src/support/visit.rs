@@ -1,5 +1,6 @@
 //! `/support/accounts/{account}/{reference}`: an application as its owner sees it, read-only.
 
+#[cfg(feature = "ssr")]
 use domain::Reference;
 use domain::records::{ApplicationRecord, Paged, StatementLine};
 use domain::support::MaskedMessage;

@@ -21,6 +21,8 @@ const ALL_PART: usize = 2;
 pub(crate) enum Searcher {
     Application(i64),
     Account(i64),
+    /// All members of staff together, who search in many applications at once.
+    Staff,
 }
 
 /// The parts of the reading connections that searches may use.

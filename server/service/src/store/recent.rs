@@ -7,7 +7,7 @@ use super::query::{Connection, Row, query};
 use super::sql::{Sql, in_home, statements};
 use crate::error::Result;
 
-/// The newest messages of each application in a range of ids whose column has a value. The least
+/// The newest messages of the applications in a range of ids whose column has a value. The least
 /// application is left out; the greatest one is looked up too.
 macro_rules! found_by {
     ($column:literal, $index:literal) => {
@@ -22,7 +22,8 @@ macro_rules! found_by {
                 " ON m.application_id = a.id AND m.test = t.test AND m.",
                 $column,
                 r" = $3 AND m.id >= $4
-            WHERE a.id > $1 AND a.id <= $2 LIMIT $5"
+            WHERE a.id > $1 AND a.id <= $2
+            ORDER BY m.id DESC LIMIT $5"
             ),
             // Without the limit PostgreSQL might join by reading all messages of the days.
             postgres: concat!(
@@ -37,7 +38,8 @@ macro_rules! found_by {
                 $column,
                 r" = $3 AND id >= $4 AND home = $6
                 ORDER BY id DESC LIMIT $5) m
-            WHERE a.id > $1 AND a.id <= $2 AND a.home = $6 LIMIT $5"
+            WHERE a.id > $1 AND a.id <= $2 AND a.home = $6
+            ORDER BY m.id DESC LIMIT $5"
             ),
             ..Sql::IN_HOME
         }
@@ -92,7 +94,7 @@ pub(crate) async fn last_of_next(
         .await
 }
 
-/// Messages from an id on of the applications after `after` up to `last`.
+/// The newest messages from an id on of the applications after `after` up to `last`.
 pub(crate) async fn find(
     conn: &mut dyn Connection,
     key: Key<'_>,

@@ -1,6 +1,7 @@
 //! Reading the audit log.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use domain::Timestamp;
 use domain::records::Paged;
@@ -101,11 +102,14 @@ pub(super) async fn name_accounts(
     for text in texts {
         let id = text.strip_prefix(ACCOUNT).and_then(|id| id.parse().ok());
         let Some(id) = id else { continue };
-        if !emails.contains_key(&id) {
-            let found = accounts::by_id(conn, id).await?;
-            emails.insert(id, found.map(|row| row.record.email));
-        }
-        if let Some(Some(email)) = emails.get(&id) {
+        let email = match emails.entry(id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let found = accounts::by_id(conn, id).await?;
+                unknown.insert(found.map(|row| row.record.email))
+            }
+        };
+        if let Some(email) = email {
             text.clone_from(email);
         }
     }

@@ -9,6 +9,7 @@ use domain::{BatchId, Number, Reference, RequestId, Transid};
 use super::accounts::line;
 use crate::Service;
 use crate::error::Result;
+use crate::reports::shares::Searcher;
 use crate::reports::{self, MessageFilter};
 use crate::store::recent::{self, Key};
 use crate::store::{accounts, applications, batches, deposits, messages};
@@ -173,6 +174,7 @@ impl Service {
         let number = Number::parse(text).ok();
         let number = number.as_ref().map(|number| Key::Number(number.digits()));
         let requestid = RequestId::parse(text).ok().map(|_| Key::Requestid(text));
+        let _permit = self.inner.searches.take(Searcher::Staff).await?;
         let end = Instant::now() + self.limits().report_time;
         for key in [number, requestid].into_iter().flatten() {
             for home in self.homes() {

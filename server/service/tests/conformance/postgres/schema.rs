@@ -478,7 +478,7 @@ async fn both_schemas_have_the_same_tables_columns_and_constraints() {
     assert!(some(|table| !table.indexes.is_empty()) > 8);
     assert!(some(|table| !table.checks.is_empty()) > 8);
     assert!(some(|table| !table.references.is_empty()) > 3);
-    assert_eq!(some(|table| table.has_triggers), 2);
+    assert_eq!(some(|table| table.has_triggers), 3);
 }
 
 #[tokio::test]
