@@ -40,7 +40,10 @@ use docs::DocsPage;
 use home::HomePage;
 use problem::{ComeBack, ReturnedForm};
 use reports::{ReportPage, ReportsPage};
-use support::{CarriersPage, MailsPage, SendersPage, SupportApplicationsPage, SupportPage};
+use support::{
+    AssignPage, CarriersPage, DepositsPage, MailsPage, SendersPage, SupportApplicationsPage,
+    SupportPage,
+};
 use ui::{Frame, LostPage};
 
 /// The document around the pages.
@@ -102,6 +105,8 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/support/carriers") view=CarriersPage/>
                     <Route path=path!("/support/applications") view=SupportApplicationsPage/>
                     <Route path=path!("/support/senders") view=SendersPage/>
+                    <Route path=path!("/support/deposits") view=DepositsPage/>
+                    <Route path=path!("/support/deposits/assign") view=AssignPage/>
                     <Route path=path!("/support/mail") view=MailsPage/>
                 </ParentRoute>
             </Routes>

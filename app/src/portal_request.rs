@@ -125,6 +125,8 @@ pub struct SiteSettings {
     pub base_url: String,
     /// ISO 4217 code.
     pub currency: String,
+    /// Whom customers pay, and how; lines of text.
+    pub payment_instructions: Option<String>,
 }
 
 /// The page that called a server function: a path of this site. The server puts it into the

@@ -250,7 +250,8 @@ CREATE TABLE deposits (
     received_at    BIGINT NOT NULL,
     credited_at    BIGINT
 );
-CREATE INDEX deposits_unmatched ON deposits (received_at) WHERE application_id IS NULL;
+CREATE INDEX deposits_by_time ON deposits (received_at, bank_id);
+CREATE INDEX deposits_unmatched ON deposits (received_at, bank_id) WHERE application_id IS NULL;
 
 -- Partitions by day or week, since an id begins with its milliseconds: one that is old enough is
 -- dropped as a whole. The service makes the partitions of days ahead of time; a row of any other day

@@ -269,7 +269,8 @@ CREATE TABLE deposits (
     received_at    INTEGER NOT NULL,  -- when it was entered
     credited_at    INTEGER            -- when it went to the balance; null while unmatched
 ) STRICT;
-CREATE INDEX deposits_unmatched ON deposits (received_at) WHERE application_id IS NULL;
+CREATE INDEX deposits_by_time ON deposits (received_at, bank_id);
+CREATE INDEX deposits_unmatched ON deposits (received_at, bank_id) WHERE application_id IS NULL;
 
 CREATE TABLE messages (
     id             INTEGER PRIMARY KEY, -- milliseconds, node, count: in the order of acceptance

@@ -112,3 +112,16 @@ words! {
         All = "all",
     }
 }
+
+words! {
+    /// Which deposits staff list.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum DepositList {
+        /// Those whose reference is nobody's, the oldest first.
+        #[default]
+        Unmatched = "unmatched",
+        /// All, the newest first.
+        All = "all",
+    }
+}

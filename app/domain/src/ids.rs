@@ -41,6 +41,41 @@ impl Reference {
         }
     }
 
+    /// The references that a payer may have meant who wrote this one: those that differ from it by
+    /// one digit, and those with two neighbours swapped.
+    #[must_use]
+    pub fn similar(self) -> Vec<Self> {
+        let mut found = Vec::new();
+        for place in 0..REFERENCE_DIGITS {
+            for digit in (b'0'..=b'9').filter(|digit| *digit != self.0[place]) {
+                let mut digits = self.0;
+                digits[place] = digit;
+                found.push(Self(digits));
+            }
+            if place > 0 && self.0[place] != self.0[place - 1] {
+                let mut digits = self.0;
+                digits.swap(place, place - 1);
+                found.push(Self(digits));
+            }
+        }
+        found
+    }
+
+    /// The references in a text, each once: six digits that may have spaces and dashes between
+    /// them, and no other digits beside them.
+    #[must_use]
+    pub fn all_in(text: &str) -> Vec<Self> {
+        let apart = text.split(|c: char| !c.is_ascii_digit());
+        let joined = text.split(|c: char| !c.is_ascii_digit() && !matches!(c, ' ' | '-'));
+        let joined = joined.map(|part| part.replace([' ', '-'], ""));
+        let mut found: Vec<_> = (apart.map(str::to_owned).chain(joined))
+            .filter_map(|digits| Self::parse(&digits).ok())
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// The reference with this number; only the last 6 decimal digits count.
     #[must_use]
     pub fn from_number(number: u32) -> Self {

@@ -150,6 +150,27 @@ pub struct SimilarName {
     pub email: String,
 }
 
+/// A deposit as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DepositRecord {
+    /// The bank's id of the payment.
+    pub bank_id: String,
+    /// As the payer wrote it.
+    pub reference: String,
+    pub amount: Money,
+    pub received_at: Timestamp,
+    /// Whose balance it went to; `None` while it is unmatched.
+    pub assigned_to: Option<Reference>,
+}
+
+/// A deposit with what staff assign it by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DepositCase {
+    pub deposit: DepositRecord,
+    /// The applications that the payer may have meant; none for a deposit that is assigned.
+    pub suggestions: Vec<Reference>,
+}
+
 /// How much of a kind of work waits for staff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingWork {

@@ -38,6 +38,8 @@ pub struct ApplicationView {
     pub statement: Paged<StatementLine>,
     pub currency: String,
     pub base_url: String,
+    /// Whom to pay, and how; lines of text.
+    pub payment_instructions: Option<String>,
     /// How long an activation that was requested usually takes.
     pub activation_ms: Option<i64>,
     /// How long a sender name that is pending usually takes.
@@ -80,6 +82,7 @@ pub async fn load_application(
         application,
         statement,
         currency: site.currency.clone(),
+        payment_instructions: site.payment_instructions.clone(),
         base_url: site.base_url.clone(),
     })
 }
@@ -176,7 +179,7 @@ fn Application(
             <Transition>{new_keys}</Transition>
             <Overview application=application.clone() currency=data.currency.clone()/>
             {standing(&application, data.activation_ms, forms.activate)}
-            <Deposits reference/>
+            <Deposits reference instructions=data.payment_instructions/>
             {statement(reference, data.statement, &data.currency)}
             <NoticesSection
                 application=application.clone()
@@ -266,13 +269,19 @@ fn activation(
 }
 
 #[component]
-fn Deposits(reference: Reference) -> impl IntoView {
+fn Deposits(reference: Reference, instructions: Option<String>) -> impl IntoView {
+    let lines = instructions.map(|text| {
+        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        let lines = lines.into_iter().map(|line| view! { <li>{line}</li> });
+        view! { <ul>{lines.collect_view()}</ul> }
+    });
     view! {
         <h2 id="deposits">"Deposits"</h2>
+        {lines}
         <p>
-            "Pay in by bank transfer and give the reference "
+            "Pay in by bank transfer and write "
             <strong class="key">{reference.to_string()}</strong>
-            " as the reason for payment. The amount is added to the balance when it has arrived. \
+            " as the payment's reference. The amount is added to the balance when it has arrived. \
              Deposits are not paid out again."
         </p>
     }

@@ -76,6 +76,9 @@ fn Contents(data: SupportView) -> impl IntoView {
                     <a href="/support/senders">"Sender names"</a>
                 </li>
                 <li>
+                    <a href="/support/deposits?list=all">"Deposits"</a>
+                </li>
+                <li>
                     <a href="/support/mail">"Mail"</a>
                 </li>
             </ul>
@@ -98,13 +101,10 @@ fn waits(waiting: &[WaitingWork]) -> AnyView {
 
 fn link(work: Work) -> impl IntoView {
     let (title, href) = match work {
-        Work::Activations => ("Activation requests", Some("/support/applications")),
-        Work::SenderNames => ("Sender names", Some("/support/senders")),
-        Work::Deposits => ("Unmatched deposits", None),
-        Work::Mails => ("Mails that failed", Some("/support/mail")),
+        Work::Activations => ("Activation requests", "/support/applications"),
+        Work::SenderNames => ("Sender names", "/support/senders"),
+        Work::Deposits => ("Unmatched deposits", "/support/deposits"),
+        Work::Mails => ("Mails that failed", "/support/mail"),
     };
-    match href {
-        Some(href) => view! { <a href=href>{title}</a> }.into_any(),
-        None => view! { {title} }.into_any(),
-    }
+    view! { <a href=href>{title}</a> }
 }

@@ -63,7 +63,6 @@ pub use operations::distribute::{
 };
 pub use reports::MessageFilter;
 pub use store::audit::Actor;
-pub use store::deposits::DepositRecord;
 pub use store::dialect::without_password;
 pub use store::history::MessageTables;
 pub use store::queue::QueueState;

@@ -3,9 +3,10 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use domain::records::DepositRecord;
 use domain::{Money, Reference};
 use serde::Serialize;
-use service::{Actor, DepositRecord, DepositRequest, Refusal, Service};
+use service::{Actor, DepositRequest, Error, Refusal, Service};
 
 use super::output::{Column, or_dash};
 use super::{CommandError, Output};
@@ -121,15 +122,17 @@ async fn import(service: &Service, file: &Path, output: Output) -> Result<(), Co
     // Spreadsheets put a byte order mark before the first cell.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let (starts, orders) = read_orders(file, bytes).map_err(CommandError::Refused)?;
-    let outcome = service
-        .import_deposits(&Actor::CommandLine, &orders)
-        .await
-        .map_err(|error| match error.refusal() {
-            Some(Refusal::Order { index, refusal }) => {
-                CommandError::Refused(bad_line(file, line(bytes, starts[*index]), refusal))
-            }
-            _ => CommandError::Service(error),
-        })?;
+    let refused = |error: Error, end: &str| match error.refusal() {
+        Some(Refusal::Order { index, refusal }) => {
+            CommandError::Refused(at_line(file, line(bytes, starts[*index]), refusal, end))
+        }
+        _ => CommandError::Service(error),
+    };
+    let checked = service.check_deposits(&orders).await;
+    checked.map_err(|error| refused(error, NONE_CREDITED))?;
+    let imported = service.import_deposits(&Actor::CommandLine, &orders).await;
+    // Somebody else entered other data under a bank id since the check.
+    let outcome = imported.map_err(|error| refused(error, SOME_CREDITED))?;
     let imported = Imported {
         credited: outcome.credited,
         unmatched: outcome.unmatched,
@@ -143,12 +146,20 @@ async fn import(service: &Service, file: &Path, output: Output) -> Result<(), Co
     })?)
 }
 
+const NONE_CREDITED: &str = "no line was credited";
+const SOME_CREDITED: &str =
+    "lines before it may be credited: correct it and import the file again, which skips those";
+
 fn bad_line(file: &Path, line: usize, what: &dyn Display) -> String {
+    at_line(file, line, what, NONE_CREDITED)
+}
+
+fn at_line(file: &Path, line: usize, what: &dyn Display, end: &str) -> String {
     let shown = file.display();
     // Some of the errors end with a full stop already.
     let what = what.to_string();
     let what = what.trim_end_matches('.');
-    format!("{shown}, line {line}: {what}; no line was credited")
+    format!("{shown}, line {line}: {what}; {end}")
 }
 
 /// Reads a file of payments: where each begins, and what it says. The first bad line refuses the

@@ -35,7 +35,7 @@ const fn secret(key: Key) -> Key {
 }
 
 /// Every setting there is.
-pub const KEYS: [Key; 36] = [
+pub const KEYS: [Key; 37] = [
     plain("addr", "127.0.0.1:3000"),
     plain("ops_addr", "127.0.0.1:3002"),
     optional("base_url"),
@@ -45,6 +45,8 @@ pub const KEYS: [Key; 36] = [
     plain("currency", "USD"),
     plain("price_local", "0.05"),
     plain("price_international", "0.25"),
+    // Whom customers pay, and how: lines of text on the pages of their applications.
+    optional("payment_instructions"),
     plain("country_code", "266"),
     optional("tls_cert"),
     optional("tls_key"),

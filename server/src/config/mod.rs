@@ -49,6 +49,8 @@ const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
 /// Seconds that a claim may be told to hold. Carriers' times shrink with it, but not that for the
 /// rest of a submit of which a part is written; and after a crash its messages wait so long.
 const LEASE_LIMITS_S: RangeInclusive<i64> = 10..=600;
+/// Longest text about how to pay in.
+const PAYMENT_INSTRUCTIONS_CHARS: usize = 1_000;
 /// Longest that the sandbox carrier may be told to take: an hour.
 const SANDBOX_DELAY_LIMIT_MS: u64 = 3_600_000;
 
@@ -74,6 +76,8 @@ pub struct Settings {
     /// ISO 4217 code.
     pub currency: String,
     pub prices: Prices,
+    /// Whom customers pay, and how; lines of text.
+    pub payment_instructions: Option<String>,
     /// Put before a local number when it goes to a carrier.
     pub country_code: String,
     pub tls: Option<TlsFiles>,
@@ -127,6 +131,7 @@ impl Settings {
                 text.len() == 3 && text.bytes().all(|b| b.is_ascii_uppercase())
             })?,
             prices: read.prices()?,
+            payment_instructions: read.payment_instructions()?,
             country_code: read.matching("country_code", "1 to 3 digits like 266", |text| {
                 (1..=3).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
             })?,
@@ -307,6 +312,17 @@ impl Reader<'_> {
                 "price_international must be greater than price_local, and price_local greater than 0",
             )
         })
+    }
+
+    fn payment_instructions(&self) -> Result<Option<String>, ConfigError> {
+        let text = self.text("payment_instructions").replace("\r\n", "\n");
+        let text = text.trim();
+        let is_plain = |text: &str| !text.chars().any(|c| c.is_control() && c != '\n');
+        if text.chars().count() > PAYMENT_INSTRUCTIONS_CHARS || !is_plain(text) {
+            let wanted = "at most 1000 characters in lines, without control characters";
+            return Err(refused("payment_instructions", wanted));
+        }
+        Ok((!text.is_empty()).then(|| text.to_owned()))
     }
 
     fn tls(&self) -> Result<Option<TlsFiles>, ConfigError> {

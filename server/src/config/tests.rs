@@ -43,6 +43,23 @@ fn a_second_factor_is_required_of_staff_or_of_all() {
 }
 
 #[test]
+fn payment_instructions_are_lines_of_text() {
+    let instructions = |text: &str| {
+        let settings = load(&[("HELIOGRAPH_PAYMENT_INSTRUCTIONS", text)]);
+        settings.map(|settings| settings.payment_instructions)
+    };
+    assert_eq!(instructions(" \n"), Ok(None));
+    let lines = "Acme Ltd\r\nFirst Bank, 12-34 \n".to_owned();
+    let shown = "Acme Ltd\nFirst Bank, 12-34".to_owned();
+    assert_eq!(instructions(&lines), Ok(Some(shown)));
+    assert!(instructions(&"ü".repeat(1000)).is_ok());
+    for refused in ["ü".repeat(1001), "a\u{1b}b".to_owned()] {
+        let said = instructions(&refused).unwrap_err();
+        assert!(said.contains("payment_instructions"), "{said}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     for (variable, value, named) in [
         ("HELIOGRAPH_ADRR", "127.0.0.1:1", "HELIOGRAPH_ADRR"),

@@ -58,6 +58,7 @@ pub fn router(
     let site = SiteSettings {
         base_url: base_url.to_owned(),
         currency: settings.currency.clone(),
+        payment_instructions: settings.payment_instructions.clone(),
     };
     let is_https = is_https(base_url);
     let forms = Forms {

@@ -9,10 +9,10 @@ use axum::body::{Body, to_bytes};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
-use domain::{Category, Email, Password};
+use domain::{Category, Email, Money, Password};
 use leptos::server_fn::axum::server_fn_paths;
 use serde_json::Value;
-use service::{Actor, Service};
+use service::{Actor, DepositRequest, Service};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -53,7 +53,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 72] = [
+const TABLE: [(&str, &str, &str, Row); 77] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -199,6 +199,26 @@ const TABLE: [(&str, &str, &str, Row); 72] = [
         "list=reserved-words&lines=bank",
         STAFF,
     ),
+    ("GET", "/support/deposits", "", STAFF),
+    ("GET", "/fn/support-deposits", "", STAFF),
+    (
+        "GET",
+        "/support/deposits/assign",
+        "bank_id=b1&reference={reference}",
+        STAFF,
+    ),
+    (
+        "GET",
+        "/fn/assignment",
+        "bank_id=b1&reference={reference}",
+        STAFF,
+    ),
+    (
+        "POST",
+        "/fn/assign-deposit",
+        "bank_id=b1&reference={reference}",
+        STAFF,
+    ),
     ("GET", "/fn/security-events", "", SIGNED_IN),
     ("GET", "/login/code", "", EVERYBODY),
     ("POST", "/fn/sign-in-code", "code=000000", EVERYBODY),
@@ -262,6 +282,13 @@ impl World {
             .create_application(customer.unwrap().id, Category::Sms, None)
             .await
             .unwrap();
+        let unmatched = DepositRequest {
+            bank_id: "b1".to_owned(),
+            reference: "nobody's".to_owned(),
+            amount: Money::from_micros(1),
+        };
+        let added = service.add_deposit(&Actor::System, &unmatched).await;
+        added.unwrap();
         let key = new.test_key.expose();
         let api = api::router(Api {
             service: service.clone(),

@@ -221,3 +221,42 @@ proptest! {
         prop_assert_eq!(id.as_str(), text.as_str());
     }
 }
+
+#[test]
+fn similar_references_have_one_mistake() {
+    let similar = Reference::parse("001234").unwrap().similar();
+    // 6 places with 9 other digits each; the two zeros can't be swapped.
+    assert_eq!(similar.len(), 6 * 9 + 4);
+    for (text, is_similar) in [
+        ("901234", true),
+        ("001239", true),
+        ("010234", true),
+        ("001243", true),
+        ("001234", false),
+        ("001342", false),
+        ("991234", false),
+    ] {
+        let reference = Reference::parse(text).unwrap();
+        assert_eq!(similar.contains(&reference), is_similar, "{text}");
+    }
+}
+
+#[test]
+fn references_are_found_in_texts() {
+    for (text, expected) in [
+        ("123456", &["123456"][..]),
+        ("REF 123456", &["123456"]),
+        ("123 456", &["123456"]),
+        ("inv. 12-34-56!", &["123456"]),
+        ("123456 or 654321", &["123456", "654321"]),
+        ("123456, 123456", &["123456"]),
+        ("1234567", &[]),
+        ("12345", &[]),
+        ("", &[]),
+        ("\u{661}23456", &[]),
+    ] {
+        let found = Reference::all_in(text);
+        let found: Vec<_> = found.iter().map(Reference::as_str).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+}

@@ -1,25 +1,36 @@
 //! Deposits: payments by bank, with the application's reference.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
+use domain::decision::DepositList;
 use domain::ids::Home;
+use domain::records::{DepositCase, DepositRecord, Paged, TransferKind};
 use domain::{ApplicationId, Money, Reference, Timestamp};
 
-use crate::Service;
 use crate::error::{Error, Refusal, Result};
 use crate::mail::{self, texts};
 use crate::store::WriteTx;
 use crate::store::applications::{self, ApplicationRow};
 use crate::store::audit::{self, Actor};
-use crate::store::deposits::{self, DepositRecord};
+use crate::store::deposits;
+use crate::store::gate::Priority;
 use crate::store::installation;
 use crate::store::query::Connection;
 use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, LedgerAccount, Transfer, UNMATCHED};
-use domain::records::TransferKind;
+use crate::{Service, run_detached};
 
 /// The most characters of the id that a bank gives a payment.
 const BANK_ID_CHARS_MAX: usize = 255;
+/// How many payments of an import are credited in a transaction.
+const IMPORT_CHUNK: usize = 200;
+/// The most deposits of one page.
+const LISTED_MAX: i64 = 100;
+/// How many references in a payer's text similar ones are looked for.
+const MEANT_MAX: usize = 2;
+/// The most applications that are suggested for a deposit.
+const SUGGESTIONS_MAX: i64 = 5;
 
 /// A payment as the bank reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,45 +94,154 @@ impl Service {
         .await
     }
 
-    /// Credits many payments, all of them or none; payments that are stored already are skipped.
+    /// Checks many payments as far as that can be done before they are credited: their form, that
+    /// what is stored under a bank id is the same, and the balances that they make.
     ///
     /// # Errors
-    /// `Order` around the refusal of [`Self::add_deposit`]; nothing is credited then.
+    /// `Order` around the refusal of [`Self::add_deposit`], for the first that is refused.
+    pub async fn check_deposits(&self, requests: &[DepositRequest]) -> Result<()> {
+        let mut seen: HashMap<&str, &DepositRequest> = HashMap::new();
+        let mut balances: HashMap<Reference, Option<Money>> = HashMap::new();
+        for (index, request) in requests.iter().enumerate() {
+            let checked = self.check_deposit(request, &mut seen, &mut balances).await;
+            checked.map_err(|error| error.of_request(index))?;
+        }
+        Ok(())
+    }
+
+    /// Checks a payment that comes after those in `seen`, which made these balances.
+    async fn check_deposit<'r>(
+        &self,
+        request: &'r DepositRequest,
+        seen: &mut HashMap<&'r str, &'r DepositRequest>,
+        balances: &mut HashMap<Reference, Option<Money>>,
+    ) -> Result<()> {
+        valid(request)?;
+        let conflict = || Refusal::BankIdConflict {
+            bank_id: request.bank_id.clone(),
+        };
+        if let Some(earlier) = seen.insert(&request.bank_id, request) {
+            return if earlier == request {
+                Ok(())
+            } else {
+                Err(conflict().into())
+            };
+        }
+        let mut conn = self.store().read().await?;
+        let known = deposits::by_bank_id(&mut conn, &request.bank_id).await?;
+        drop(conn);
+        if let Some(known) = known {
+            let is_same =
+                known.reference == written(&request.reference) && known.amount == request.amount;
+            return if is_same {
+                Ok(())
+            } else {
+                Err(conflict().into())
+            };
+        }
+        let Ok(reference) = Reference::parse(&request.reference) else {
+            return Ok(());
+        };
+        let balance = match balances.entry(reference) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let found = self.find_application(reference).await?;
+                entry.insert(found.map(|application| application.balance))
+            }
+        };
+        if let Some(balance) = balance {
+            *balance = balance
+                .checked_add(request.amount)
+                .ok_or(Refusal::BalanceTooLarge)?;
+        }
+        Ok(())
+    }
+
+    /// Credits many payments, some in each transaction, so that sends needn't wait for all of them;
+    /// payments that are stored already are skipped. [`Self::check_deposits`] comes before it.
+    ///
+    /// # Errors
+    /// `Order` around the refusal of [`Self::add_deposit`]. Payments in earlier transactions stay
+    /// credited then; the same payments again credit the others.
     pub async fn import_deposits(
         &self,
         actor: &Actor,
         requests: &[DepositRequest],
     ) -> Result<ImportOutcome> {
-        let (service, actor, requests) = (self.clone(), *actor, requests.to_vec());
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                // Locks all applications at once and in their order, since sends lock them too.
-                let mut references: BTreeMap<Home, Vec<Reference>> = BTreeMap::new();
-                for request in &requests {
-                    if let Ok(reference) = Reference::parse(&request.reference)
-                        && let Some(home) = service.find_home(reference).await?
-                    {
-                        references.entry(home).or_default().push(reference);
-                    }
-                }
-                for (home, references) in references {
-                    tx.at(home);
-                    applications::keys_by_references(tx, &references).await?;
-                }
-                let mut counts = ImportOutcome::default();
-                for (index, request) in requests.iter().enumerate() {
-                    let credited = credit(&service, tx, &actor, request, now).await;
-                    let outcome = credited.map_err(|error| error.of_request(index))?;
-                    match (outcome.already, outcome.status) {
-                        (true, _) => counts.skipped += 1,
-                        (false, DepositStatus::Credited) => counts.credited += 1,
-                        (false, DepositStatus::Unmatched) => counts.unmatched += 1,
-                    }
-                }
+        let mut counts = ImportOutcome::default();
+        for (place, chunk) in requests.chunks(IMPORT_CHUNK).enumerate() {
+            let (service, actor, chunk) = (self.clone(), *actor, chunk.to_vec());
+            let credited = run_detached(async move {
+                let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                let now = service.now();
+                let counts =
+                    credit_all(&service, &mut tx, &actor, &chunk, place * IMPORT_CHUNK, now);
+                let counts = counts.await?;
+                tx.commit().await?;
                 Ok(counts)
-            })
+            });
+            let ImportOutcome {
+                credited,
+                unmatched,
+                skipped,
+            } = credited.await?;
+            counts.credited += credited;
+            counts.unmatched += unmatched;
+            counts.skipped += skipped;
+        }
+        Ok(counts)
+    }
+
+    /// A page of deposits for staff; the unmatched ones with the applications that their payers may
+    /// have meant.
+    ///
+    /// # Errors
+    /// `InvalidCursor`.
+    pub async fn deposit_list(
+        &self,
+        list: DepositList,
+        cursor: Option<&str>,
+        limit: i64,
+    ) -> Result<Paged<DepositCase>> {
+        let after = match (cursor, list) {
+            (Some(cursor), _) => place(cursor)?,
+            (None, DepositList::Unmatched) => (i64::MIN, ""),
+            (None, DepositList::All) => (i64::MAX, ""),
+        };
+        let limit = limit.clamp(1, LISTED_MAX);
+        let mut conn = self.store().read().await?;
+        let found = deposits::page(&mut conn, list, after, limit + 1).await?;
+        let page = Paged::of(found, limit, |deposit| {
+            format!("{}-{}", deposit.received_at.unix_ms(), deposit.bank_id)
+        });
+        let mut items = Vec::new();
+        for deposit in page.items {
+            let suggestions = match deposit.assigned_to {
+                Some(_) => Vec::new(),
+                None => suggestions(&mut conn, &deposit.reference).await?,
+            };
+            items.push(DepositCase {
+                deposit,
+                suggestions,
+            });
+        }
+        Ok(Paged {
+            items,
+            next: page.next,
         })
-        .await
+    }
+
+    /// The deposit with this bank id.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn deposit(&self, bank_id: &str) -> Result<Option<DepositRecord>> {
+        // No stored text has a NUL character, which PostgreSQL refuses.
+        if bank_id.contains('\0') {
+            return Ok(None);
+        }
+        let mut conn = self.store().read().await?;
+        deposits::by_bank_id(&mut conn, bank_id).await
     }
 
     /// Deposits whose reference is nobody's, oldest first.
@@ -173,13 +293,63 @@ impl Service {
     }
 }
 
-async fn credit(
+/// The moment and the bank id after which a page begins.
+fn place(cursor: &str) -> Result<(i64, &str)> {
+    let parts = cursor.split_once('-').filter(|_| !cursor.contains('\0'));
+    let place = parts.and_then(|(at, bank_id)| Some((at.parse().ok()?, bank_id)));
+    Ok(place.ok_or(Refusal::InvalidCursor)?)
+}
+
+/// The applications that a payer may have meant who wrote this: those whose reference is in it, and
+/// those whose reference is similar to one in it.
+async fn suggestions(conn: &mut dyn Connection, text: &str) -> Result<Vec<Reference>> {
+    let mut meant = Reference::all_in(text);
+    meant.truncate(MEANT_MAX);
+    let similar: Vec<_> = meant.iter().flat_map(|meant| meant.similar()).collect();
+    meant.extend(similar);
+    if meant.is_empty() {
+        return Ok(Vec::new());
+    }
+    deposits::known_references(conn, &meant, SUGGESTIONS_MAX).await
+}
+
+/// Credits payments in a transaction; `first` is the place of the first one among those of its
+/// import.
+async fn credit_all(
     service: &Service,
     tx: &mut WriteTx<'_>,
     actor: &Actor,
-    request: &DepositRequest,
+    requests: &[DepositRequest],
+    first: usize,
     now: Timestamp,
-) -> Result<DepositOutcome> {
+) -> Result<ImportOutcome> {
+    // Locks all applications at once and in their order, since sends lock them too.
+    let mut references: BTreeMap<Home, Vec<Reference>> = BTreeMap::new();
+    for request in requests {
+        if let Ok(reference) = Reference::parse(&request.reference)
+            && let Some(home) = service.find_home(reference).await?
+        {
+            references.entry(home).or_default().push(reference);
+        }
+    }
+    for (home, references) in references {
+        tx.at(home);
+        applications::keys_by_references(tx, &references).await?;
+    }
+    let mut counts = ImportOutcome::default();
+    for (index, request) in requests.iter().enumerate() {
+        let credited = credit(service, tx, actor, request, now).await;
+        let outcome = credited.map_err(|error| error.of_request(first + index))?;
+        match (outcome.already, outcome.status) {
+            (true, _) => counts.skipped += 1,
+            (false, DepositStatus::Credited) => counts.credited += 1,
+            (false, DepositStatus::Unmatched) => counts.unmatched += 1,
+        }
+    }
+    Ok(counts)
+}
+
+fn valid(request: &DepositRequest) -> Result<()> {
     if request.amount <= Money::ZERO {
         return Err(Refusal::InvalidAmount.into());
     }
@@ -189,8 +359,24 @@ async fn credit(
     {
         return Err(Refusal::InvalidBankId.into());
     }
-    // A payer may write anything, even a NUL character, which PostgreSQL's texts can't have.
-    let reference = request.reference.replace('\0', "");
+    Ok(())
+}
+
+/// A reference as it is stored: a payer may write anything, even a NUL character, which
+/// PostgreSQL's texts can't have.
+fn written(reference: &str) -> String {
+    reference.replace('\0', "")
+}
+
+async fn credit(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    actor: &Actor,
+    request: &DepositRequest,
+    now: Timestamp,
+) -> Result<DepositOutcome> {
+    valid(request)?;
+    let reference = written(&request.reference);
     if let Some(known) = deposits::by_bank_id(tx, &request.bank_id).await? {
         return same_again(service, tx, &reference, request.amount, known).await;
     }

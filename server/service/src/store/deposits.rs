@@ -1,9 +1,11 @@
 //! Deposits by bank.
 
+use domain::decision::DepositList;
+use domain::records::DepositRecord;
 use domain::{ApplicationId, Money, Reference, Timestamp};
-use serde::Serialize;
 
 use super::query::{Connection, Row, query};
+use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
@@ -39,22 +41,33 @@ statements! {
     const UNMATCHED: Sql = listed!(
         "WHERE d.application_id IS NULL ORDER BY d.received_at, d.bank_id"
     );
+    const UNMATCHED_PAGE: Sql = listed!(
+        "WHERE d.application_id IS NULL AND (d.received_at, d.bank_id) > ($1, $2)
+        ORDER BY d.received_at, d.bank_id LIMIT $3"
+    );
+    const NEWEST_PAGE: Sql = listed!(
+        "WHERE (d.received_at, d.bank_id) < ($1, $2)
+        ORDER BY d.received_at DESC, d.bank_id DESC LIMIT $3"
+    );
+    /// `[reference]`.
+    const KNOWN_REFERENCES: Sql = Sql {
+        sqlite: r"
+            SELECT reference FROM applications
+            WHERE reference IN (SELECT value FROM json_each($1))
+            ORDER BY reference LIMIT $2",
+        postgres: r"
+            SELECT reference FROM reference_homes
+            WHERE reference = ANY (
+                ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
+            ORDER BY reference LIMIT $2",
+        ..Sql::ANYWHERE
+    };
     const UNMATCHED_SUM: Sql = Sql::same(r"
         SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount
         FROM deposits WHERE application_id IS NULL");
     const ASSIGN: Sql = Sql::same(r"
         UPDATE deposits SET application_id = $2, credited_at = $3
         WHERE bank_id = $1 AND application_id IS NULL");
-}
-
-/// A deposit as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DepositRecord {
-    pub bank_id: String,
-    pub reference: String,
-    pub amount: Money,
-    pub received_at: Timestamp,
-    pub assigned_to: Option<Reference>,
 }
 
 fn deposit(row: &Row<'_>) -> Result<DepositRecord> {
@@ -93,6 +106,35 @@ pub(crate) async fn by_bank_id(
 
 pub(crate) async fn unmatched(conn: &mut dyn Connection) -> Result<Vec<DepositRecord>> {
     query(UNMATCHED, ()).fetch_all(conn, deposit).await
+}
+
+/// Deposits of a list that come after a moment and a bank id.
+pub(crate) async fn page(
+    conn: &mut dyn Connection,
+    list: DepositList,
+    (at, bank_id): (i64, &str),
+    limit: i64,
+) -> Result<Vec<DepositRecord>> {
+    let sql = match list {
+        DepositList::Unmatched => UNMATCHED_PAGE,
+        DepositList::All => NEWEST_PAGE,
+    };
+    query(sql, (at, bank_id, limit))
+        .fetch_all(conn, deposit)
+        .await
+}
+
+/// Those of the references that are an application's.
+pub(crate) async fn known_references(
+    conn: &mut dyn Connection,
+    references: &[Reference],
+    limit: i64,
+) -> Result<Vec<Reference>> {
+    // References are digits, so that nothing in them needs an escape.
+    let quoted: Vec<_> = references.iter().map(|one| format!("\"{one}\"")).collect();
+    query(KNOWN_REFERENCES, (format!("[{}]", quoted.join(",")), limit))
+        .fetch_all(conn, row::reference)
+        .await
 }
 
 /// The sum of the unmatched deposits.

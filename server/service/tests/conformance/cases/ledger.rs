@@ -12,7 +12,7 @@ on_each_backend![
     deposits_at_once_are_all_credited_and_each_once,
     an_unknown_reference_waits_until_staff_assign_it,
     a_payer_may_write_anything_for_a_reference,
-    an_import_is_all_or_nothing_and_skips_what_is_known,
+    an_import_is_checked_first_and_skips_what_is_known,
     a_deposit_that_would_overflow_the_balance_is_refused,
     the_statement_lists_every_transfer_with_the_balance_after_it,
 ];
@@ -118,7 +118,7 @@ async fn a_payer_may_write_anything_for_a_reference(backend: Backend) {
     world.assert_sound().await;
 }
 
-async fn an_import_is_all_or_nothing_and_skips_what_is_known(backend: Backend) {
+async fn an_import_is_checked_first_and_skips_what_is_known(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.pending("one@example.org").await;
     let reference = customer.reference.as_str();
@@ -127,7 +127,7 @@ async fn an_import_is_all_or_nothing_and_skips_what_is_known(backend: Backend) {
         order("bank-2", reference, "2"),
         order("bank-1", reference, "9"),
     ];
-    let refused = world.service.import_deposits(&STAFF, &bad).await;
+    let refused = world.service.check_deposits(&bad).await;
     assert!(
         matches!(
             refused.unwrap_err().refusal(),

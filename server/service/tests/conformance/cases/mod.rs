@@ -6,6 +6,7 @@ mod applications;
 mod batches;
 mod check;
 mod clock_set_back;
+mod deposits;
 mod devices;
 mod dispatch;
 mod history;

@@ -1,0 +1,155 @@
+//! `/support/deposits/assign`: the application that an unmatched deposit would be credited to, and
+//! the confirmation.
+
+use domain::Reference;
+use domain::records::{ApplicationRecord, DepositRecord};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_query_map;
+use serde::{Deserialize, Serialize};
+
+use crate::client::call;
+use crate::problem::Problem;
+use crate::ui::{Fact, FormState, Loaded, Page, PostForm, ProofField, StateMark, SubmitButton};
+#[cfg(feature = "ssr")]
+use {
+    crate::portal_request::{prove, staff},
+    crate::problem::Cause,
+    service::Actor,
+};
+
+/// The page's address.
+pub const ASSIGN_PATH: &str = "/support/deposits/assign";
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AssignmentView {
+    deposit: DepositRecord,
+    /// `None`: no application has the reference that was typed.
+    application: Option<ApplicationRecord>,
+    currency: String,
+}
+
+/// A deposit and the application that it would be assigned to.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such deposit, or the
+/// service fails.
+#[server(prefix = "/fn", endpoint = "assignment", input = GetUrl)]
+pub async fn load_assignment(
+    bank_id: String,
+    #[server(default)] reference: String,
+) -> Result<AssignmentView, Problem> {
+    let (current, _) = staff().await?;
+    let service = current.service();
+    let deposit = service.deposit(&bank_id).await?.ok_or(Cause::NotFound)?;
+    let application = match Reference::parse(reference.trim()) {
+        Ok(reference) => service.find_application(reference).await?,
+        Err(_) => None,
+    };
+    Ok(AssignmentView {
+        deposit,
+        application,
+        currency: current.site().currency.clone(),
+    })
+}
+
+/// Assigns an unmatched deposit to an application.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, a proof is needed or wrong, there is
+/// no such deposit or application, the deposit was credited before, or the service fails.
+#[server(prefix = "/fn", endpoint = "assign-deposit")]
+pub async fn assign_deposit(
+    bank_id: String,
+    reference: Reference,
+    #[server(default)] proof: String,
+) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    prove(&current, &account, &proof).await?;
+    let actor = Actor::Account(account.id);
+    let service = current.service();
+    service.assign_deposit(&actor, &bank_id, reference).await?;
+    leptos_axum::redirect("/support/deposits?assigned=1");
+    Ok(())
+}
+
+#[component]
+pub fn AssignPage() -> impl IntoView {
+    let form = FormState::new::<AssignDeposit>("assign-alert");
+    let query = use_query_map();
+    let asked = Memo::new(move |_| {
+        query.with(|query| {
+            let text = |name| query.get(name).unwrap_or_default();
+            (text("bank_id"), text("reference"))
+        })
+    });
+    let data = Resource::new(
+        move || asked.get(),
+        |(bank_id, reference)| call(LoadAssignment { bank_id, reference }),
+    );
+    view! { <Loaded data render=move |data| view! { <Assignment data form/> }/> }
+}
+
+#[component]
+fn Assignment(data: AssignmentView, form: FormState) -> impl IntoView {
+    let AssignmentView {
+        deposit,
+        application,
+        currency,
+    } = data;
+    let action = match (deposit.assigned_to, &application) {
+        (Some(reference), _) => {
+            let told = format!("This deposit was credited to {reference} before.");
+            view! { <p class="notice">{told}</p> }.into_any()
+        }
+        (None, None) => view! {
+            <p class="notice">
+                "No application has this reference. Go back, and type the 6 digits of another one."
+            </p>
+        }
+        .into_any(),
+        (None, Some(application)) => {
+            confirmation(&deposit.bank_id, application.reference, form).into_any()
+        }
+    };
+    view! {
+        <Page title="Assign a deposit">
+            <p class="back">
+                <a href="/support/deposits">"Deposits"</a>
+            </p>
+            <dl class="facts">
+                <Fact term="Amount" class="figures">
+                    {format!("{} {currency}", deposit.amount)}
+                </Fact>
+                <Fact term="Bank id" class="key">{deposit.bank_id.clone()}</Fact>
+                <Fact term="Reference as written">{deposit.reference.clone()}</Fact>
+                {application.map(receiver)}
+            </dl>
+            {action}
+        </Page>
+    }
+}
+
+/// The application that gets the money, and whose it is.
+fn receiver(application: ApplicationRecord) -> impl IntoView {
+    view! {
+        <Fact term="Account">{application.email}</Fact>
+        <Fact term="Application" class="key">
+            {format!("{} ({})", application.reference, application.category)}
+        </Fact>
+        <Fact term="Status"><StateMark state=application.status/></Fact>
+    }
+}
+
+fn confirmation(bank_id: &str, reference: Reference, form: FormState) -> impl IntoView + use<> {
+    view! {
+        <p>"The amount is added to the balance at once, and can't be taken back."</p>
+        <PostForm form>
+            <input type="hidden" name="bank_id" value=bank_id.to_owned()/>
+            <input type="hidden" name="reference" value=reference.to_string()/>
+            <ProofField form/>
+            <SubmitButton label="Assign" form primary=true/>
+        </PostForm>
+    }
+}

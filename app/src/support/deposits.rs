@@ -1,0 +1,191 @@
+//! `/support/deposits`: deposits, the unmatched ones first, with the applications that their payers
+//! may have meant.
+
+use domain::Reference;
+use domain::decision::DepositList;
+use domain::records::{DepositCase, Paged};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_query_map;
+use leptos_router::location::Url;
+use serde::{Deserialize, Serialize};
+
+use super::assign::ASSIGN_PATH;
+use crate::client::call;
+#[cfg(feature = "ssr")]
+use crate::portal_request::staff;
+use crate::problem::Problem;
+use crate::ui::{AcceptedNotice, BUTTONS, Loaded, Moment, Page, Table};
+
+/// How many deposits a page of the list has.
+#[cfg(feature = "ssr")]
+const DEPOSITS: i64 = 25;
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DepositsView {
+    list: DepositList,
+    deposits: Paged<DepositCase>,
+    currency: String,
+}
+
+/// A page of deposits, for staff.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, the cursor isn't one that was given
+/// out, or the service fails.
+#[server(prefix = "/fn", endpoint = "support-deposits", input = GetUrl)]
+pub async fn load_support_deposits(
+    #[server(default)] list: DepositList,
+    #[server(default)] cursor: Option<String>,
+) -> Result<DepositsView, Problem> {
+    let (current, _) = staff().await?;
+    let found = (current.service()).deposit_list(list, cursor.as_deref(), DEPOSITS);
+    Ok(DepositsView {
+        list,
+        deposits: found.await?,
+        currency: current.site().currency.clone(),
+    })
+}
+
+#[component]
+pub fn DepositsPage() -> impl IntoView {
+    let query = use_query_map();
+    let asked = Memo::new(move |_| {
+        query.with(|query| {
+            let list = query.get("list").and_then(|list| DepositList::parse(&list));
+            (list.unwrap_or_default(), query.get("cursor"))
+        })
+    });
+    let data = Resource::new(
+        move || asked.get(),
+        |(list, cursor)| call(LoadSupportDeposits { list, cursor }),
+    );
+    view! { <Loaded data render=|data| view! { <Deposits data/> }/> }
+}
+
+#[component]
+fn Deposits(data: DepositsView) -> impl IntoView {
+    let DepositsView {
+        list,
+        deposits,
+        currency,
+    } = data;
+    let next = deposits.next.map(|cursor| {
+        let href = format!(
+            "/support/deposits?list={}&cursor={}",
+            list.as_str(),
+            Url::escape(&cursor)
+        );
+        view! {
+            <p>
+                <a href=href rel="next">
+                    "More deposits"
+                </a>
+            </p>
+        }
+    });
+    view! {
+        <Page title="Deposits">
+            <p class="back">
+                <a href="/support">"Support"</a>
+            </p>
+            <AcceptedNotice parameter="assigned" sentence="The deposit is assigned."/>
+            <Lists list/>
+            {listed(list, &deposits.items, &currency)}
+            {next}
+        </Page>
+    }
+}
+
+/// The links to the lists.
+#[component]
+fn Lists(list: DepositList) -> impl IntoView {
+    let links = DepositList::ALL.map(|each| {
+        let href = format!("/support/deposits?list={}", each.as_str());
+        let current = (each == list).then_some("page");
+        let title = match each {
+            DepositList::Unmatched => "Unmatched",
+            DepositList::All => "All",
+        };
+        view! {
+            <li>
+                <a href=href aria-current=current>
+                    {title}
+                </a>
+            </li>
+        }
+    });
+    view! {
+        <nav class="tabs" aria-label="Lists of deposits">
+            <ul>{links.into_iter().collect_view()}</ul>
+        </nav>
+    }
+}
+
+fn listed(list: DepositList, deposits: &[DepositCase], currency: &str) -> AnyView {
+    let none = match list {
+        DepositList::Unmatched => "Every deposit is assigned to an application.",
+        DepositList::All => "There is no deposit.",
+    };
+    Table::wide(deposits)
+        .styled("key", "Bank id", |case| case.deposit.bank_id.clone())
+        .column("Reference as written", |case| {
+            case.deposit.reference.clone()
+        })
+        .money("Amount", currency, |case| case.deposit.amount)
+        .styled("figures", "Received (UTC)", |case| {
+            view! { <Moment at=case.deposit.received_at/> }
+        })
+        .column("Application", |case| match case.deposit.assigned_to {
+            Some(reference) => reference.to_string(),
+            None => "none".to_owned(),
+        })
+        .styled(BUTTONS, "Action", actions)
+        .in_region_or("Deposits", none)
+}
+
+/// How an unmatched deposit is assigned: to an application that is suggested, or to one whose
+/// reference is typed. Each leads to a page that asks for a confirmation.
+fn actions(case: &DepositCase) -> impl IntoView + use<> {
+    if case.deposit.assigned_to.is_some() {
+        return ().into_any();
+    }
+    let bank_id = case.deposit.bank_id.clone();
+    let suggested = (case.suggestions.iter())
+        .map(|reference| suggestion(&bank_id, *reference))
+        .collect_view();
+    view! {
+        {suggested}
+        <form class="form-inline" method="get" action=ASSIGN_PATH>
+            <input type="hidden" name="bank_id" value=bank_id.clone()/>
+            <label>
+                "Reference"
+                <input
+                    type="text"
+                    name="reference"
+                    required
+                    inputmode="numeric"
+                    pattern="[0-9]{6}"
+                    autocomplete="off"
+                />
+            </label>
+            <button type="submit" class="button">
+                "Assign"
+            </button>
+        </form>
+    }
+    .into_any()
+}
+
+fn suggestion(bank_id: &str, reference: Reference) -> impl IntoView + use<> {
+    view! {
+        <form class="form-inline" method="get" action=ASSIGN_PATH>
+            <input type="hidden" name="bank_id" value=bank_id.to_owned()/>
+            <input type="hidden" name="reference" value=reference.to_string()/>
+            <button type="submit" class="button">
+                {format!("Assign to {reference}")}
+            </button>
+        </form>
+    }
+}

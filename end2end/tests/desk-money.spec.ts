@@ -1,0 +1,52 @@
+import { expect, test } from '../support/test.js';
+import { unique } from '../support/portal.js';
+
+/** The reference with another first digit. */
+function mistyped(reference: string): string {
+  return `${reference[0] === '9' ? '0' : '9'}${reference.slice(1)}`;
+}
+
+test('staff assign an unmatched deposit to a suggested application', async ({
+  portal,
+  anotherBrowser,
+  server,
+}) => {
+  const customer = await anotherBrowser();
+  const { email } = await customer.register();
+  const { reference } = await customer.createApplication(unique('A').slice(0, 9));
+  const bankId = unique('=bank');
+  await server.staff('deposit', 'add', mistyped(reference), '12.5', '--bank-id', bankId);
+
+  await portal.staff();
+  await portal.open('/support/deposits');
+  const assign = portal.row(bankId).getByRole('button', { name: `Assign to ${reference}` });
+  await assign.click();
+  await portal.at('/support/deposits/assign');
+  await portal.hydrated();
+  await expect(portal.fact('Account')).toHaveText(email);
+  await expect(portal.fact('Amount')).toContainText('12.5');
+  await portal.button('Assign').click();
+  await portal.at('/support/deposits');
+  await expect(portal.main.getByText('The deposit is assigned.')).toBeVisible();
+  await expect(portal.row(bankId)).toHaveCount(0);
+
+  await customer.open(`/applications/${reference}`);
+  await expect(customer.fact('Balance')).toContainText('12.5');
+});
+
+test('a deposit that somebody else assigned is refused', async ({
+  portal,
+  anotherBrowser,
+  server,
+}) => {
+  const customer = await anotherBrowser();
+  await customer.register();
+  const { reference } = await customer.createApplication(unique('A').slice(0, 9));
+  const bankId = unique('bank');
+  await server.staff('deposit', 'add', 'rent', '1', '--bank-id', bankId);
+  await portal.staff();
+  await portal.open(`/support/deposits/assign?bank_id=${bankId}&reference=${reference}`);
+  await server.staff('deposit', 'assign', bankId, reference);
+  await portal.button('Assign').click();
+  await expect(portal.alert('This deposit was credited before.')).toBeVisible();
+});

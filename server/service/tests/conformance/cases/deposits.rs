@@ -1,0 +1,174 @@
+//! What staff see of deposits, what is suggested for those without an application, and imports of
+//! many.
+
+use domain::Reference;
+use domain::decision::DepositList;
+use service::{Actor, Refusal};
+
+use crate::database::Backend;
+use crate::world::{World, money, order};
+
+on_each_backend![
+    deposits_are_listed_page_by_page,
+    references_with_one_mistake_are_suggested,
+    of_two_assignments_one_wins_and_the_other_is_told,
+    an_import_of_several_transactions_is_idempotent,
+    a_conflict_in_an_import_is_found_before_anything_is_credited,
+];
+
+const STAFF: Actor = Actor::CommandLine;
+
+async fn deposits_are_listed_page_by_page(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.pending("one@example.org").await;
+    world.deposit("bank-0", customer.reference, "1").await;
+    for bank_id in ["bank-2", "bank-1", "=bank-3"] {
+        let unmatched = order(bank_id, "nobody's", "2");
+        world.service.add_deposit(&STAFF, &unmatched).await.unwrap();
+        if bank_id == "bank-1" {
+            world.pass(1);
+        }
+    }
+    for (list, expected) in [
+        (DepositList::Unmatched, vec!["bank-1", "bank-2", "=bank-3"]),
+        (
+            DepositList::All,
+            vec!["=bank-3", "bank-2", "bank-1", "bank-0"],
+        ),
+    ] {
+        let (mut found, mut cursor) = (Vec::new(), None::<String>);
+        loop {
+            let page = world.service.deposit_list(list, cursor.as_deref(), 1).await;
+            let page = page.unwrap();
+            found.extend(page.items.into_iter().map(|case| case.deposit.bank_id));
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, expected);
+    }
+    for cursor in ["", "x", "1", "1-\0"] {
+        let refused = world
+            .service
+            .deposit_list(DepositList::All, Some(cursor), 1);
+        let refused = refused.await.unwrap_err();
+        assert_eq!(refused.refusal(), Some(&Refusal::InvalidCursor));
+    }
+    world.assert_sound().await;
+}
+
+async fn references_with_one_mistake_are_suggested(backend: Backend) {
+    let world = World::new(backend).await;
+    let meant = world.pending("one@example.org").await.reference;
+    let digits = meant.as_str();
+    let turned = |digit: &str| if digit == "9" { "0" } else { "9" };
+    let wrong = format!("{}{}", turned(&digits[..1]), &digits[1..]);
+    let two_wrong = format!(
+        "{}{}{}",
+        turned(&digits[..1]),
+        turned(&digits[1..2]),
+        &digits[2..]
+    );
+    let swap_at = (1..6).find(|place| digits[*place..=*place] != digits[place - 1..*place]);
+    let mut swapped = digits.as_bytes().to_vec();
+    // Where all digits are the same, nothing can be swapped.
+    if let Some(place) = swap_at {
+        swapped.swap(place, place - 1);
+    }
+    let swapped = String::from_utf8(swapped).unwrap();
+    for (place, (text, is_suggested)) in [
+        (wrong.clone(), true),
+        (format!("INV {wrong}, thanks"), true),
+        (format!("{}-{}", &wrong[..3], &wrong[3..]), true),
+        (format!("REF {digits}"), true),
+        (format!("{} {}", &digits[..3], &digits[3..]), true),
+        (format!("REF {swapped}"), true),
+        (two_wrong, false),
+        (format!("{digits}1"), false),
+        ("rent".to_owned(), false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let bank_id = format!("bank-{place}");
+        let added = world
+            .service
+            .add_deposit(&STAFF, &order(&bank_id, &text, "1"));
+        added.await.unwrap();
+        let page = world
+            .service
+            .deposit_list(DepositList::Unmatched, None, 100);
+        let cases = page.await.unwrap().items;
+        let case = cases.iter().find(|case| case.deposit.bank_id == bank_id);
+        let expected: &[Reference] = if is_suggested { &[meant] } else { &[] };
+        assert_eq!(case.unwrap().suggestions, expected, "{text}");
+    }
+    world.assert_sound().await;
+}
+
+async fn of_two_assignments_one_wins_and_the_other_is_told(backend: Backend) {
+    let world = World::new(backend).await;
+    let one = world.pending("one@example.org").await;
+    let other = world.pending("other@example.org").await;
+    let unmatched = order("bank-1", "nobody's", "2");
+    world.service.add_deposit(&STAFF, &unmatched).await.unwrap();
+    let assign = |reference| world.service.assign_deposit(&STAFF, "bank-1", reference);
+    let (first, second) = tokio::join!(assign(one.reference), assign(other.reference));
+    let (winner, loser, told) = match (first, second) {
+        (Ok(_), Err(told)) => (&one, &other, told),
+        (Err(told), Ok(_)) => (&other, &one, told),
+        both => panic!("{both:?}"),
+    };
+    assert_eq!(told.refusal(), Some(&Refusal::DepositAssigned));
+    assert_eq!(world.balance(&winner.live).await, money("2"));
+    assert_eq!(world.balance(&loser.live).await, money("0"));
+    let deposit = world.service.deposit("bank-1").await.unwrap().unwrap();
+    assert_eq!(deposit.assigned_to, Some(winner.reference));
+    world.assert_sound().await;
+}
+
+/// More than one transaction of an import.
+const MANY: usize = 450;
+
+async fn an_import_of_several_transactions_is_idempotent(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.pending("one@example.org").await;
+    let reference = customer.reference.as_str();
+    let orders: Vec<_> = (0..MANY)
+        .map(|place| order(&format!("bank-{place}"), reference, "1"))
+        .collect();
+    // As after a stop in the middle: some are credited, and the service is opened again.
+    let part = &orders[..MANY / 2];
+    world.service.import_deposits(&STAFF, part).await.unwrap();
+    let world = world.reopen().await;
+    for (credited, skipped) in [(MANY - MANY / 2, MANY / 2), (0, MANY)] {
+        world.service.check_deposits(&orders).await.unwrap();
+        let counts = world.service.import_deposits(&STAFF, &orders).await;
+        let counts = counts.unwrap();
+        assert_eq!((counts.credited, counts.skipped), (credited, skipped));
+    }
+    assert_eq!(world.balance(&customer.live).await, money("450"));
+    world.assert_sound().await;
+}
+
+async fn a_conflict_in_an_import_is_found_before_anything_is_credited(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.pending("one@example.org").await;
+    let reference = customer.reference.as_str();
+    let mut orders: Vec<_> = (0..MANY)
+        .map(|place| order(&format!("bank-{place}"), reference, "1"))
+        .collect();
+    orders.push(order("bank-0", reference, "2"));
+    let refused = world.service.check_deposits(&orders).await.unwrap_err();
+    assert!(
+        matches!(
+            refused.refusal(),
+            Some(Refusal::Order { index: MANY, refusal })
+                if matches!(**refusal, Refusal::BankIdConflict { .. })
+        ),
+        "{refused:?}"
+    );
+    assert_eq!(world.balance(&customer.live).await, money("0"));
+    world.assert_sound().await;
+}
