@@ -30,7 +30,7 @@ const LISTED_MAX: i64 = 100;
 /// How many references in a payer's text similar ones are looked for.
 const MEANT_MAX: usize = 2;
 /// The most applications that are suggested for a deposit.
-const SUGGESTIONS_MAX: i64 = 5;
+const SUGGESTIONS_MAX: i64 = 3;
 
 /// A payment as the bank reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
