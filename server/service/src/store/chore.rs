@@ -17,6 +17,7 @@ pub(crate) enum Chore {
     MatchCrossed,
     FoldDays,
     MailNotices,
+    CreditStatements,
     /// The expansion of one batch.
     Expand(BatchId),
 }
@@ -35,6 +36,7 @@ impl Chore {
             Self::MatchCrossed => 6,
             Self::FoldDays => 7,
             Self::MailNotices => 8,
+            Self::CreditStatements => 9,
             Self::Expand(id) => return id.0,
         };
         -(home.0 * KINDS + kind)

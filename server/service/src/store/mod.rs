@@ -55,6 +55,7 @@ pub(crate) mod shared;
 pub(crate) mod sql;
 mod sqlite;
 pub(crate) mod staff_lists;
+pub(crate) mod statements;
 pub(crate) mod submits;
 pub(crate) mod tally;
 mod transaction;

@@ -73,6 +73,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::sessions::STATEMENTS,
     super::shared::STATEMENTS,
     super::staff_lists::STATEMENTS,
+    super::statements::STATEMENTS,
     super::submits::STATEMENTS,
     super::tally::STATEMENTS,
     super::transfers::STATEMENTS,
