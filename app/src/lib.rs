@@ -41,8 +41,8 @@ use home::HomePage;
 use problem::{ComeBack, ReturnedForm};
 use reports::{ReportPage, ReportsPage};
 use support::{
-    AssignPage, CarriersPage, DepositsPage, MailsPage, SendersPage, SupportApplicationsPage,
-    SupportPage,
+    AssignPage, CarriersPage, DepositsPage, ImportPage, MailsPage, SendersPage,
+    SupportApplicationsPage, SupportPage,
 };
 use ui::{Frame, LostPage};
 
@@ -107,6 +107,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/support/senders") view=SendersPage/>
                     <Route path=path!("/support/deposits") view=DepositsPage/>
                     <Route path=path!("/support/deposits/assign") view=AssignPage/>
+                    <Route path=path!("/support/import") view=ImportPage/>
                     <Route path=path!("/support/mail") view=MailsPage/>
                 </ParentRoute>
             </Routes>
