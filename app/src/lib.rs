@@ -43,9 +43,9 @@ use home::HomePage;
 use problem::{ComeBack, ReturnedForm};
 use reports::{ReportPage, ReportsPage};
 use support::{
-    AssignPage, AuditPage, CarriersPage, DepositsPage, MailsPage, MarginPage, SendersPage,
-    SupportAccountPage, SupportAccountsPage, SupportApplicationsPage, SupportMessagePage,
-    SupportPage, SupportPricesPage, SupportSearchPage, VisitPage,
+    AssignPage, AuditPage, CarriersPage, DepositsPage, ImportPage, MailsPage, MarginPage,
+    SendersPage, SupportAccountPage, SupportAccountsPage, SupportApplicationsPage,
+    SupportMessagePage, SupportPage, SupportPricesPage, SupportSearchPage, VisitPage,
 };
 use ui::{Frame, LostPage};
 
@@ -110,6 +110,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/support/senders") view=SendersPage/>
                     <Route path=path!("/support/deposits") view=DepositsPage/>
                     <Route path=path!("/support/deposits/assign") view=AssignPage/>
+                    <Route path=path!("/support/import") view=ImportPage/>
                     <Route path=path!("/support/mail") view=MailsPage/>
                     <Route path=path!("/support/prices") view=SupportPricesPage/>
                     <Route path=path!("/support/margin") view=MarginPage/>

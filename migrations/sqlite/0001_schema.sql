@@ -318,6 +318,39 @@ CREATE TABLE deposits (
 CREATE INDEX deposits_by_time ON deposits (received_at, bank_id);
 CREATE INDEX deposits_unmatched ON deposits (received_at, bank_id) WHERE application_id IS NULL;
 
+-- Bank statements that staff imported by file.
+CREATE TABLE bank_statements (
+    id           INTEGER PRIMARY KEY, -- in the order in which they were imported
+    created_at   INTEGER NOT NULL,    -- when the file was imported
+    loaded_at    INTEGER,             -- when the last line was stored; null: not whole
+    confirmed_at INTEGER,             -- when staff confirmed it; null: nothing is credited
+    confirmed_by INTEGER REFERENCES accounts (id), -- who confirmed it
+    last_line    INTEGER NOT NULL,    -- the lines up to this one are credited
+    done_at      INTEGER              -- when the last line was credited
+) STRICT;
+
+CREATE TABLE bank_statement_lines (
+    statement_id INTEGER NOT NULL REFERENCES bank_statements (id), -- the statement it is of
+    line         INTEGER NOT NULL,    -- its number in the file
+    bank_id      TEXT NOT NULL,       -- the bank's id of the payment
+    reference    TEXT NOT NULL,       -- as the payer wrote it
+    amount       INTEGER NOT NULL,    -- what was paid; 0 for a line that is skipped
+    outcome      TEXT NOT NULL        -- what became of it, e.g. waiting or credited
+        CHECK (outcome = 'waiting' OR outcome = 'credited' OR outcome = 'unmatched'
+               OR outcome = 'known' OR outcome = 'conflict' OR outcome = 'refused'
+               OR outcome = 'debit' OR outcome = 'other-currency'),
+    PRIMARY KEY (statement_id, line)
+) STRICT, WITHOUT ROWID;
+
+-- Which columns of bank statements are which, by the header line.
+CREATE TABLE bank_columns (
+    header       TEXT PRIMARY KEY,    -- the header line
+    bank_id      INTEGER NOT NULL,    -- the place of the bank's id, from 0
+    reference    INTEGER NOT NULL,    -- the place of the reference
+    amount       INTEGER NOT NULL,    -- the place of the amount
+    currency     INTEGER              -- the place of the currency; null: there is none
+) STRICT;
+
 CREATE TABLE messages (
     id             INTEGER PRIMARY KEY, -- milliseconds, node, count: in the order of acceptance
     application_id INTEGER NOT NULL,  -- who sent it

@@ -586,3 +586,57 @@ impl<T> Paged<T> {
         Self { items, next }
     }
 }
+
+words! {
+    /// What becomes of a line of a bank statement.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum LineOutcome {
+        /// The amount goes to the application with the reference.
+        Credited = "credited",
+        /// The reference is nobody's: the money waits until staff assign it.
+        Unmatched = "unmatched",
+        /// The payment was stored before, with the same reference and amount.
+        Known = "known",
+        /// A payment with the same bank id was stored before, with other data.
+        Conflict = "conflict",
+        /// The balance would be too large.
+        Refused = "refused",
+        /// Money that went out.
+        Debit = "debit",
+        OtherCurrency = "other-currency",
+    }
+}
+
+/// A bank statement that staff imported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BankStatement {
+    pub id: i64,
+    pub created_at: Timestamp,
+    /// `None`: staff haven't confirmed it, and nothing is credited.
+    pub confirmed_at: Option<Timestamp>,
+    /// When the last line was credited.
+    pub done_at: Option<Timestamp>,
+}
+
+/// A line of a bank statement, with what became of it or would become of it now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BankStatementLine {
+    /// Its number in the file, from 1.
+    pub line: i64,
+    pub bank_id: String,
+    pub reference: String,
+    /// Zero where the line is skipped.
+    pub amount: Money,
+    pub outcome: LineOutcome,
+}
+
+/// What became of a bank statement's lines, or would become of them now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatementReport {
+    pub statement: BankStatement,
+    /// How many lines have each outcome, for the outcomes that there are.
+    pub counts: Vec<(LineOutcome, i64)>,
+    /// The first lines of each outcome.
+    pub first: Vec<BankStatementLine>,
+}

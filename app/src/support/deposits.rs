@@ -91,6 +91,9 @@ fn Deposits(data: DepositsView) -> impl IntoView {
                 <a href="/support">"Support"</a>
             </p>
             <AcceptedNotice parameter="assigned" sentence="The deposit is assigned."/>
+            <p>
+                <a href="/support/import">"Import a bank statement"</a>
+            </p>
             <Lists list/>
             {listed(list, &deposits.items, &currency)}
             {next}

@@ -10,6 +10,7 @@ mod carriers;
 mod deposits;
 mod desk;
 mod home;
+mod import;
 mod incidents;
 mod lists;
 mod looks;
@@ -30,6 +31,9 @@ pub use audit::{AUDIT_CSV_PATH, AuditAddress, AuditPage};
 pub use carriers::{CARRIER_EVENTS_PATH, CarriersNow, CarriersPage};
 pub use deposits::DepositsPage;
 pub use home::SupportPage;
+pub use import::{
+    IMPORT_FILE_PATH, IMPORT_PATH, ImportPage, REFUSED_FILE, UNKNOWN_COLUMNS, UnknownColumns,
+};
 pub use mails::MailsPage;
 #[cfg(feature = "ssr")]
 pub use margin::days as margin_days;

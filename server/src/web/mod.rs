@@ -9,6 +9,7 @@ mod follow;
 mod forms;
 mod guard;
 mod headers;
+mod import;
 mod margin_csv;
 mod overload;
 mod portal_request;
@@ -19,11 +20,12 @@ use std::sync::Arc;
 
 use app::portal_request::{CurrentRequest, SiteSettings};
 use app::reports::{BATCH_EVENTS_PATH, CSV_PATH};
-use app::support::{AUDIT_CSV_PATH, CARRIER_EVENTS_PATH, MARGIN_CSV_PATH};
+use app::support::{AUDIT_CSV_PATH, CARRIER_EVENTS_PATH, IMPORT_FILE_PATH, MARGIN_CSV_PATH};
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::http::request::Parts;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{MethodRouter, get};
+use axum::routing::{MethodRouter, get, post};
 use leptos::prelude::{LeptosOptions, provide_context, use_context};
 use leptos_axum::{
     AxumRouteListing, LeptosRoutes as _, generate_route_list, render_app_async_with_context,
@@ -72,18 +74,27 @@ pub fn router(
         service,
         site: Arc::new(site),
         followers: Followers::new(stop),
+        data_dir: settings.data_dir.as_path().into(),
     };
     let options = assets::options(&settings.site_root);
     let assets = assets::router(&options);
 
+    let [(file_path, receiving)] = files();
+    let files = Router::new()
+        .route(file_path, receiving)
+        .layer(DefaultBodyLimit::disable())
+        .layer(RequestBodyLimitLayer::new(import::FILE_BYTES_MAX))
+        .with_state(portal.clone());
+
     pages(&portal, options)
         .layer(from_fn_with_state(forms, forms::hand_back))
+        .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
+        .merge(files)
         .layer(sessions(&portal, is_https))
         .layer(from_fn(move |request, next| {
             device_cookie::hand_out(is_https, request, next)
         }))
         .layer(from_fn(overload::answer))
-        .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .layer(from_fn_with_state(
             Arc::clone(&portal.site),
             guard::refuse_foreign,
@@ -137,6 +148,11 @@ fn others() -> [(&'static str, MethodRouter<Portal>); 5] {
         (BATCH_EVENTS_PATH, get(follow::batch::events)),
         (CARRIER_EVENTS_PATH, get(follow::carriers::events)),
     ]
+}
+
+/// What takes files, which are larger than forms.
+fn files() -> [(&'static str, MethodRouter<Portal>); 1] {
+    [(IMPORT_FILE_PATH, post(import::upload))]
 }
 
 /// The cookie has no lifetime of its own and ends with the browser at the latest. The service

@@ -1,5 +1,6 @@
 //! A request to the portal, with its session, its device and its account.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use app::applications::NewKeys;
@@ -25,6 +26,8 @@ pub struct Portal {
     pub service: Service,
     pub site: Arc<SiteSettings>,
     pub followers: Followers,
+    /// Where files are kept while they are read.
+    pub data_dir: Arc<Path>,
 }
 
 /// A request to the portal, as the server serves it.

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use super::{others, pages_listed, router};
+use super::{files, others, pages_listed, router};
 use crate::api::{self, Api};
 use crate::commands::service_config;
 use crate::config::Settings;
@@ -53,7 +53,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 108] = [
+const TABLE: [(&str, &str, &str, Row); 113] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -245,6 +245,16 @@ const TABLE: [(&str, &str, &str, Row); 108] = [
     ("GET", "/fn/support-message", "transid={transid}", STAFF),
     ("POST", "/fn/show-text", "transid={transid}", STAFF),
     ("GET", "/fn/support-audit", "", STAFF),
+    ("GET", "/support/import", "", STAFF),
+    ("POST", "/support/import/file", "", STAFF),
+    ("GET", "/fn/support-import", "", STAFF),
+    ("POST", "/fn/confirm-statement", "statement=0", STAFF),
+    (
+        "POST",
+        "/fn/choose-columns",
+        "header=x&bank_id=0&reference=1&amount=2",
+        STAFF,
+    ),
     ("GET", "/support/deposits", "", STAFF),
     ("GET", "/fn/support-deposits", "", STAFF),
     (
@@ -407,19 +417,21 @@ impl World {
             None => None,
         };
         let (path, arguments) = (self.filled(path), self.filled(arguments));
-        if method == "POST" {
-            return function_gives(post(&self.portal, &path, &arguments, cookie).await).await;
-        }
         let is_function = path.starts_with("/fn/");
         let accept = if is_function { "*/*" } else { "text/html" };
-        let request = Request::get(format!("{path}?{arguments}")).header(ACCEPT, accept);
-        let answer = ask(&self.portal, request, cookie, Body::empty()).await;
+        let answer = if method == "POST" {
+            post(&self.portal, &path, &arguments, cookie).await
+        } else {
+            let request = Request::get(format!("{path}?{arguments}")).header(ACCEPT, accept);
+            ask(&self.portal, request, cookie, Body::empty()).await
+        };
         if is_function {
             return function_gives(answer).await;
         }
         let location = answer.headers().get(LOCATION);
         match answer.status() {
-            StatusCode::OK => In,
+            // What takes a file refuses what is none.
+            StatusCode::OK | StatusCode::BAD_REQUEST => In,
             StatusCode::NOT_FOUND => Nothing,
             StatusCode::UNAUTHORIZED => SignIn,
             StatusCode::FOUND | StatusCode::SEE_OTHER => {
@@ -496,7 +508,10 @@ fn every_page_stream_and_function_has_its_row() {
     let others = others().into_iter().map(|(path, _)| path.to_owned());
     let reads = pages.chain(others).map(|path| ("GET".to_owned(), path));
     let functions = server_fn_paths().map(|(path, method)| (method.to_string(), path.to_owned()));
-    let listed: BTreeSet<_> = reads.chain(functions).collect();
+    let files = files()
+        .into_iter()
+        .map(|(path, _)| ("POST".to_owned(), path.to_owned()));
+    let listed: BTreeSet<_> = reads.chain(functions).chain(files).collect();
     let rows = TABLE.map(|(method, path, ..)| (method.to_owned(), path.to_owned()));
     let rows: BTreeSet<_> = rows.into_iter().collect();
     let without: Vec<_> = listed.difference(&rows).collect();
@@ -520,4 +535,25 @@ async fn everybody_gets_what_the_table_says() {
     }
     world.service.close().await;
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[tokio::test]
+async fn staff_import_a_bank_statement() {
+    let world = World::new().await;
+    let cookie = world.sign_in(STAFF_WITH_FACTOR).await;
+    let form = format!(
+        "--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"bank.csv\"\r\n\r\n\
+         id;reference;amount\r\nbank-1;{};1,50\r\n\r\n--cut--\r\n",
+        world.reference
+    );
+    let request = Request::post("/support/import/file")
+        .header(CONTENT_TYPE, "multipart/form-data; boundary=cut");
+    let answer = ask(&world.portal, request, Some(cookie), Body::from(form)).await;
+    assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+    let statement = world.service.bank_statements().await.unwrap().remove(0);
+    let expected = format!("/support/import?statement={}", statement.id);
+    assert_eq!(answer.headers()[LOCATION], expected.as_str());
+    let report = world.service.statement_report(statement.id).await.unwrap();
+    assert_eq!(report.unwrap().first[0].amount.to_string(), "1.5");
+    assert!(statement.confirmed_at.is_none());
 }

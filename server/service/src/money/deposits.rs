@@ -22,15 +22,15 @@ use crate::store::transfers::{self, BANK, LedgerAccount, Transfer, UNMATCHED};
 use crate::{Service, run_detached};
 
 /// The most characters of the id that a bank gives a payment.
-const BANK_ID_CHARS_MAX: usize = 255;
+pub(super) const BANK_ID_CHARS_MAX: usize = 255;
 /// How many payments of an import are credited in a transaction.
-const IMPORT_CHUNK: usize = 200;
+pub(super) const IMPORT_CHUNK: usize = 200;
 /// The most deposits of one page.
 const LISTED_MAX: i64 = 100;
 /// How many references in a payer's text similar ones are looked for.
 const MEANT_MAX: usize = 2;
 /// The most applications that are suggested for a deposit.
-const SUGGESTIONS_MAX: i64 = 5;
+const SUGGESTIONS_MAX: i64 = 3;
 
 /// A payment as the bank reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -323,19 +323,7 @@ async fn credit_all(
     first: usize,
     now: Timestamp,
 ) -> Result<ImportOutcome> {
-    // Locks all applications at once and in their order, since sends lock them too.
-    let mut references: BTreeMap<Home, Vec<Reference>> = BTreeMap::new();
-    for request in requests {
-        if let Ok(reference) = Reference::parse(&request.reference)
-            && let Some(home) = service.find_home(reference).await?
-        {
-            references.entry(home).or_default().push(reference);
-        }
-    }
-    for (home, references) in references {
-        tx.at(home);
-        applications::keys_by_references(tx, &references).await?;
-    }
+    lock_receivers(service, tx, requests).await?;
     let mut counts = ImportOutcome::default();
     for (index, request) in requests.iter().enumerate() {
         let credited = credit(service, tx, actor, request, now).await;
@@ -349,7 +337,28 @@ async fn credit_all(
     Ok(counts)
 }
 
-fn valid(request: &DepositRequest) -> Result<()> {
+/// Locks the applications of payments at once and in their order, since sends lock them too.
+pub(super) async fn lock_receivers(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    requests: &[DepositRequest],
+) -> Result<()> {
+    let mut references: BTreeMap<Home, Vec<Reference>> = BTreeMap::new();
+    for request in requests {
+        if let Ok(reference) = Reference::parse(&request.reference)
+            && let Some(home) = service.find_home(reference).await?
+        {
+            references.entry(home).or_default().push(reference);
+        }
+    }
+    for (home, references) in references {
+        tx.at(home);
+        applications::keys_by_references(tx, &references).await?;
+    }
+    Ok(())
+}
+
+pub(super) fn valid(request: &DepositRequest) -> Result<()> {
     if request.amount <= Money::ZERO {
         return Err(Refusal::InvalidAmount.into());
     }
@@ -364,11 +373,11 @@ fn valid(request: &DepositRequest) -> Result<()> {
 
 /// A reference as it is stored: a payer may write anything, even a NUL character, which
 /// PostgreSQL's texts can't have.
-fn written(reference: &str) -> String {
+pub(super) fn written(reference: &str) -> String {
     reference.replace('\0', "")
 }
 
-async fn credit(
+pub(super) async fn credit(
     service: &Service,
     tx: &mut WriteTx<'_>,
     actor: &Actor,
@@ -384,6 +393,11 @@ async fn credit(
         Ok(reference) => find(service, tx, reference).await?,
         Err(_) => None,
     };
+    // Before anything is written, so that an import can go on with its other lines.
+    if let Some(row) = &application {
+        let after = row.record.balance.checked_add(request.amount);
+        after.ok_or(Refusal::BalanceTooLarge)?;
+    }
     let id = application.as_ref().map(|row| row.id);
     let fresh = deposits::insert(tx, &request.bank_id, &reference, request.amount, id, now).await?;
     touched("deposits", 1, u64::from(fresh))?;

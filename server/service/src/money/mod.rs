@@ -3,3 +3,5 @@
 pub(crate) mod deposits;
 pub(crate) mod funds;
 pub(crate) mod releases;
+pub(crate) mod statement_file;
+pub(crate) mod statements;

@@ -18,6 +18,7 @@ pub(crate) enum Chore {
     FoldDays,
     MailNotices,
     CountMargins,
+    CreditStatements,
     /// The expansion of one batch.
     Expand(BatchId),
 }
@@ -37,6 +38,7 @@ impl Chore {
             Self::FoldDays => 7,
             Self::MailNotices => 8,
             Self::CountMargins => 9,
+            Self::CreditStatements => 10,
             Self::Expand(id) => return id.0,
         };
         -(home.0 * KINDS + kind)

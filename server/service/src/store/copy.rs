@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied, each after the tables that it refers to. The other tables hold the
 /// state of running processes.
-pub(crate) const TABLES: [&str; 34] = [
+pub(crate) const TABLES: [&str; 37] = [
     "installation",
     "prices",
     "accounts",
@@ -39,6 +39,9 @@ pub(crate) const TABLES: [&str; 34] = [
     "batches",
     "transfers",
     "deposits",
+    "bank_statements",
+    "bank_statement_lines",
+    "bank_columns",
     "messages",
     "message_events",
     "queue",

@@ -62,6 +62,7 @@ pub(crate) mod sql;
 mod sqlite;
 pub(crate) mod staff_lists;
 pub(crate) mod staff_looks;
+pub(crate) mod statements;
 pub(crate) mod submits;
 pub(crate) mod tally;
 mod transaction;

@@ -80,6 +80,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::shared::STATEMENTS,
     super::staff_lists::STATEMENTS,
     super::staff_looks::STATEMENTS,
+    super::statements::STATEMENTS,
     super::submits::STATEMENTS,
     super::tally::STATEMENTS,
     super::transfers::STATEMENTS,

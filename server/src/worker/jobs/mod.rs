@@ -129,6 +129,14 @@ pub(super) fn table(
             work: stateless(upkeep::mail_notices),
         },
         Job {
+            name: "credit bank statements",
+            processes: Processes::Delivering,
+            // Any process may be the one that staff confirm a statement at.
+            interval: Duration::from_secs(2),
+            wake: None,
+            work: stateless(upkeep::credit_statements),
+        },
+        Job {
             name: "mail staff",
             processes: Processes::Delivering,
             interval: Duration::from_mins(5),

@@ -56,6 +56,12 @@ pub(super) async fn count_margins(service: Service) {
     attempt("the margins of past days can't be counted", counted).await;
 }
 
+/// Credits the lines of bank statements that staff confirmed.
+pub(super) async fn credit_statements(service: Service) {
+    let credited = service.credit_statements();
+    attempt("bank statements can't be credited", credited).await;
+}
+
 /// Writes the mails about low balances and batches that are done.
 pub(super) async fn mail_notices(service: Service) {
     let notices = service.mail_notices();

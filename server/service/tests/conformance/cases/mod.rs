@@ -32,4 +32,5 @@ mod segments;
 mod sender_names;
 mod sends;
 mod staff;
+mod statements;
 mod turn;

@@ -1,0 +1,291 @@
+//! `/support/import`: bank statements that are imported by file.
+
+use domain::Timestamp;
+use domain::records::{BankStatement, BankStatementLine, LineOutcome, StatementReport};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_query_map;
+use serde::{Deserialize, Serialize};
+
+use crate::client::call;
+use crate::problem::Problem;
+use crate::ui::{FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton, Table};
+#[cfg(feature = "ssr")]
+use {
+    crate::portal_request::{prove, staff},
+    crate::problem::Cause,
+    service::{Actor, BankColumns},
+};
+
+/// The page's address.
+pub const IMPORT_PATH: &str = "/support/import";
+/// Where the page's form sends a file.
+pub const IMPORT_FILE_PATH: &str = "/support/import/file";
+/// The name under which a session keeps why a file wasn't taken.
+pub const REFUSED_FILE: &str = "refused-file";
+/// The name under which a session keeps a [`UnknownColumns`] as JSON.
+pub const UNKNOWN_COLUMNS: &str = "unknown-columns";
+
+/// The header of a file of which it isn't known which columns are which.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UnknownColumns {
+    /// The header line.
+    pub header: String,
+    pub names: Vec<String>,
+}
+
+/// What the page shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ImportView {
+    /// Why the file that was just sent wasn't taken.
+    refused: Option<String>,
+    /// Of the file that was just sent.
+    columns: Option<UnknownColumns>,
+    /// Of the statement that is asked for.
+    report: Option<StatementReport>,
+    statements: Vec<BankStatement>,
+    currency: String,
+}
+
+/// The bank statements, for staff, and what became of one's lines.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such statement, or the
+/// service fails.
+#[server(prefix = "/fn", endpoint = "support-import", input = GetUrl)]
+pub async fn load_import(#[server(default)] statement: Option<i64>) -> Result<ImportView, Problem> {
+    let (current, _) = staff().await?;
+    let service = current.service();
+    let (mut refused, mut columns) = (None, None);
+    if crate::portal_request::is_shown() {
+        refused = current.take_text(REFUSED_FILE).await?;
+        columns = current.take_text(UNKNOWN_COLUMNS).await?;
+    }
+    let report = match statement {
+        Some(id) => Some(service.statement_report(id).await?.ok_or(Cause::NotFound)?),
+        None => None,
+    };
+    Ok(ImportView {
+        refused,
+        columns: columns.and_then(|text| serde_json::from_str(&text).ok()),
+        report,
+        statements: service.bank_statements().await?,
+        currency: current.site().currency.clone(),
+    })
+}
+
+/// Confirms a bank statement, whose lines are credited then.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, a proof is needed or wrong, or the
+/// service fails.
+#[server(prefix = "/fn", endpoint = "confirm-statement")]
+pub async fn confirm_statement(
+    statement: i64,
+    #[server(default)] proof: String,
+) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    prove(&current, &account, &proof).await?;
+    let service = current.service();
+    service.confirm_statement(account.id, statement).await?;
+    leptos_axum::redirect(&format!("{IMPORT_PATH}?statement={statement}"));
+    Ok(())
+}
+
+/// Remembers which columns are which in files with a header.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, a place can't be read, or the service
+/// fails.
+#[server(prefix = "/fn", endpoint = "choose-columns")]
+pub async fn choose_columns(
+    header: String,
+    bank_id: usize,
+    reference: usize,
+    amount: usize,
+    #[server(default)] currency: String,
+) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    let columns = BankColumns {
+        bank_id,
+        reference,
+        amount,
+        currency: currency.parse().ok(),
+    };
+    let actor = Actor::Account(account.id);
+    let chosen = current.service().choose_columns(&actor, &header, columns);
+    chosen.await?;
+    leptos_axum::redirect(IMPORT_PATH);
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+struct Forms {
+    confirm: FormState,
+    columns: FormState,
+}
+
+#[component]
+pub fn ImportPage() -> impl IntoView {
+    let forms = Forms {
+        confirm: FormState::new::<ConfirmStatement>("confirm-alert"),
+        columns: FormState::new::<ChooseColumns>("columns-alert"),
+    };
+    let query = use_query_map();
+    let statement = Memo::new(move |_| {
+        query.with(|query| query.get("statement").and_then(|id| id.parse().ok()))
+    });
+    let data = Resource::new(
+        move || (statement.get(), forms.confirm.accepted.get()),
+        |(statement, _)| call(LoadImport { statement }),
+    );
+    view! { <Loaded data render=move |data| view! { <Import data forms/> }/> }
+}
+
+#[component]
+fn Import(data: ImportView, forms: Forms) -> impl IntoView {
+    let ImportView {
+        refused,
+        columns,
+        report,
+        statements,
+        currency,
+    } = data;
+    view! {
+        <Page title="Import a bank statement">
+            <p class="back">
+                <a href="/support/deposits">"Deposits"</a>
+            </p>
+            {refused.map(|sentence| view! { <p class="alert" role="alert">{sentence}</p> })}
+            {columns.map(|columns| view! { <Columns columns form=forms.columns/> })}
+            {report.map(|report| view! { <Report report currency form=forms.confirm/> })}
+            <form class="form" method="post" action=IMPORT_FILE_PATH enctype="multipart/form-data">
+                <div class="field">
+                    <label for="file">"CSV file"</label>
+                    <input id="file" type="file" name="file" accept=".csv,.txt,text/csv" required/>
+                    <p class="hint">
+                        "At most 64 MiB and 1,000,000 lines. Nothing is credited before you \
+                         confirm it."
+                    </p>
+                </div>
+                <button type="submit" class="button">
+                    "Check the file"
+                </button>
+            </form>
+            <h2>"Statements"</h2>
+            {listed(&statements)}
+        </Page>
+    }
+}
+
+#[component]
+fn Columns(columns: UnknownColumns, form: FormState) -> impl IntoView {
+    let UnknownColumns { header, names } = columns;
+    let select = |label: &'static str, name: &'static str, is_optional: bool| {
+        let options = (names.iter().enumerate())
+            .map(|(place, name)| view! { <option value=place.to_string()>{name.clone()}</option> })
+            .collect_view();
+        view! {
+            <div class="field">
+                <label for=name>{label}</label>
+                <select id=name name=name>
+                    {is_optional.then(|| view! { <option value="">"None"</option> })}
+                    {options}
+                </select>
+            </div>
+        }
+    };
+    view! {
+        <h2>"Columns"</h2>
+        <p>
+            "It isn't known which columns of this file are which. Choose them once for files with \
+             this header, and send the file again."
+        </p>
+        <PostForm form>
+            <input type="hidden" name="header" value=header/>
+            {select("Bank id", "bank_id", false)}
+            {select("Reference", "reference", false)}
+            {select("Amount", "amount", false)}
+            {select("Currency", "currency", true)}
+            <SubmitButton label="Save" form/>
+        </PostForm>
+    }
+}
+
+#[component]
+fn Report(report: StatementReport, currency: String, form: FormState) -> impl IntoView {
+    let StatementReport {
+        statement,
+        counts,
+        first,
+    } = report;
+    let id = statement.id.to_string();
+    view! {
+        <h2>{format!("Statement {id}")}</h2>
+        <p>{progress(&statement)}</p>
+        {Table::narrow(&counts)
+            .column("Outcome", |(outcome, _)| title(*outcome))
+            .amount("Lines", |(_, lines)| *lines)
+            .in_region("Outcomes")}
+        {lines(&first, &currency)}
+        {statement
+            .confirmed_at
+            .is_none()
+            .then(|| {
+                view! {
+                    <PostForm form>
+                        <input type="hidden" name="statement" value=id/>
+                        <ProofField form/>
+                        <SubmitButton label="Import" form primary=true/>
+                    </PostForm>
+                }
+            })}
+    }
+}
+
+const fn progress(statement: &BankStatement) -> &'static str {
+    match (statement.confirmed_at, statement.done_at) {
+        (None, _) => "Nothing is credited yet. This is what would become of the lines now.",
+        (Some(_), None) => "The lines are being credited. Load the page again to see how far.",
+        (Some(_), Some(_)) => "All lines are done.",
+    }
+}
+
+const fn title(outcome: LineOutcome) -> &'static str {
+    match outcome {
+        LineOutcome::Credited => "Credited",
+        LineOutcome::Unmatched => "Unmatched",
+        LineOutcome::Known => "Known already",
+        LineOutcome::Conflict => "Conflict: the bank id is known with other data",
+        LineOutcome::Refused => "Refused: the balance would be too large",
+        LineOutcome::Debit => "Skipped: no money came in",
+        LineOutcome::OtherCurrency => "Skipped: another currency",
+    }
+}
+
+fn lines(lines: &[BankStatementLine], currency: &str) -> AnyView {
+    Table::wide(lines)
+        .amount("Line", |line| line.line)
+        .styled("key", "Bank id", |line| line.bank_id.clone())
+        .column("Reference as written", |line| line.reference.clone())
+        .money("Amount", currency, |line| line.amount)
+        .column("Outcome", |line| title(line.outcome))
+        .in_region("First lines")
+}
+
+fn listed(statements: &[BankStatement]) -> AnyView {
+    let moment = |at: Option<Timestamp>| at.map(|at| view! { <Moment at/> });
+    Table::narrow(statements)
+        .column("Statement", |statement| {
+            let href = format!("{IMPORT_PATH}?statement={}", statement.id);
+            view! { <a href=href>{statement.id}</a> }
+        })
+        .styled("figures", "Sent (UTC)", move |one| {
+            moment(Some(one.created_at))
+        })
+        .styled("figures", "Confirmed (UTC)", move |one| {
+            moment(one.confirmed_at)
+        })
+        .styled("figures", "Done (UTC)", move |one| moment(one.done_at))
+        .in_region_or("Statements", "No statement was imported yet.")
+}

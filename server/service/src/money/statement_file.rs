@@ -1,0 +1,357 @@
+//! Files of bank statements: what their lines say, whichever bank wrote them.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::path::Path;
+
+use domain::Money;
+use domain::records::LineOutcome;
+
+use super::deposits::{BANK_ID_CHARS_MAX, written};
+
+/// The most lines of a statement.
+const LINES_MAX: usize = 1_000_000;
+/// How many bad lines are named.
+const BAD_LINES_SHOWN: usize = 20;
+/// The byte order mark of UTF-8, which spreadsheets put before the first cell.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Column names of banks and spreadsheets, in lower case.
+const BANK_IDS: [&str; 5] = [
+    "bank_id",
+    "bank id",
+    "transaction id",
+    "transaction_id",
+    "id",
+];
+const REFERENCES: [&str; 4] = ["reference", "payment reference", "description", "details"];
+const AMOUNTS: [&str; 3] = ["amount", "sum", "credit"];
+const CURRENCIES: [&str; 2] = ["currency", "ccy"];
+
+/// The places of a statement's columns, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BankColumns {
+    pub bank_id: usize,
+    pub reference: usize,
+    pub amount: usize,
+    /// `None`: every line is in the installation's currency.
+    pub currency: Option<usize>,
+}
+
+/// Why a file isn't taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadStatement {
+    #[error("The file is empty; it needs a header line and a line for each payment.")]
+    Empty,
+    #[error("The file has more than 1,000,000 lines. Split it.")]
+    TooLong,
+    /// Nothing of the file is taken. The first bad lines with their numbers, and how many there
+    /// are in all.
+    #[error("{total} lines can't be read, and nothing was imported: {}.", named(.first))]
+    Lines {
+        first: Vec<(u64, &'static str)>,
+        total: usize,
+    },
+}
+
+fn named(lines: &[(u64, &'static str)]) -> String {
+    let lines: Vec<_> = lines
+        .iter()
+        .map(|(line, what)| format!("line {line}: {what}"))
+        .collect();
+    lines.join("; ")
+}
+
+/// A line as it is stored.
+pub(crate) struct FileLine {
+    /// Its number in the file, from 1.
+    pub(crate) line: i64,
+    pub(crate) bank_id: String,
+    pub(crate) reference: String,
+    /// Zero where the line is skipped.
+    pub(crate) amount: Money,
+    /// Why it isn't credited in any case.
+    pub(crate) skipped: Option<LineOutcome>,
+}
+
+/// A file whose separator, encoding and header are known.
+pub(crate) struct OpenStatement {
+    file: File,
+    separator: u8,
+    is_utf8: bool,
+    /// The names of its columns.
+    pub(crate) names: Vec<String>,
+    /// The header line, under which chosen columns are remembered.
+    pub(crate) header: String,
+}
+
+impl OpenStatement {
+    /// Opens a file; `None` for an empty one. Reads all of it, since a single byte can tell its
+    /// encoding.
+    pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
+        let file = File::open(path)?;
+        let mut first = Vec::new();
+        let mut reader = BufReader::new(&file);
+        while first.trim_ascii().is_empty() {
+            first.clear();
+            if reader.read_until(b'\n', &mut first)? == 0 {
+                return Ok(None);
+            }
+            if let Some(rest) = first.strip_prefix(MARK) {
+                first = rest.to_vec();
+            }
+        }
+        let header = first.trim_ascii();
+        let count = |separator: u8| header.iter().filter(|byte| **byte == separator).count();
+        let separator = [b',', b';', b'\t']
+            .into_iter()
+            .rev()
+            .max_by_key(|one| count(*one));
+        let mut statement = Self {
+            file,
+            separator: separator.unwrap_or(b','),
+            is_utf8: true,
+            names: Vec::new(),
+            header: String::new(),
+        };
+        let header = header.to_vec();
+        statement.is_utf8 = statement.reads_as_utf8()?;
+        statement.header = statement.text(&header).into_owned();
+        let mut records = statement.records()?;
+        let mut record = csv::ByteRecord::new();
+        if records.read_byte_record(&mut record)? {
+            statement.names = record.iter().map(|cell| statement.cell(cell)).collect();
+        }
+        Ok(Some(statement))
+    }
+
+    fn reads_as_utf8(&self) -> io::Result<bool> {
+        let mut records = self.records()?;
+        let mut record = csv::ByteRecord::new();
+        while records.read_byte_record(&mut record)? {
+            // Separators are the same byte in both encodings, so that cells can be judged alone.
+            if record.iter().any(|cell| std::str::from_utf8(cell).is_err()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The records from the beginning on, with the header.
+    fn records(&self) -> io::Result<csv::Reader<BufReader<File>>> {
+        let mut file = self.file.try_clone()?;
+        file.seek(SeekFrom::Start(0))?;
+        let mut reader = BufReader::new(file);
+        if reader.fill_buf()?.starts_with(MARK) {
+            reader.consume(MARK.len());
+        }
+        Ok(csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .delimiter(self.separator)
+            .from_reader(reader))
+    }
+
+    fn text<'a>(&self, bytes: &'a [u8]) -> Cow<'a, str> {
+        if self.is_utf8 {
+            String::from_utf8_lossy(bytes)
+        } else {
+            encoding_rs::WINDOWS_1252
+                .decode_without_bom_handling(bytes)
+                .0
+        }
+    }
+
+    fn cell(&self, bytes: &[u8]) -> String {
+        self.text(bytes).trim().to_owned()
+    }
+
+    /// The columns as their names tell; `None` where they don't.
+    pub(crate) fn guessed(&self) -> Option<BankColumns> {
+        let find = |known: &[&str]| {
+            known.iter().find_map(|name| {
+                let is_it = |column: &String| column.to_lowercase() == *name;
+                self.names.iter().position(is_it)
+            })
+        };
+        Some(BankColumns {
+            bank_id: find(&BANK_IDS)?,
+            reference: find(&REFERENCES)?,
+            amount: find(&AMOUNTS)?,
+            currency: find(&CURRENCIES),
+        })
+    }
+
+    /// Checks every line.
+    pub(crate) fn check(
+        &self,
+        columns: BankColumns,
+        currency: &str,
+    ) -> io::Result<Result<(), BadStatement>> {
+        let (mut first, mut total, mut count) = (Vec::new(), 0, 0);
+        self.each(columns, currency, |line, read| {
+            count += 1;
+            if let Err(what) = read {
+                total += 1;
+                if first.len() < BAD_LINES_SHOWN {
+                    first.push((line, what));
+                }
+            }
+            Ok(count <= LINES_MAX)
+        })?;
+        Ok(match (count, total) {
+            (0, _) => Err(BadStatement::Empty),
+            (count, _) if count > LINES_MAX => Err(BadStatement::TooLong),
+            (_, 0) => Ok(()),
+            (_, total) => Err(BadStatement::Lines { first, total }),
+        })
+    }
+
+    /// Hands over the lines of a file that was checked, some at a time.
+    pub(crate) fn chunks(
+        &self,
+        columns: BankColumns,
+        currency: &str,
+        size: usize,
+        mut take: impl FnMut(Vec<FileLine>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut chunk = Vec::new();
+        self.each(columns, currency, |_, read| {
+            chunk.extend(read.ok());
+            if chunk.len() == size {
+                take(std::mem::take(&mut chunk))?;
+            }
+            Ok(true)
+        })?;
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        take(chunk)
+    }
+
+    /// Calls `take` for each line below the header that isn't blank, for as long as it says so.
+    fn each(
+        &self,
+        columns: BankColumns,
+        currency: &str,
+        mut take: impl FnMut(u64, Result<FileLine, &'static str>) -> io::Result<bool>,
+    ) -> io::Result<()> {
+        let mut records = self.records()?;
+        let mut record = csv::ByteRecord::new();
+        let mut is_header = true;
+        while records.read_byte_record(&mut record)? {
+            let cells: Vec<_> = record.iter().map(|cell| self.cell(cell)).collect();
+            if cells.iter().all(String::is_empty) {
+                continue;
+            }
+            let line = record.position().map_or(0, csv::Position::line);
+            if std::mem::take(&mut is_header) {
+                continue;
+            }
+            if !take(line, payment(line, &cells, columns, currency))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a line says.
+fn payment(
+    line: u64,
+    cells: &[String],
+    columns: BankColumns,
+    currency: &str,
+) -> Result<FileLine, &'static str> {
+    let cell = |place: usize| cells.get(place).map_or("", String::as_str);
+    let is_ours = columns.currency.is_none_or(|place| {
+        let given = cell(place);
+        given.is_empty() || given.eq_ignore_ascii_case(currency)
+    });
+    let read = amount(cell(columns.amount)).ok_or("the amount can't be read")?;
+    let (amount, skipped) = match read {
+        _ if !is_ours => (Money::ZERO, Some(LineOutcome::OtherCurrency)),
+        None => (Money::ZERO, Some(LineOutcome::Debit)),
+        Some(amount) => (amount, None),
+    };
+    let bank_id = written(cell(columns.bank_id));
+    if skipped.is_none() && (bank_id.is_empty() || bank_id.chars().count() > BANK_ID_CHARS_MAX) {
+        return Err("the bank id must have 1 to 255 characters");
+    }
+    Ok(FileLine {
+        line: i64::try_from(line).unwrap_or(i64::MAX),
+        bank_id,
+        reference: written(cell(columns.reference)),
+        amount,
+        skipped,
+    })
+}
+
+/// Reads an amount with a decimal point or comma. `Some(None)` for one that isn't above zero, which
+/// is no payment to us; `None` for what is no amount.
+///
+/// A sign of which there is one, with three digits behind it, may be either: `1,234` is refused.
+fn amount(text: &str) -> Option<Option<Money>> {
+    let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let is_debit = text.starts_with('-') || text.ends_with('-');
+    let digits = text
+        .strip_prefix(['-', '+'])
+        .or_else(|| text.strip_suffix(['-', '+']))
+        .unwrap_or(&text);
+    let plain = decimal(digits)?;
+    let amount = Money::parse(&plain).ok()?;
+    Some((!is_debit && amount > Money::ZERO).then_some(amount))
+}
+
+/// An amount as [`Money::parse`] reads it.
+fn decimal(text: &str) -> Option<String> {
+    let Some(place) = text.rfind([',', '.']) else {
+        return Some(text.to_owned());
+    };
+    let (whole, fraction) = (&text[..place], &text[place + 1..]);
+    let sign = &text[place..=place];
+    let grouped = |whole: &str, sign: &str| {
+        let groups: Vec<_> = whole.split(sign).collect();
+        let fits = groups[1..].iter().all(|group| group.len() == 3);
+        let begins = matches!(groups[0].len(), 1..=3) || groups.len() == 1;
+        (fits && begins).then(|| groups.concat())
+    };
+    if whole.contains(sign) {
+        return grouped(text, sign);
+    }
+    let other = if sign == "," { "." } else { "," };
+    if !whole.contains(other) && fraction.len() == 3 {
+        return None;
+    }
+    Some(format!("{}.{fraction}", grouped(whole, other)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_read_as_banks_write_them() {
+        for (text, expected) in [
+            ("12", "12"),
+            ("12.50", "12.5"),
+            ("12,50", "12.5"),
+            ("+1.234,50", "1234.5"),
+            ("1,234.50", "1234.5"),
+            ("1 234,50", "1234.5"),
+            ("1,234,567", "1234567"),
+        ] {
+            let expected = Money::parse(expected).unwrap();
+            assert_eq!(amount(text), Some(Some(expected)), "{text}");
+        }
+        for debit in ["-12.50", "12,50-", "0.00"] {
+            assert_eq!(amount(debit), Some(None), "{debit}");
+        }
+        for bad in [
+            "", "x", "1,234", "1.234", "1,23,4", "=1+1", "1.2.3", "12,34.50",
+        ] {
+            assert_eq!(amount(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Bank statements imported by file: stored whole, shown, and once staff confirm, credited some
+//! lines at a time.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use domain::Timestamp;
+use domain::ids::Home;
+use domain::records::{BankStatement, LineOutcome, StatementReport};
+use tokio::sync::mpsc;
+
+use super::deposits::{self, DepositRequest, DepositStatus, IMPORT_CHUNK};
+use super::statement_file::{BadStatement, BankColumns, FileLine, OpenStatement};
+use crate::error::{Error, Fault, Refusal, Result};
+use crate::store::WriteTx;
+use crate::store::audit::{self, Actor};
+use crate::store::chore::Chore;
+use crate::store::gate::Priority;
+use crate::store::statements::UnderWay;
+use crate::store::{installation, statements};
+use crate::{Service, run_blocking, run_detached};
+
+/// How many lines of a file are stored in a transaction.
+const STORED_AT_ONCE: usize = 500;
+/// How many chunks of lines are in memory.
+const CHUNKS_READ_AHEAD: usize = 2;
+/// How many lines of each outcome are shown.
+const FIRST_LINES: i64 = 5;
+/// How many statements are listed.
+const STATEMENTS_LISTED: i64 = 20;
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StatementFile {
+    /// It is stored under this id, and waits to be confirmed.
+    Stored(i64),
+    /// Its columns must be chosen first; then the file can be imported again.
+    Columns {
+        /// What the choice is remembered under.
+        header: String,
+        names: Vec<String>,
+    },
+    /// Nothing of it is stored.
+    Bad(BadStatement),
+}
+
+impl Service {
+    /// Stores a bank statement, of which nothing is credited yet. The whole file is checked before.
+    ///
+    /// # Errors
+    /// `Failed` when the file can't be read.
+    pub async fn import_statement(&self, path: &Path) -> Result<StatementFile> {
+        let path = PathBuf::from(path);
+        let opened = run_blocking(move || OpenStatement::open(&path)).await?;
+        let Some(file) = opened.map_err(Fault::File)? else {
+            return Ok(StatementFile::Bad(BadStatement::Empty));
+        };
+        let (columns, currency) = {
+            let mut conn = self.store().read().await?;
+            let chosen = statements::columns(&mut conn, &file.header).await?;
+            (chosen, installation::currency(&mut conn).await?)
+        };
+        let Some(columns) = columns.or_else(|| file.guessed()) else {
+            let OpenStatement { header, names, .. } = file;
+            return Ok(StatementFile::Columns { header, names });
+        };
+        let file = Arc::new(file);
+        let checked = {
+            let (file, currency) = (Arc::clone(&file), currency.clone());
+            run_blocking(move || file.check(columns, &currency)).await?
+        };
+        match checked.map_err(Fault::File)? {
+            Ok(()) => self.store_statement(file, columns, currency).await,
+            Err(bad) => Ok(StatementFile::Bad(bad)),
+        }
+    }
+
+    /// Stores the lines of a file that was checked. Until the last one is stored, nobody sees the
+    /// statement.
+    async fn store_statement(
+        &self,
+        file: Arc<OpenStatement>,
+        columns: BankColumns,
+        currency: String,
+    ) -> Result<StatementFile> {
+        let id = self
+            .in_transaction(|tx, now| Box::pin(async move { statements::insert(tx, now).await }));
+        let id = id.await?;
+        let (sender, mut chunks) = mpsc::channel::<Vec<FileLine>>(CHUNKS_READ_AHEAD);
+        let reading = run_blocking(move || {
+            file.chunks(columns, &currency, STORED_AT_ONCE, |chunk| {
+                sender
+                    .blocking_send(chunk)
+                    .map_err(|_| io::Error::other("the lines can't be stored"))
+            })
+        });
+        let storing = async {
+            while let Some(chunk) = chunks.recv().await {
+                let service = self.clone();
+                run_detached(async move {
+                    let mut tx = service.store().begin_as(Priority::Bulk).await?;
+                    statements::insert_lines(&mut tx, id, &chunk).await?;
+                    tx.commit().await
+                })
+                .await?;
+            }
+            drop(chunks);
+            Ok::<_, Error>(())
+        };
+        let (read, stored) = tokio::join!(reading, storing);
+        stored?;
+        read?.map_err(Fault::File)?;
+        let loaded = self.in_transaction(move |tx, now| {
+            Box::pin(async move { statements::loaded(tx, id, now).await })
+        });
+        loaded.await?;
+        Ok(StatementFile::Stored(id))
+    }
+
+    /// Remembers which columns are which in statements with this header line.
+    ///
+    /// # Errors
+    /// `Uncertain` when the database can't be used.
+    pub async fn choose_columns(
+        &self,
+        actor: &Actor,
+        header: &str,
+        columns: BankColumns,
+    ) -> Result<()> {
+        let (actor, header) = (*actor, header.replace('\0', ""));
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                statements::set_columns(tx, &header, columns).await?;
+                audit::insert(tx, now, &actor, "statement.columns", &header, None).await
+            })
+        })
+        .await
+    }
+
+    /// The newest bank statements.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn bank_statements(&self) -> Result<Vec<BankStatement>> {
+        let mut conn = self.store().read().await?;
+        statements::newest(&mut conn, STATEMENTS_LISTED).await
+    }
+
+    /// What became of a bank statement's lines, or would become of them now.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn statement_report(&self, id: i64) -> Result<Option<StatementReport>> {
+        let mut conn = self.store().read().await?;
+        let Some(statement) = statements::by_id(&mut conn, id).await? else {
+            return Ok(None);
+        };
+        let counts = statements::counts(&mut conn, id).await?;
+        let mut first = Vec::new();
+        for (outcome, _) in &counts {
+            first.extend(statements::first(&mut conn, id, *outcome, FIRST_LINES).await?);
+        }
+        Ok(Some(StatementReport {
+            statement,
+            counts,
+            first,
+        }))
+    }
+
+    /// Confirms a bank statement: its lines are credited from now on. False when it was confirmed
+    /// before, or isn't there.
+    ///
+    /// # Errors
+    /// `Uncertain` when the database can't be used.
+    pub async fn confirm_statement(&self, account_id: i64, id: i64) -> Result<bool> {
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                if !statements::confirm(tx, id, now, account_id).await? {
+                    return Ok(false);
+                }
+                let (actor, subject) = (Actor::Account(account_id), id.to_string());
+                audit::insert(tx, now, &actor, "statement.confirm", &subject, None).await?;
+                Ok(true)
+            })
+        })
+        .await
+    }
+
+    /// Credits the lines of confirmed statements: some in each transaction, with the place that
+    /// they end at, so that a stop in the middle loses nothing and credits nothing twice.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be used.
+    pub async fn credit_statements(&self) -> Result<()> {
+        while self.credit_statement_lines().await? {}
+        Ok(())
+    }
+
+    /// Credits the next lines; whether there may be more. Does nothing while another process
+    /// credits lines.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be used.
+    pub async fn credit_statement_lines(&self) -> Result<bool> {
+        {
+            let mut conn = self.store().read().await?;
+            if statements::under_way(&mut conn).await?.is_none() {
+                return Ok(false);
+            }
+        }
+        let service = self.clone();
+        run_detached(async move {
+            let (chore, home) = (Chore::CreditStatements, Home::FIRST);
+            let tx = service.store().begin_chore(chore, home, Priority::Bulk);
+            let Some(mut tx) = tx.await? else {
+                return Ok(false);
+            };
+            let Some(statement) = statements::under_way(&mut tx).await? else {
+                return Ok(false);
+            };
+            credit_lines(&service, &mut tx, &statement, service.now()).await?;
+            tx.commit().await?;
+            Ok(true)
+        })
+        .await
+    }
+}
+
+async fn credit_lines(
+    service: &Service,
+    tx: &mut WriteTx<'_>,
+    statement: &UnderWay,
+    now: Timestamp,
+) -> Result<()> {
+    let limit = i64::try_from(IMPORT_CHUNK).unwrap_or(i64::MAX);
+    let lines = statements::next_lines(tx, statement, limit).await?;
+    let Some(last) = lines.last().map(|line| line.line) else {
+        return statements::done(tx, statement.id, now).await;
+    };
+    let (lines, requests): (Vec<_>, Vec<_>) = lines
+        .into_iter()
+        .map(|line| {
+            let request = DepositRequest {
+                bank_id: line.bank_id,
+                reference: line.reference,
+                amount: line.amount,
+            };
+            (line.line, request)
+        })
+        .unzip();
+    deposits::lock_receivers(service, tx, &requests).await?;
+    let actor = Actor::Account(statement.confirmed_by);
+    for (line, request) in lines.into_iter().zip(&requests) {
+        let outcome = match deposits::credit(service, tx, &actor, request, now).await {
+            Ok(outcome) if outcome.already => LineOutcome::Known,
+            Ok(outcome) => match outcome.status {
+                DepositStatus::Credited => LineOutcome::Credited,
+                DepositStatus::Unmatched => LineOutcome::Unmatched,
+            },
+            Err(Error::Refused(Refusal::BankIdConflict { .. })) => LineOutcome::Conflict,
+            Err(Error::Refused(Refusal::BalanceTooLarge)) => LineOutcome::Refused,
+            Err(error) => return Err(error),
+        };
+        statements::set_outcome(tx, statement.id, line, outcome).await?;
+    }
+    statements::advance(tx, statement.id, last).await
+}

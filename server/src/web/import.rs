@@ -1,0 +1,106 @@
+//! Files of bank statements that staff send.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use app::portal_request::PortalRequest as _;
+use app::problem::Problem;
+use app::support::{IMPORT_PATH, REFUSED_FILE, UNKNOWN_COLUMNS, UnknownColumns};
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use multer::Multipart;
+use service::StatementFile;
+use tokio::fs;
+use tokio::io::AsyncWriteExt as _;
+
+use super::portal_request::{Portal, ServedRequest};
+
+/// Most bytes of a form with a file.
+pub const FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// `POST /support/import/file`: stores the statement, and leads back to the page.
+pub async fn upload(State(portal): State<Portal>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let current = ServedRequest::new(portal.clone(), &parts);
+    match current.account().await {
+        Ok(Some(account)) if account.staff => {}
+        Ok(Some(_)) => return (StatusCode::NOT_FOUND, "There is nothing here.").into_response(),
+        Ok(None) => {
+            return match current.way_in(IMPORT_PATH).await {
+                Ok(way_in) => Redirect::to(&way_in).into_response(),
+                Err(problem) => failed(&problem),
+            };
+        }
+        Err(problem) => return failed(&problem),
+    }
+    let content_type = parts.headers.get(CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok());
+    let boundary = multer::parse_boundary(content_type.unwrap_or_default());
+    let Ok(boundary) = boundary else {
+        return (StatusCode::BAD_REQUEST, "Send the form of the page.").into_response();
+    };
+    let path = spool_path(&portal.data_dir);
+    let imported = match spool(body, boundary, &path).await {
+        Ok(()) => portal.service.import_statement(&path).await,
+        Err(error) => {
+            tracing::info!(%error, "a bank statement can't be received");
+            let sentence = "The file didn't arrive whole, or is larger than 64 MiB.";
+            remove(&path).await;
+            return (StatusCode::BAD_REQUEST, sentence).into_response();
+        }
+    };
+    remove(&path).await;
+    let kept = match imported {
+        Ok(StatementFile::Stored(id)) => {
+            return Redirect::to(&format!("{IMPORT_PATH}?statement={id}")).into_response();
+        }
+        Ok(StatementFile::Bad(bad)) => current.keep_text(REFUSED_FILE, &bad.to_string()).await,
+        Ok(StatementFile::Columns { header, names }) => {
+            let columns = UnknownColumns { header, names };
+            let text = serde_json::to_string(&columns).unwrap_or_default();
+            current.keep_text(UNKNOWN_COLUMNS, &text).await
+        }
+        Err(error) => Err(error.into()),
+    };
+    match kept {
+        Ok(()) => Redirect::to(IMPORT_PATH).into_response(),
+        Err(problem) => failed(&problem),
+    }
+}
+
+fn failed(problem: &Problem) -> Response {
+    let sentence = problem.cause.sentence().into_owned();
+    (StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
+}
+
+/// A path in the data folder that no other file of this process has.
+fn spool_path(data_dir: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    data_dir.join(format!("statement-{}-{number}.csv", std::process::id()))
+}
+
+/// Writes the form's file as it comes.
+async fn spool(body: Body, boundary: String, path: &Path) -> io::Result<()> {
+    let mut form = Multipart::new(body.into_data_stream(), boundary);
+    let mut file = fs::File::create(path).await?;
+    while let Some(mut field) = form.next_field().await.map_err(io::Error::other)? {
+        if field.name() != Some("file") {
+            continue;
+        }
+        while let Some(chunk) = field.chunk().await.map_err(io::Error::other)? {
+            file.write_all(&chunk).await?;
+        }
+    }
+    file.flush().await
+}
+
+async fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path).await {
+        tracing::warn!(%error, path = %path.display(), "a file can't be removed");
+    }
+}
