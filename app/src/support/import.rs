@@ -195,6 +195,12 @@ fn Columns(columns: UnknownColumns, form: FormState) -> impl IntoView {
             </div>
         }
     };
+    let selects = [
+        select("Bank id", "bank_id", false),
+        select("Reference", "reference", false),
+        select("Amount", "amount", false),
+        select("Currency", "currency", true),
+    ];
     view! {
         <h2>"Columns"</h2>
         <p>
@@ -203,10 +209,7 @@ fn Columns(columns: UnknownColumns, form: FormState) -> impl IntoView {
         </p>
         <PostForm form>
             <input type="hidden" name="header" value=header/>
-            {select("Bank id", "bank_id", false)}
-            {select("Reference", "reference", false)}
-            {select("Amount", "amount", false)}
-            {select("Currency", "currency", true)}
+            {selects}
             <SubmitButton label="Save" form/>
         </PostForm>
     }

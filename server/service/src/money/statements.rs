@@ -13,12 +13,10 @@ use tokio::sync::mpsc;
 use super::deposits::{self, DepositRequest, DepositStatus, IMPORT_CHUNK};
 use super::statement_file::{BadStatement, BankColumns, FileLine, OpenStatement};
 use crate::error::{Error, Fault, Refusal, Result};
-use crate::store::WriteTx;
 use crate::store::audit::{self, Actor};
-use crate::store::chore::Chore;
 use crate::store::gate::Priority;
 use crate::store::statements::UnderWay;
-use crate::store::{installation, statements};
+use crate::store::{Chore, WriteTx, installation, statements};
 use crate::{Service, run_blocking, run_detached};
 
 /// How many lines of a file are stored in a transaction.
