@@ -16,6 +16,7 @@ pub mod incident;
 pub mod mail;
 pub mod message;
 pub mod money;
+pub mod note;
 pub mod number;
 pub mod passkey;
 pub mod password;

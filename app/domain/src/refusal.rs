@@ -9,12 +9,12 @@ use crate::application::{ApplicationStatus, StatusAction};
 use crate::decision::{Decided, InvalidList, InvalidReason, LIST_LINES_MAX, REASON_CHARS_MAX};
 use crate::incident::{INCIDENT_CHARS_MAX, INCIDENTS_MAX, InvalidIncident};
 use crate::money::Money;
+use crate::note::{InvalidNote, NOTE_CHARS_MAX};
 use crate::passkey::{PASSKEY_NAME_CHARS_MAX, PASSKEYS_MAX};
 use crate::password::InvalidPassword;
 use crate::prefix::{InvalidPrefix, Prefix};
 use crate::pricing::InvalidPrices;
 use crate::sender_name::SenderStatus;
-use crate::support::{InvalidNote, NOTE_CHARS_MAX};
 use crate::timestamp::Timestamp;
 
 /// What a person is told when a fault of ours changed nothing.

@@ -181,26 +181,10 @@ fn Import(data: ImportView, forms: Forms) -> impl IntoView {
 #[component]
 fn Columns(columns: UnknownColumns, form: FormState) -> impl IntoView {
     let UnknownColumns { header, names } = columns;
-    let select = |label: &'static str, name: &'static str, is_optional: bool| {
-        let options = (names.iter().enumerate())
-            .map(|(place, name)| view! { <option value=place.to_string()>{name.clone()}</option> })
-            .collect_view();
-        view! {
-            <div class="field">
-                <label for=name>{label}</label>
-                <select id=name name=name>
-                    {is_optional.then(|| view! { <option value="">"None"</option> })}
-                    {options}
-                </select>
-            </div>
-        }
-    };
-    let selects = [
-        select("Bank id", "bank_id", false),
-        select("Reference", "reference", false),
-        select("Amount", "amount", false),
-        select("Currency", "currency", true),
-    ];
+    let bank_id = select("Bank id", "bank_id", &names, false);
+    let reference = select("Reference", "reference", &names, false);
+    let amount = select("Amount", "amount", &names, false);
+    let currency = select("Currency", "currency", &names, true);
     view! {
         <h2>"Columns"</h2>
         <p>
@@ -209,9 +193,33 @@ fn Columns(columns: UnknownColumns, form: FormState) -> impl IntoView {
         </p>
         <PostForm form>
             <input type="hidden" name="header" value=header/>
-            {selects}
+            {bank_id}
+            {reference}
+            {amount}
+            {currency}
             <SubmitButton label="Save" form/>
         </PostForm>
+    }
+}
+
+/// The choice of a column.
+fn select(
+    label: &'static str,
+    name: &'static str,
+    columns: &[String],
+    is_optional: bool,
+) -> impl IntoView + use<> {
+    let options = (columns.iter().enumerate())
+        .map(|(place, column)| view! { <option value=place.to_string()>{column.clone()}</option> })
+        .collect_view();
+    view! {
+        <div class="field">
+            <label for=name>{label}</label>
+            <select id=name name=name>
+                {is_optional.then(|| view! { <option value="">"None"</option> })}
+                {options}
+            </select>
+        </div>
     }
 }
 

@@ -58,7 +58,7 @@ pub use entropy::Entropy;
 pub use error::{Error, Fault, OpenError, Refusal, Result, Uncertain};
 pub use mail::{MailCounts, MailSettings, OutgoingMail};
 pub use money::deposits::{DepositOutcome, DepositRequest, DepositStatus, ImportOutcome};
-pub use money::statement_file::{BadStatement, BankColumns};
+pub use money::statement_file::BadStatement;
 pub use money::statements::StatementFile;
 pub use operations::copy::{Copied, CopiedSum, CopiedTable, CopyError};
 pub use operations::distribute::{
@@ -70,6 +70,7 @@ pub use store::dialect::without_password;
 pub use store::history::MessageTables;
 pub use store::queue::QueueState;
 pub use store::reach::unprotected_host;
+pub use store::statements::BankColumns;
 pub use store::submits::Outstanding;
 pub use support::audit::AuditFilter;
 pub use turn::{Consumer, Credit, Histogram, InboxDepth, TurnFigures};

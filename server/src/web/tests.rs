@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use app::support::IMPORT_FILE_PATH;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
@@ -430,8 +431,9 @@ impl World {
         }
         let location = answer.headers().get(LOCATION);
         match answer.status() {
+            StatusCode::OK => In,
             // What takes a file refuses what is none.
-            StatusCode::OK | StatusCode::BAD_REQUEST => In,
+            StatusCode::BAD_REQUEST if path == IMPORT_FILE_PATH => In,
             StatusCode::NOT_FOUND => Nothing,
             StatusCode::UNAUTHORIZED => SignIn,
             StatusCode::FOUND | StatusCode::SEE_OTHER => {

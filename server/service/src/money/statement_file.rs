@@ -9,6 +9,7 @@ use domain::Money;
 use domain::records::LineOutcome;
 
 use super::deposits::{BANK_ID_CHARS_MAX, written};
+use crate::store::statements::{BankColumns, FileLine};
 
 /// The most lines of a statement.
 const LINES_MAX: usize = 1_000_000;
@@ -28,16 +29,6 @@ const BANK_IDS: [&str; 5] = [
 const REFERENCES: [&str; 4] = ["reference", "payment reference", "description", "details"];
 const AMOUNTS: [&str; 3] = ["amount", "sum", "credit"];
 const CURRENCIES: [&str; 2] = ["currency", "ccy"];
-
-/// The places of a statement's columns, from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BankColumns {
-    pub bank_id: usize,
-    pub reference: usize,
-    pub amount: usize,
-    /// `None`: every line is in the installation's currency.
-    pub currency: Option<usize>,
-}
 
 /// Why a file isn't taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,18 +52,6 @@ fn named(lines: &[(u64, &'static str)]) -> String {
         .map(|(line, what)| format!("line {line}: {what}"))
         .collect();
     lines.join("; ")
-}
-
-/// A line as it is stored.
-pub(crate) struct FileLine {
-    /// Its number in the file, from 1.
-    pub(crate) line: i64,
-    pub(crate) bank_id: String,
-    pub(crate) reference: String,
-    /// Zero where the line is skipped.
-    pub(crate) amount: Money,
-    /// Why it isn't credited in any case.
-    pub(crate) skipped: Option<LineOutcome>,
 }
 
 /// A file whose separator, encoding and header are known.

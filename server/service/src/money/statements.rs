@@ -11,11 +11,11 @@ use domain::records::{BankStatement, LineOutcome, StatementReport};
 use tokio::sync::mpsc;
 
 use super::deposits::{self, DepositRequest, DepositStatus, IMPORT_CHUNK};
-use super::statement_file::{BadStatement, BankColumns, FileLine, OpenStatement};
+use super::statement_file::{BadStatement, OpenStatement};
 use crate::error::{Error, Fault, Refusal, Result};
 use crate::store::audit::{self, Actor};
 use crate::store::gate::Priority;
-use crate::store::statements::UnderWay;
+use crate::store::statements::{BankColumns, FileLine, UnderWay};
 use crate::store::{Chore, WriteTx, installation, statements};
 use crate::{Service, run_blocking, run_detached};
 

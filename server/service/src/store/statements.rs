@@ -7,7 +7,6 @@ use super::query::{Connection, Row, query};
 use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
-use crate::money::statement_file::{BankColumns, FileLine};
 
 /// The lines of the statement `$1`: as they are stored where they are done, and as they would be
 /// done now where they wait.
@@ -96,6 +95,28 @@ statements! {
         VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (header) DO UPDATE SET bank_id = $2, reference = $3, amount = $4,
             currency = $5");
+}
+
+/// The places of a statement's columns, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BankColumns {
+    pub bank_id: usize,
+    pub reference: usize,
+    pub amount: usize,
+    /// `None`: every line is in the installation's currency.
+    pub currency: Option<usize>,
+}
+
+/// A line as it is stored.
+pub(crate) struct FileLine {
+    /// Its number in the file, from 1.
+    pub(crate) line: i64,
+    pub(crate) bank_id: String,
+    pub(crate) reference: String,
+    /// Zero where the line is skipped.
+    pub(crate) amount: Money,
+    /// Why it isn't credited in any case.
+    pub(crate) skipped: Option<LineOutcome>,
 }
 
 /// A statement that is being credited.

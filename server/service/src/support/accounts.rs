@@ -1,8 +1,9 @@
 //! Accounts at the desk: the list, an account with its notes, and visits to an application.
 
 use domain::Reference;
+use domain::note::parse_note;
 use domain::records::{ApplicationRecord, Paged};
-use domain::support::{AccountFile, AccountLine, NoteRecord, parse_note};
+use domain::support::{AccountFile, AccountLine, NoteRecord};
 
 use super::audit::{AuditFilter, name_accounts};
 use crate::Service;

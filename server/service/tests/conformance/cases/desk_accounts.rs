@@ -1,6 +1,6 @@
 //! Accounts as staff see them: the list, and notes.
 
-use domain::support::NOTE_CHARS_MAX;
+use domain::note::NOTE_CHARS_MAX;
 use service::{Actor, AuditFilter, Refusal};
 
 use crate::database::Backend;
