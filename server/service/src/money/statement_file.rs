@@ -82,7 +82,7 @@ impl OpenStatement {
             }
         }
         let header = first.trim_ascii();
-        let count = |separator: u8| header.iter().filter(|byte| **byte == separator).count();
+        let count = |separator: u8| header.split(|byte| *byte == separator).count();
         let separator = [b',', b';', b'\t']
             .into_iter()
             .rev()
@@ -251,8 +251,8 @@ fn payment(
     let read = amount(cell(columns.amount)).ok_or("the amount can't be read")?;
     let (amount, skipped) = match read {
         _ if !is_ours => (Money::ZERO, Some(LineOutcome::OtherCurrency)),
-        None => (Money::ZERO, Some(LineOutcome::Debit)),
-        Some(amount) => (amount, None),
+        Amount::Debit => (Money::ZERO, Some(LineOutcome::Debit)),
+        Amount::Payment(amount) => (amount, None),
     };
     let bank_id = written(cell(columns.bank_id));
     if skipped.is_none() && (bank_id.is_empty() || bank_id.chars().count() > BANK_ID_CHARS_MAX) {
@@ -267,11 +267,18 @@ fn payment(
     })
 }
 
-/// Reads an amount with a decimal point or comma. `Some(None)` for one that isn't above zero, which
-/// is no payment to us; `None` for what is no amount.
+/// What an amount is for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Amount {
+    Payment(Money),
+    /// It isn't above zero, and so no payment to us.
+    Debit,
+}
+
+/// Reads an amount with a decimal point or comma; `None` for what is no amount.
 ///
 /// A sign of which there is one, with three digits behind it, may be either: `1,234` is refused.
-fn amount(text: &str) -> Option<Option<Money>> {
+fn amount(text: &str) -> Option<Amount> {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let is_debit = text.starts_with('-') || text.ends_with('-');
     let digits = text
@@ -280,7 +287,12 @@ fn amount(text: &str) -> Option<Option<Money>> {
         .unwrap_or(&text);
     let plain = decimal(digits)?;
     let amount = Money::parse(&plain).ok()?;
-    Some((!is_debit && amount > Money::ZERO).then_some(amount))
+    let is_payment = !is_debit && amount > Money::ZERO;
+    Some(if is_payment {
+        Amount::Payment(amount)
+    } else {
+        Amount::Debit
+    })
 }
 
 /// An amount as [`Money::parse`] reads it.
@@ -322,10 +334,10 @@ mod tests {
             ("1,234,567", "1234567"),
         ] {
             let expected = Money::parse(expected).unwrap();
-            assert_eq!(amount(text), Some(Some(expected)), "{text}");
+            assert_eq!(amount(text), Some(Amount::Payment(expected)), "{text}");
         }
         for debit in ["-12.50", "12,50-", "0.00"] {
-            assert_eq!(amount(debit), Some(None), "{debit}");
+            assert_eq!(amount(debit), Some(Amount::Debit), "{debit}");
         }
         for bad in [
             "", "x", "1,234", "1.234", "1,23,4", "=1+1", "1.2.3", "12,34.50",

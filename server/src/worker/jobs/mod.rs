@@ -57,7 +57,7 @@ pub(super) fn table(
     sandboxes: Sandboxes,
     mailer: Option<Arc<Mailer>>,
 ) -> Vec<Job> {
-    vec![
+    let mut jobs = vec![
         Job {
             name: "watch connections",
             processes: Processes::All,
@@ -106,6 +106,36 @@ pub(super) fn table(
             work: stateless(upkeep::expire_and_delete),
         },
         Job {
+            name: "store throttled tries",
+            processes: Processes::All,
+            interval: Duration::from_mins(1),
+            wake: None,
+            work: stateless(upkeep::store_throttled),
+        },
+        Job {
+            name: "renew node",
+            processes: Processes::Sharing,
+            // A process that isn't seen for half a minute is given up.
+            interval: Duration::from_secs(5),
+            wake: None,
+            work: Box::new(move || Box::new(Nodes::new(Arc::clone(&sandboxes)))),
+        },
+        Job {
+            name: "look for old transactions",
+            processes: Processes::Sharing,
+            interval: Duration::from_mins(1),
+            wake: None,
+            work: stateless(upkeep::look_for_old_transactions),
+        },
+    ];
+    jobs.extend(office(mailer));
+    jobs
+}
+
+/// The jobs that concern money and mails rather than messages.
+fn office(mailer: Option<Arc<Mailer>>) -> Vec<Job> {
+    vec![
+        Job {
             name: "count margins",
             processes: Processes::Delivering,
             // A day is counted once it is over.
@@ -142,28 +172,6 @@ pub(super) fn table(
             interval: Duration::from_mins(5),
             wake: None,
             work: stateless(upkeep::remind_staff),
-        },
-        Job {
-            name: "store throttled tries",
-            processes: Processes::All,
-            interval: Duration::from_mins(1),
-            wake: None,
-            work: stateless(upkeep::store_throttled),
-        },
-        Job {
-            name: "renew node",
-            processes: Processes::Sharing,
-            // A process that isn't seen for half a minute is given up.
-            interval: Duration::from_secs(5),
-            wake: None,
-            work: Box::new(move || Box::new(Nodes::new(Arc::clone(&sandboxes)))),
-        },
-        Job {
-            name: "look for old transactions",
-            processes: Processes::Sharing,
-            interval: Duration::from_mins(1),
-            wake: None,
-            work: stateless(upkeep::look_for_old_transactions),
         },
     ]
 }
