@@ -1,5 +1,7 @@
 //! Bank statements imported by file.
 
+use std::fmt::Write as _;
+
 use std::fs;
 
 use domain::records::LineOutcome;
@@ -86,7 +88,7 @@ async fn a_stop_between_transactions_loses_nothing(backend: Backend) {
     let staff = world.account("staff@example.org").await.id;
     let mut text = "id\treference\tamount\n".to_owned();
     for line in 0..LINES {
-        text.push_str(&format!("bank-{line}\t{}\t1\n", customer.reference));
+        writeln!(text, "bank-{line}\t{}\t1", customer.reference).unwrap();
     }
     let id = stored(&world, &text).await;
     world.service.confirm_statement(staff, id).await.unwrap();
@@ -142,7 +144,7 @@ async fn bad_files_are_refused_whole(backend: Backend) {
     }
     let mut text = "id,reference,amount\nbank-0,x,1\n".to_owned();
     for line in 0..30 {
-        text.push_str(&format!("bank-{line},x,=1+1\n"));
+        writeln!(text, "bank-{line},x,=1+1").unwrap();
     }
     let StatementFile::Bad(BadStatement::Lines { first, total }) =
         import(&world, text.as_bytes()).await
