@@ -1,7 +1,6 @@
 //! Bank statements imported by file.
 
 use std::fmt::Write as _;
-
 use std::fs;
 
 use domain::records::LineOutcome;
