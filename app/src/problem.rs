@@ -365,6 +365,9 @@ impl From<Refusal> for Cause {
             | Refusal::NotStaff
             | Refusal::LastStaff
             | Refusal::NoteInvalid
+            | Refusal::NoSuchDeposit
+            | Refusal::DepositAssigned
+            | Refusal::BalanceTooLarge
             | Refusal::InvalidCursor => Self::Refused(refusal),
             Refusal::InvalidPassword(invalid) => Self::Password(invalid),
             Refusal::NoSuchApplication => Self::NotFound,

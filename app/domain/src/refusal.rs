@@ -224,13 +224,10 @@ pub enum Refusal {
     #[serde(skip)]
     #[error("{refusal}")]
     Order { index: usize, refusal: Box<Refusal> },
-    #[serde(skip)]
     #[error("There is no deposit with this bank id.")]
     NoSuchDeposit,
-    #[serde(skip)]
     #[error("This deposit was credited before.")]
     DepositAssigned,
-    #[serde(skip)]
     #[error("The balance would become more than can be held.")]
     BalanceTooLarge,
     #[error("This link is used or too old. Ask for a new one.")]

@@ -6,7 +6,7 @@ use domain::application::StatusAction;
 use domain::decision::Decided;
 use domain::password::InvalidPassword;
 use domain::refusal::{FAILED, UNCERTAIN};
-use domain::{ApplicationStatus, Refusal, SenderStatus, Timestamp};
+use domain::{ApplicationStatus, Money, Prefix, Refusal, SenderStatus, Timestamp};
 
 /// What a page can show.
 fn of_pages() -> Vec<Refusal> {
@@ -76,25 +76,43 @@ fn of_pages() -> Vec<Refusal> {
         Refusal::ReasonInvalid,
         Refusal::ListInvalid,
         Refusal::InvalidCursor,
+        Refusal::DaysInvalid,
+        Refusal::PriceInvalid,
+        Refusal::PricesInvalid,
+        Refusal::PrefixInvalid,
+        Refusal::MomentInvalid,
+        Refusal::PriceInPast,
+        Refusal::PriceSetTwice {
+            at: Timestamp::from_unix_ms(1_767_225_600_000),
+        },
+        Refusal::NoSuchPrefix,
+        Refusal::PriceNotDearer {
+            prefix: Prefix::parse("27").unwrap(),
+            at: Timestamp::from_unix_ms(1_767_225_600_000),
+            price: Money::from_micros(10_000),
+            local: Money::from_micros(50_000),
+        },
+        Refusal::NoSuchMessage,
+        Refusal::NoteInvalid,
+        Refusal::AccountDisabledAlready,
+        Refusal::AccountNotDisabled,
+        Refusal::StaffAlready,
+        Refusal::NotStaff,
+        Refusal::LastStaff,
+        Refusal::NoSuchDeposit,
+        Refusal::DepositAssigned,
+        Refusal::BalanceTooLarge,
     ]
 }
 
 /// What only the command line is told.
 fn of_the_command_line() -> Vec<Refusal> {
     vec![
-        Refusal::AccountDisabledAlready,
-        Refusal::AccountNotDisabled,
-        Refusal::StaffAlready,
-        Refusal::NotStaff,
-        Refusal::LastStaff,
         Refusal::InvalidAmount,
         Refusal::InvalidBankId,
         Refusal::BankIdConflict {
             bank_id: "B1".to_owned(),
         },
-        Refusal::NoSuchDeposit,
-        Refusal::DepositAssigned,
-        Refusal::BalanceTooLarge,
         Refusal::FileExists,
         Refusal::NoFileDatabase,
     ]

@@ -1,0 +1,153 @@
+import { randomInt } from 'node:crypto';
+import { expect, test } from '../support/test.js';
+import { newAccount, unique } from '../support/portal.js';
+
+/** The day after today, in UTC. */
+function tomorrow(): string {
+  return new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+}
+
+test("support's day, and what the customer sees of it", async ({
+  portal,
+  anotherBrowser,
+  server,
+}) => {
+  // Ten kinds of work, each on pages of its own and on the customer's.
+  test.setTimeout(180_000);
+  const customer = await anotherBrowser();
+  const { email } = await customer.register();
+  const { reference, key } = await customer.createApplication(unique('S').slice(0, 9));
+  await customer.open(`/applications/${reference}`);
+  await customer.button('Request activation').click();
+  await expect(customer.main.getByText('You requested activation')).toBeVisible();
+
+  await test.step('sign in with a second factor', async () => {
+    const account = newAccount();
+    const { app } = await portal.staff(account);
+    await portal.open('/devices');
+    await portal.button('Sign out').click();
+    await portal.at('/');
+    await portal.signInByCode(account, app);
+    await portal.at('/support');
+    await portal.hydrated();
+  });
+
+  await test.step('approve, and reject a sender name', async () => {
+    await portal.link('Activation requests').click();
+    await portal.at('/support/applications');
+    await portal.hydrated();
+    await portal.row(reference).getByRole('button', { name: 'Approve', exact: true }).click();
+    await expect(portal.row(reference)).toHaveCount(0);
+    await portal.open('/support/senders');
+    const asked = portal.row(reference);
+    await asked.getByLabel('Reason').fill('Please ask for the name of your company.');
+    await asked.getByRole('button', { name: 'Reject', exact: true }).click();
+    await expect(portal.row(reference)).toHaveCount(0);
+    await customer.open(`/applications/${reference}`);
+    await expect(customer.fact('Status')).toHaveText('Active');
+    await expect(customer.main).toContainText('Please ask for the name of your company.');
+    await customer.page.getByLabel('Sender name').fill(unique('S').slice(0, 9));
+    await customer.button('Request sender name').click();
+    await portal.open('/support/senders');
+    await portal.row(reference).getByRole('button', { name: 'Accept', exact: true }).click();
+    await expect(portal.row(reference)).toHaveCount(0);
+  });
+
+  const late = unique('late-');
+  await test.step('match money', async () => {
+    await server.staff('deposit', 'add', `rent ${reference[0]}`, '3', '--bank-id', late);
+    await portal.open('/support/deposits');
+    const row = portal.row(late);
+    await row.getByRole('textbox').fill(reference);
+    await row.getByRole('button', { name: 'Assign', exact: true }).click();
+    await portal.at(/^\/support\/deposits\/assign\?/);
+    await portal.hydrated();
+    await expect(portal.fact('Account')).toHaveText(email);
+    await portal.button('Assign').click();
+    await portal.at(/^\/support\/deposits\?assigned=/);
+    await customer.open(`/applications/${reference}`);
+    await expect(customer.fact('Balance')).toContainText('3');
+  });
+
+  await test.step('import a statement', async () => {
+    const [first, second] = [unique('day-'), unique('day-')];
+    const text = `id;reference;amount\n${first};${reference};7,50\n${second};nobody;1,00\n`;
+    await portal.open('/support/import');
+    await portal.page.getByLabel('CSV file').setInputFiles({
+      name: 'bank.csv',
+      mimeType: 'text/csv',
+      buffer: Buffer.from(text),
+    });
+    await portal.button('Check the file').click();
+    await portal.at(/^\/support\/import\?statement=/);
+    await portal.hydrated();
+    await expect(portal.row(first)).toContainText('Credited');
+    await portal.button('Import').click();
+    await expect(async () => {
+      await portal.page.reload();
+      await expect(portal.main.getByText('All lines are done.')).toBeVisible({ timeout: 1000 });
+    }).toPass();
+    await customer.open(`/applications/${reference}`);
+    await expect(customer.fact('Balance')).toContainText('10.5');
+    await portal.open('/support/deposits');
+    await expect(portal.row(second)).toHaveCount(1);
+  });
+
+  await test.step('say where a message is and what it cost', async () => {
+    const number = `57${randomInt(100_000, 1_000_000)}`;
+    const sent = await server.send(key, number, 'Where is it');
+    const transid: string = sent.body['transid'];
+    await customer.settled(key, transid);
+    await portal.open('/support/search');
+    await portal.page.getByLabel('Search', { exact: true }).fill(number);
+    await portal.button('Search').click();
+    await portal.at(/^\/support\/search\?q=/);
+    await portal.hydrated();
+    await portal.link(transid).click();
+    await portal.at(`/support/messages/${transid}`);
+    await portal.hydrated();
+    await expect(portal.main).toContainText('0.05');
+    await expect(portal.main).toContainText('delivered');
+    await expect(portal.main).not.toContainText('Where is it');
+  });
+
+  await test.step('change a price from tomorrow on', async () => {
+    const prefix = `998${randomInt(100_000, 1_000_000)}`;
+    await portal.open('/support/prices');
+    await portal.page.getByLabel('Prefix', { exact: true }).fill(prefix);
+    await portal.page.getByLabel('Price', { exact: true }).fill('0.33');
+    await portal.page.getByLabel('Prefix from (UTC)').fill(tomorrow());
+    await portal.button('Set price').click();
+    const later = portal.page.getByRole('region', { name: 'Prices that are set for later' });
+    await expect(later).toContainText(prefix);
+    const list = await server.api(`prices/${key}`, { number: `${prefix}1234` });
+    expect(list.body['price']).toEqual({ per_page: 0.25, rule: 'international' });
+    const coming = list.body['prices'].find(
+      (price: { prefix: string | null }) => price.prefix === prefix,
+    );
+    expect(coming).toMatchObject({ per_page: 0.33, from: `${tomorrow()}T00:00:00.000Z` });
+  });
+
+  await test.step('suspend, and tell why by mail', async () => {
+    await portal.open('/support/applications?list=all');
+    const row = portal.row(reference);
+    await row.getByLabel('Reason').fill('A payment was disputed.');
+    await row.getByRole('button', { name: 'Suspend', exact: true }).click();
+    await expect(row).toContainText('Suspended');
+    await customer.open(`/applications/${reference}`);
+    await expect(customer.main).toContainText('A payment was disputed.');
+    expect((await server.send(key, '57000001', 'No')).body['code']).toBe(503);
+    await portal.open('/support/mail');
+    for (const subject of ['Approved', 'Sender name rejected', 'Suspended']) {
+      await expect(portal.row(`${subject}: application ${reference}`)).toHaveCount(1);
+    }
+  });
+
+  await test.step('find all of it in the audit log', async () => {
+    await portal.open(`/support/audit?subject=${reference}`);
+    for (const action of ['application.approve', 'application.suspend', 'sender.reject']) {
+      await expect(portal.row(action)).not.toHaveCount(0);
+    }
+  });
+  expect((await server.run(['check'])).code).toBe(0);
+});
