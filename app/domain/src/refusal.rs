@@ -97,7 +97,6 @@ pub enum Refusal {
         "Passkeys can't be used here: browsers want a site that has a name and is opened by https."
     )]
     PasskeysUnavailable,
-    #[serde(skip)]
     #[error("The account is disabled already.")]
     AccountDisabledAlready,
     #[error("The account isn't disabled.")]
