@@ -221,7 +221,7 @@ fn Lookup(number: Option<String>, asked: Option<Result<NumberPrice, Problem>>) -
     });
     view! {
         <h2>"What does this number cost, and why"</h2>
-        <form class="form" method="get" action="/support/prices" role="search" aria-label="Price">
+        <form class="form" method="get" action="/support/prices" role="search" aria-label="Price of a number">
             <crate::ui::FormAlert form/>
             <Field
                 label="Number"
