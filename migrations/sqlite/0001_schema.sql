@@ -618,10 +618,11 @@ BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 CREATE TRIGGER audit_never_goes BEFORE DELETE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 
--- What staff write down about an account; its owner doesn't see it.
+-- What staff write down about an account; its owner doesn't see it. There is no foreign key: Citus
+-- rewrites a table that refers to accounts, which a table that is never changed refuses.
 CREATE TABLE account_notes (
     id         INTEGER PRIMARY KEY, -- in the order in which they were written
-    account_id INTEGER NOT NULL REFERENCES accounts (id), -- whom the note is about
+    account_id INTEGER NOT NULL,    -- whom the note is about
     at         INTEGER NOT NULL,    -- when it was written
     author     TEXT NOT NULL,       -- as the actor in the audit log
     text       TEXT NOT NULL        -- the note, of 2000 characters at most
