@@ -121,7 +121,7 @@ test("support's day, and what the customer sees of it", async ({
     const later = portal.page.getByRole('region', { name: 'Prices that are set for later' });
     await expect(later).toContainText(prefix);
     const list = await server.api(`prices/${key}`, { number: `${prefix}1234` });
-    expect(list.body['price']).toEqual({ per_page: 0.25, rule: 'international' });
+    expect(list.body['price']).toEqual({ per_page: 0.25, rule: 'international_not_8_digits' });
     const coming = list.body['prices'].find(
       (price: { prefix: string | null }) => price.prefix === prefix,
     );
