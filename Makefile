@@ -51,10 +51,11 @@ test-browser: build ## Run the browser tests against the release build
 	@.make/setup browser end2end node-peers
 	@cd end2end && npm test
 
+# One case isn't run there: docs/SCALING.md says which and why.
 .PHONY: test-citus
 test-citus: setup ## Run the tests on Citus, built from the release's source that CITUS_SOURCE names (archive or folder)
 	@.make/setup citus
-	@.make/citus run bash -c 'cargo test -p service --test citus -- --test-threads=4 && cargo test -p service --lib on_citus -- --ignored'
+	@.make/citus run bash -c 'cargo test -p service --test citus -- --test-threads=4 --skip a_message_that_is_put_off_is_handed_over_again && cargo test -p service --lib on_citus -- --ignored'
 
 .PHONY: soak
 soak: setup ## Run the long tests: histories, kills during an upload of a million, 10,000 cuts, attacks, ten minutes' hold, storms
