@@ -17,8 +17,8 @@ wasm := --target wasm32-unknown-unknown
 
 .PHONY: help
 help: ## List the targets
-	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target what; do \
-	  printf '  make %-12s %s\n' "$$target" "$$what"; done
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
+	  while IFS='|' read -r target what; do printf '  make %-12s %s\n' "$$target" "$$what"; done
 
 .PHONY: setup
 setup:
@@ -43,7 +43,8 @@ test: test-rust test-browser ## Install what is missing and run every test
 .PHONY: test-rust
 test-rust: setup ## Run the Rust tests, and check that the rules compile for the browser
 	@.make/setup peers postgres
-	@.make/postgres run cargo test --lib --bins --tests -p server -p service -p smpp -p domain -p app --features app/ssr
+	@.make/postgres run cargo test --lib --bins --tests \
+	  -p server -p service -p smpp -p domain -p app --features app/ssr
 	@cargo check $(wasm) -p domain
 
 .PHONY: test-browser
@@ -51,19 +52,20 @@ test-browser: build ## Run the browser tests against the release build
 	@.make/setup browser end2end node-peers
 	@cd end2end && npm test
 
-# One case isn't run there: docs/SCALING.md says which and why.
+# CITUS_SOURCE: the source of a release of Citus, an archive or its folder.
 .PHONY: test-citus
-test-citus: setup ## Run the tests on Citus, built from the release's source that CITUS_SOURCE names (archive or folder)
+test-citus: setup ## Run the tests on Citus, built from the source that CITUS_SOURCE names
 	@.make/setup citus
-	@.make/citus run bash -c 'cargo test -p service --test citus -- --test-threads=4 --skip a_message_that_is_put_off_is_handed_over_again && cargo test -p service --lib on_citus -- --ignored'
+	@.make/citus run bash -c 'cargo test -p service --test citus -- --test-threads=4 && \
+	  cargo test -p service --lib on_citus -- --ignored'
 
 .PHONY: soak
-soak: setup ## Run the long tests: histories, kills during an upload of a million, 10,000 cuts, attacks, ten minutes' hold, storms
+soak: setup ## Run the long tests: histories, kills, cuts, attacks, storms, in full length
 	@.make/setup postgres
 	@.make/soak
 
 .PHONY: bench
-bench: build ## Measure the release build, beside Kannel and a bare handler; takes three quarters of an hour
+bench: build ## Measure the release build beside Kannel and a bare handler, for 45 minutes
 	@.make/setup kannel postgres
 	@[ -z "$${CITUS_SOURCE:-}" ] || .make/setup citus
 	@cargo bench -p server --bench sends

@@ -60,22 +60,46 @@ struct ConnectionPlaces {
     handed: usize,
 }
 
+impl ConnectionPlaces {
+    fn available(&self) -> usize {
+        self.credit.saturating_sub(self.handed)
+    }
+}
+
 impl Shared {
     fn places(&self) -> MutexGuard<'_, ConnectionPlaces> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn available(&self) -> usize {
-        let places = self.places();
-        places.credit.saturating_sub(places.handed)
+        self.places().available()
     }
 
-    /// Has the homes where messages wait for the carrier look for them, this one aside.
-    fn look_where_messages_wait(&self, inboxes: &Inboxes, aside: Option<Home>) {
+    /// Takes back places that a turn of this home had for messages and did not use. Another home may
+    /// have found no place meanwhile, and waits to be told.
+    fn release(&self, unused: usize, inboxes: &Inboxes, home: Home) {
+        if unused == 0 {
+            return;
+        }
+        let before = {
+            let mut places = self.places();
+            let before = places.available();
+            places.handed = places.handed.saturating_sub(unused);
+            before
+        };
+        self.has_more_places(before, inboxes, Some(home));
+    }
+
+    /// Wakes the turns' threads, the one of the home `aside` excepted, that have reason to look for
+    /// messages now that the connection has more places than `before`: those of the homes where
+    /// messages wait; all of them if the connection had none, since a thread that finds no place
+    /// anywhere sleeps without an end.
+    fn has_more_places(&self, before: usize, inboxes: &Inboxes, aside: Option<Home>) {
         let aside = aside.map(place);
         for (home, inbox) in inboxes.iter().enumerate() {
-            if aside != Some(home) && self.waiting[home].load(Ordering::Acquire) {
-                inbox.look();
+            let is_to_wake = before == 0 || self.waiting[home].load(Ordering::Acquire);
+            if is_to_wake && aside != Some(home) {
+                inbox.reconsider();
             }
         }
     }
@@ -90,16 +114,16 @@ impl Credit {
 
     /// Submits received messages, then asks the connection how many messages it would take now.
     fn after(&self, received: usize, submit: impl FnOnce(), free: impl FnOnce() -> usize) {
-        let more = {
+        let (before, after) = {
             let mut places = self.shared.places();
-            let before = places.credit.saturating_sub(places.handed);
+            let before = places.available();
             submit();
             places.handed = places.handed.saturating_sub(received);
             places.credit = free();
-            places.credit.saturating_sub(places.handed) > before
+            (before, places.available())
         };
-        if more {
-            self.shared.look_where_messages_wait(&self.inboxes, None);
+        if after > before {
+            self.shared.has_more_places(before, &self.inboxes, None);
         }
     }
 }
@@ -437,8 +461,8 @@ impl Places {
         for (consumer, messages) in &mut self.handovers {
             let before = messages.len();
             messages.retain(&is_stored);
-            let mut places = consumer.places();
-            places.handed = places.handed.saturating_sub(before - messages.len());
+            let unused = before - messages.len();
+            consumer.release(unused, &self.consumers.inboxes, self.home);
         }
     }
 
@@ -554,16 +578,8 @@ impl Drop for Places {
             .iter()
             .map(|(of, messages)| (of, messages.len()));
         let reserved = self.reserved.iter().map(|(_, of, count)| (of, *count));
-        for (consumer, count) in unused.chain(reserved) {
-            if count == 0 {
-                continue;
-            }
-            {
-                let mut places = consumer.places();
-                places.handed = places.handed.saturating_sub(count);
-            }
-            // Another home may have found no place meanwhile, and waits to be told.
-            consumer.look_where_messages_wait(&self.consumers.inboxes, Some(self.home));
+        for (consumer, unused) in unused.chain(reserved) {
+            consumer.release(unused, &self.consumers.inboxes, self.home);
         }
     }
 }

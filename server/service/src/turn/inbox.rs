@@ -206,9 +206,6 @@ pub(crate) struct Inbox {
 struct State {
     sends: VecDeque<Input>,
     carriers: VecDeque<Input>,
-    /// Whether to look for messages that wait: a connection has places for them, or messages were
-    /// put into the queue elsewhere.
-    look: bool,
     closed: bool,
     /// Above 0 while the turn's thread sleeps: the thread is woken when this many sends wait, and
     /// by any input if this is 1.
@@ -217,7 +214,7 @@ struct State {
 
 impl State {
     fn is_empty(&self) -> bool {
-        self.sends.is_empty() && self.carriers.is_empty() && !self.look
+        self.sends.is_empty() && self.carriers.is_empty()
     }
 }
 
@@ -322,11 +319,10 @@ impl Inbox {
         }
     }
 
-    /// Makes the turn look for messages that wait.
-    pub(crate) fn look(&self) {
-        let mut state = self.state();
-        state.look = true;
-        self.wake(&mut state, 1);
+    /// Wakes the turn's thread, to find out again when to look for messages that wait: a connection
+    /// has places for them, or messages were put into the queue elsewhere.
+    pub(crate) fn reconsider(&self) {
+        self.wake(&mut self.state(), 1);
     }
 
     fn wake(&self, state: &mut State, waiting: usize) {
@@ -353,14 +349,20 @@ impl Inbox {
     }
 
     /// The inputs of the next turn, in the order in which they came; empty when it is time to look
-    /// for messages that wait. `None` once the inbox is closed and empty.
-    pub(crate) fn next(&self, last: &LastTurn, look_at: Option<Instant>) -> Option<Vec<Input>> {
+    /// for messages that wait. `look_at` says when that is, `None` while no connection has places,
+    /// and is asked again each time that the thread wakes. `None` once the inbox is closed and
+    /// empty.
+    pub(crate) fn next(
+        &self,
+        last: &LastTurn,
+        look_at: impl Fn() -> Option<Instant>,
+    ) -> Option<Vec<Input>> {
         let mut state = self.state();
         while state.is_empty() {
             if state.closed {
                 return None;
             }
-            let wait = look_at.map(|at| at.saturating_duration_since(Instant::now()));
+            let wait = look_at().map(|at| at.saturating_duration_since(Instant::now()));
             if wait.is_some_and(|wait| wait.is_zero()) {
                 break;
             }
@@ -376,7 +378,6 @@ impl Inbox {
                 state = self.sleep(state, last.sends, Some(left));
             }
         }
-        state.look = false;
         let sends = state.sends.len().min(SENDS_PER_TURN);
         let mut inputs: Vec<Input> = state.sends.drain(..sends).collect();
         let most = match sends {

@@ -66,7 +66,7 @@ impl Turn {
     pub(crate) fn look(&self) {
         self.consumers.expect_any();
         for inbox in self.inboxes.iter() {
-            inbox.look();
+            inbox.reconsider();
         }
     }
 

@@ -108,7 +108,8 @@ impl ServerTurns {
                     parts.push((inputs, calls));
                 }
                 Err(error) => {
-                    tracing::error!(inputs = inputs.len(), detail = ?error, "a turn was not stored");
+                    tracing::error!(inputs = inputs.len(), detail = ?error, "a turn was not \
+                        stored");
                     self.consumers.pause(self.home);
                     if let Error::Uncertain(_) = error {
                         lose_all(inputs, error);
@@ -187,7 +188,8 @@ impl ServerTurns {
                 }
                 Err(error) if error.is_conflict() && tries < TRIES => {
                     self.figures.repeated();
-                    tracing::debug!(detail = ?error, "another process was in the way; trying again");
+                    tracing::debug!(detail = ?error, "another process was in the way; trying \
+                        again");
                 }
                 Err(error) => return Err(error),
             }

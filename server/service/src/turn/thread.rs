@@ -95,7 +95,7 @@ impl Worker {
     fn run(&mut self, runtime: &Runtime) {
         while let Some(inputs) = self
             .inbox
-            .next(&self.last, self.consumers.look_at(self.home))
+            .next(&self.last, || self.consumers.look_at(self.home))
         {
             let Some(inner) = self.inner.upgrade() else {
                 return;
@@ -151,7 +151,8 @@ impl Worker {
                     parts.push(inputs);
                 }
                 Err(error) => {
-                    tracing::error!(inputs = inputs.len(), detail = ?error, "a turn was not stored");
+                    tracing::error!(inputs = inputs.len(), detail = ?error, "a turn was not \
+                        stored");
                     self.consumers.pause(self.home);
                     if service.store().has_failed() {
                         lose_all(inputs, error);
@@ -176,7 +177,8 @@ impl Worker {
                 Err(error) if error.is_conflict() && tries < TRIES => {
                     tries += 1;
                     self.figures.repeated();
-                    tracing::debug!(detail = ?error, "another process was in the way; trying again");
+                    tracing::debug!(detail = ?error, "another process was in the way; trying \
+                        again");
                 }
                 done => return done,
             }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use domain::{MessageStatus, Reason};
+use domain::{MessageStatus, Reason, Transid};
 use futures_util::future::join_all;
 use service::{Actor, Claimed, Consumer, Lease, SANDBOX_CARRIER, SendError};
 use sqlx::Executor as _;
@@ -19,6 +19,7 @@ on_each_backend![
     a_drained_carrier_is_handed_nothing,
     messages_of_a_suspended_application_are_handed_to_nobody,
     a_message_that_is_put_off_is_handed_over_again_when_its_time_comes,
+    a_connection_that_was_full_is_handed_what_became_due_meanwhile,
     an_input_that_cannot_be_stored_fails_alone,
     results_that_come_after_their_lease_change_no_status,
     of_two_requests_with_one_key_and_money_for_one_the_second_is_a_replay,
@@ -181,25 +182,48 @@ async fn messages_of_a_suspended_application_are_handed_to_nobody(backend: Backe
     world.assert_sound().await;
 }
 
-async fn a_message_that_is_put_off_is_handed_over_again_when_its_time_comes(backend: Backend) {
-    let world = World::new(backend).await;
-    let customer = world.active("one@example.org", "1").await;
-    let mut consumer = connected(&world, &customer, 10).await;
+/// Sends a message, which the carrier puts off. The places of the connection stay taken.
+async fn put_off(world: &World, customer: &Customer, consumer: &mut Consumer) -> Transid {
     world.send(&customer.live, "57000001").await.unwrap();
-    let (lease, messages) = next(&mut consumer).await;
+    let (lease, messages) = next(consumer).await;
     let not_now = service::SubmitOutcome::Temporary {
         error: "not now".to_owned(),
     };
     world
         .record(CARRIER, &lease, vec![answered(&messages[0], not_now)])
         .await;
+    messages[0].id
+}
+
+async fn a_message_that_is_put_off_is_handed_over_again_when_its_time_comes(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    let mut consumer = connected(&world, &customer, 10).await;
+    let id = put_off(&world, &customer, &mut consumer).await;
     free(&consumer, 1, 10);
     // The clock of the test stands still: it isn't due yet.
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
     world.pass(HOUR_MS);
     let again = take(&mut consumer, 1).await;
-    assert_eq!(again[0].1.id, messages[0].id);
+    assert_eq!(again[0].1.id, id);
+    world.assert_sound().await;
+}
+
+async fn a_connection_that_was_full_is_handed_what_became_due_meanwhile(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    // A look found that nothing waits.
+    let mut consumer = connected(&world, &customer, 10).await;
+    free(&consumer, 0, 1);
+    let id = put_off(&world, &customer, &mut consumer).await;
+    world.pass(HOUR_MS);
+    // The place is taken: nothing comes, and nobody looks for messages.
+    let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
+    assert!(nothing.is_err());
+    free(&consumer, 1, 1);
+    let again = take(&mut consumer, 1).await;
+    assert_eq!(again[0].1.id, id);
     world.assert_sound().await;
 }
 
