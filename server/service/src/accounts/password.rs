@@ -5,9 +5,15 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, PasswordHash, Version};
+#[cfg(target_os = "linux")]
+use thread_priority::{
+    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::entropy::Entropy;
@@ -17,8 +23,10 @@ use crate::error::{Error, Fault, Refusal, Result};
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// A thread of this niceness gets a tenth of a core that others want too, so that people can still
-/// sign in while every core is busy.
+/// How long a hash that only idle cores work at may take before it is begun anew with a higher
+/// priority, so that people can still sign in while every core is busy.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// A thread of this niceness gets a tenth of a core that others want too.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 /// How many wait to be hashed, each for some 20 ms; more are refused.
@@ -30,6 +38,9 @@ pub(crate) struct Hasher {
     /// Places in the queue, those included that are being hashed.
     places: Arc<Semaphore>,
     permits: Arc<Semaphore>,
+    /// Places for hashes that only idle cores work at. A hash that was begun anew keeps its place
+    /// until it is done, so that no more of them hold memory.
+    idle: Arc<Semaphore>,
     /// How many hashes were computed.
     hashed: Arc<AtomicU64>,
     /// The hash of a password that nobody knows, so that a sign-in with an unknown e-mail takes as
@@ -45,6 +56,7 @@ impl Hasher {
         Ok(Self {
             places: Arc::new(Semaphore::new(QUEUE_MAX + parallel)),
             permits: Arc::new(Semaphore::new(parallel)),
+            idle: Arc::new(Semaphore::new(parallel)),
             hashed: Arc::default(),
             dummy,
         })
@@ -79,19 +91,31 @@ impl Hasher {
         self.hashed.load(Ordering::Relaxed)
     }
 
-    /// Does work that takes a core for long.
+    /// Does work that takes a core for long, and comes to the same whenever it is done.
     ///
     /// # Errors
     /// `Busy` when too many wait.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T> + Send + 'static,
+        work: impl Fn() -> Result<T> + Send + Sync + 'static,
     ) -> Result<T> {
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_| Refusal::Busy)?;
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let permit = permit.map_err(|closed| Fault::Task(closed.to_string()))?;
-        in_background(move || {
+        let work = Arc::new(work);
+        if let Ok(idle) = Arc::clone(&self.idle).try_acquire_owned() {
+            let work = Arc::clone(&work);
+            let begun = on_thread(Priority::Idle, move || {
+                let result = work();
+                drop(idle);
+                result
+            });
+            if let Ok(result) = tokio::time::timeout(PATIENCE, begun).await {
+                return result?;
+            }
+        }
+        on_thread(Priority::Low, move || {
             let result = work();
             drop((permit, place));
             result
@@ -100,31 +124,55 @@ impl Hasher {
     }
 }
 
-/// Does work on a thread of its own, to which the system prefers every other one: what takes a
-/// core for tens of milliseconds must not make a send wait for its time slice to end. A thread
-/// costs a thousandth of a hash, and one of the async runtime's would keep the low priority.
-async fn in_background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+/// How the system shares the cores out to a thread that hashes.
+#[derive(Clone, Copy)]
+enum Priority {
+    /// Any other thread that has work is given the core at once. While every core is busy such a
+    /// thread hardly gets on.
+    Idle,
+    /// The thread gets a tenth of a core that others want too, but keeps the core for some
+    /// milliseconds when it has it.
+    Low,
+}
+
+/// Does work on a thread of its own: one of the async runtime's would keep the priority. A thread
+/// costs a thousandth of a hash.
+async fn on_thread<T: Send + 'static>(
+    priority: Priority,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
     let (done, result) = oneshot::channel();
-    let background = move || {
-        yield_to_others();
+    let run = move || {
+        #[cfg(target_os = "linux")]
+        priority.set();
         // Nobody waits any more where the caller left.
         drop(done.send(work()));
     };
     let thread = std::thread::Builder::new().name("password-hash".to_owned());
     thread
-        .spawn(background)
+        .spawn(run)
         .map_err(|error| Fault::Task(format!("a thread for a password's hash: {error}")))?;
     result
         .await
         .map_err(|_| Fault::Task("the thread of a password's hash ended".to_owned()).into())
 }
 
-/// Lowers the calling thread's priority. Linux sets it for one thread; elsewhere it would be the
-/// whole process's.
-fn yield_to_others() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
-        tracing::debug!(%error, "the priority of a password's hash can't be lowered");
+#[cfg(target_os = "linux")]
+impl Priority {
+    /// Gives the calling thread this priority. Elsewhere it would be the whole process's.
+    fn set(self) {
+        let set = match self {
+            Self::Idle => {
+                let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+                set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle)
+                    .map_err(|error| error.to_string())
+            }
+            Self::Low => rustix::process::setpriority_process(None, NICENESS)
+                .map_err(|error| error.to_string()),
+        };
+        if let Err(error) = set {
+            tracing::debug!(%error, "the priority of a password's hash can't be lowered");
+        }
     }
 }
 

@@ -1,11 +1,18 @@
 //! Registration, sign-in, password reset and staff.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use domain::Email;
 use domain::password::InvalidPassword;
 use service::{Actor, Refusal};
 
 use crate::database::Backend;
 use crate::world::{HOUR_MS, PASSWORD, World, password};
+
+/// Much longer than a sign-in takes on busy cores.
+const SOON: Duration = Duration::from_secs(20);
 
 on_each_backend![
     an_email_is_taken_once_whatever_its_case_and_however_many_ask,
@@ -14,6 +21,7 @@ on_each_backend![
     registration_is_throttled_by_address,
     a_reset_link_works_once_and_for_an_hour,
     staff_are_added_by_somebody_and_customers_are_not_staff,
+    people_sign_in_while_every_core_is_busy,
     new_passwords_are_judged_wherever_one_is_set_and_old_ones_still_sign_in,
 ];
 
@@ -54,6 +62,43 @@ async fn sign_in_says_the_same_for_a_wrong_password_and_an_unknown_email(backend
         .await
         .unwrap();
     assert_eq!(account.email, "one@example.org");
+}
+
+/// Keeps every core busy until it is dropped.
+struct BusyCores(Arc<AtomicBool>);
+
+impl BusyCores {
+    fn new() -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        for _ in 0..2 * cores {
+            let is_over = Arc::clone(&is_over);
+            std::thread::spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        Self(is_over)
+    }
+}
+
+impl Drop for BusyCores {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+async fn people_sign_in_while_every_core_is_busy(backend: Backend) {
+    let world = World::new(backend).await;
+    let _busy = BusyCores::new();
+    let signing_in = async {
+        world.account("one@example.org").await;
+        let service = &world.service;
+        service.sign_in("one@example.org", PASSWORD, "x").await
+    };
+    let signed_in = tokio::time::timeout(SOON, signing_in).await;
+    assert!(signed_in.unwrap().is_ok());
 }
 
 async fn sign_in_is_throttled_for_known_and_unknown_emails_alike_and_opens_again(backend: Backend) {
