@@ -367,6 +367,8 @@ impl From<Refusal> for Cause {
             | Refusal::NoteInvalid
             | Refusal::NoSuchDeposit
             | Refusal::DepositAssigned
+            | Refusal::ColumnRepeated
+            | Refusal::StatementConfirmed
             | Refusal::BalanceTooLarge
             | Refusal::InvalidCursor => Self::Refused(refusal),
             Refusal::InvalidPassword(invalid) => Self::Password(invalid),

@@ -227,6 +227,10 @@ pub enum Refusal {
     NoSuchDeposit,
     #[error("This deposit was credited before.")]
     DepositAssigned,
+    #[error("A column can be one thing only: choose another one for each.")]
+    ColumnRepeated,
+    #[error("There is no such bank statement, or it was confirmed before.")]
+    StatementConfirmed,
     #[error("The balance would become more than can be held.")]
     BalanceTooLarge,
     #[error("This link is used or too old. Ask for a new one.")]

@@ -168,9 +168,14 @@ fn Import(data: ImportView, forms: Forms) -> impl IntoView {
                          confirm it."
                     </p>
                 </div>
-                <button type="submit" class="button">
-                    "Check the file"
-                </button>
+                <div class="buttons">
+                    <button type="submit" class="button">
+                        "Check the file"
+                    </button>
+                    <button type="submit" class="button button-quiet" name="choose_again" value="1">
+                        "Choose its columns again"
+                    </button>
+                </div>
             </form>
             <h2>"Statements"</h2>
             {listed(&statements)}

@@ -1,8 +1,8 @@
 //! Files of bank statements that staff send.
 
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
 use app::portal_request::PortalRequest as _;
 use app::problem::Problem;
@@ -43,18 +43,18 @@ pub async fn upload(State(portal): State<Portal>, request: Request) -> Response 
     let Ok(boundary) = boundary else {
         return (StatusCode::BAD_REQUEST, "Send the form of the page.").into_response();
     };
-    let path = spool_path(&portal.data_dir);
-    let imported = match spool(body, boundary, &path).await {
-        Ok(()) => portal.service.import_statement(&path).await,
+    let sent = match receive(body, boundary, &portal.data_dir).await {
+        Ok(sent) => sent,
         Err(error) => {
             tracing::info!(%error, "a bank statement can't be received");
             let sentence = "The file didn't arrive whole, or is larger than 64 MiB.";
-            remove(&path).await;
             return (StatusCode::BAD_REQUEST, sentence).into_response();
         }
     };
-    remove(&path).await;
-    let kept = match imported {
+    let imported = portal
+        .service
+        .import_statement(sent.file, sent.choose_again);
+    let kept = match imported.await {
         Ok(StatementFile::Stored(id)) => {
             return Redirect::to(&format!("{IMPORT_PATH}?statement={id}")).into_response();
         }
@@ -77,30 +77,31 @@ fn failed(problem: &Problem) -> Response {
     (StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
 }
 
-/// A path in the data folder that no other file of this process has.
-fn spool_path(data_dir: &Path) -> PathBuf {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    data_dir.join(format!("statement-{}-{number}.csv", std::process::id()))
+/// What the page's form sent.
+struct Sent {
+    file: File,
+    /// Whether staff want to choose the file's columns again.
+    choose_again: bool,
 }
 
-/// Writes the form's file as it comes.
-async fn spool(body: Body, boundary: String, path: &Path) -> io::Result<()> {
+/// Writes the form's file as it comes, into a file without a name: the system deletes it when it is
+/// closed, however the process ends.
+async fn receive(body: Body, boundary: String, data_dir: &Path) -> io::Result<Sent> {
     let mut form = Multipart::new(body.into_data_stream(), boundary);
-    let mut file = fs::File::create(path).await?;
+    let mut file = fs::File::from_std(tempfile::tempfile_in(data_dir)?);
+    let mut choose_again = false;
     while let Some(mut field) = form.next_field().await.map_err(io::Error::other)? {
-        if field.name() != Some("file") {
-            continue;
-        }
-        while let Some(chunk) = field.chunk().await.map_err(io::Error::other)? {
-            file.write_all(&chunk).await?;
+        match field.name() {
+            Some("file") => {
+                while let Some(chunk) = field.chunk().await.map_err(io::Error::other)? {
+                    file.write_all(&chunk).await?;
+                }
+            }
+            Some("choose_again") => choose_again = true,
+            _ => {}
         }
     }
-    file.flush().await
-}
-
-async fn remove(path: &Path) {
-    if let Err(error) = fs::remove_file(path).await {
-        tracing::warn!(%error, path = %path.display(), "a file can't be removed");
-    }
+    file.flush().await?;
+    let file = file.into_std().await;
+    Ok(Sent { file, choose_again })
 }

@@ -101,6 +101,8 @@ fn of_pages() -> Vec<Refusal> {
         Refusal::LastStaff,
         Refusal::NoSuchDeposit,
         Refusal::DepositAssigned,
+        Refusal::ColumnRepeated,
+        Refusal::StatementConfirmed,
         Refusal::BalanceTooLarge,
     ]
 }

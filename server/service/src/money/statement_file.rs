@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
-use std::path::Path;
 
 use domain::Money;
 use domain::records::LineOutcome;
@@ -66,10 +65,10 @@ pub(crate) struct OpenStatement {
 }
 
 impl OpenStatement {
-    /// Opens a file; `None` for an empty one. Reads all of it, since a single byte can tell its
+    /// Begins with a file; `None` for an empty one. Reads all of it, since a single byte can tell its
     /// encoding.
-    pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
-        let file = File::open(path)?;
+    pub(crate) fn open(mut file: File) -> io::Result<Option<Self>> {
+        file.rewind()?;
         let mut first = Vec::new();
         let mut reader = BufReader::new(&file);
         while first.trim_ascii().is_empty() {

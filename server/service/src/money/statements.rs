@@ -1,8 +1,8 @@
 //! Bank statements imported by file: stored whole, shown, and once staff confirm, credited some
 //! lines at a time.
 
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::Timestamp;
@@ -23,6 +23,11 @@ use crate::{Service, run_blocking, run_detached};
 const STORED_AT_ONCE: usize = 500;
 /// How many chunks of lines are in memory.
 const CHUNKS_READ_AHEAD: usize = 2;
+/// After how long the stored lines of a file are deleted that was never stored whole, since the
+/// process ended meanwhile.
+const ABANDONED_AFTER_MS: i64 = 60 * 60 * 1000;
+/// How many such lines are deleted in a transaction.
+const FORGOTTEN_AT_ONCE: i64 = 1000;
 /// How many lines of each outcome are shown.
 const FIRST_LINES: i64 = 5;
 /// How many statements are listed.
@@ -45,12 +50,12 @@ pub enum StatementFile {
 
 impl Service {
     /// Stores a bank statement, of which nothing is credited yet. The whole file is checked before.
+    /// Nothing is stored if its columns are unknown, or are to be chosen again.
     ///
     /// # Errors
     /// `Failed` when the file can't be read.
-    pub async fn import_statement(&self, path: &Path) -> Result<StatementFile> {
-        let path = PathBuf::from(path);
-        let opened = run_blocking(move || OpenStatement::open(&path)).await?;
+    pub async fn import_statement(&self, file: File, choose_again: bool) -> Result<StatementFile> {
+        let opened = run_blocking(move || OpenStatement::open(file)).await?;
         let Some(file) = opened.map_err(Fault::File)? else {
             return Ok(StatementFile::Bad(BadStatement::Empty));
         };
@@ -59,7 +64,8 @@ impl Service {
             let chosen = statements::columns(&mut conn, &file.header).await?;
             (chosen, installation::currency(&mut conn).await?)
         };
-        let Some(columns) = columns.or_else(|| file.guessed()) else {
+        let columns = columns.or_else(|| file.guessed());
+        let Some(columns) = columns.filter(|_| !choose_again) else {
             let OpenStatement { header, names, .. } = file;
             return Ok(StatementFile::Columns { header, names });
         };
@@ -116,16 +122,34 @@ impl Service {
         Ok(StatementFile::Stored(id))
     }
 
+    /// Deletes what is stored of files that were never stored whole.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
+    pub async fn forget_abandoned_statements(&self) -> Result<()> {
+        let (chore, home) = (Chore::ForgetStatements, Home::FIRST);
+        self.do_chore_at(home, chore, Priority::Bulk, |tx, now| {
+            let before = now.plus_ms(-ABANDONED_AFTER_MS);
+            Box::pin(
+                async move { statements::forget_abandoned(tx, before, FORGOTTEN_AT_ONCE).await },
+            )
+        })
+        .await
+    }
+
     /// Remembers which columns are which in statements with this header line.
     ///
     /// # Errors
-    /// `Uncertain` when the database can't be used.
+    /// `ColumnRepeated` when two of them are the same one; `Uncertain` when the database can't be used.
     pub async fn choose_columns(
         &self,
         actor: &Actor,
         header: &str,
         columns: BankColumns,
     ) -> Result<()> {
+        if columns.are_repeated() {
+            return Err(Refusal::ColumnRepeated.into());
+        }
         let (actor, header) = (*actor, header.replace('\0', ""));
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
@@ -166,20 +190,19 @@ impl Service {
         }))
     }
 
-    /// Confirms a bank statement: its lines are credited from now on. False when it was confirmed
-    /// before, or isn't there.
+    /// Confirms a bank statement: its lines are credited from now on.
     ///
     /// # Errors
-    /// `Uncertain` when the database can't be used.
-    pub async fn confirm_statement(&self, account_id: i64, id: i64) -> Result<bool> {
+    /// `StatementConfirmed` when it was confirmed before, or isn't there; `Uncertain` when the
+    /// database can't be used.
+    pub async fn confirm_statement(&self, account_id: i64, id: i64) -> Result<()> {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 if !statements::confirm(tx, id, now, account_id).await? {
-                    return Ok(false);
+                    return Err(Refusal::StatementConfirmed.into());
                 }
                 let (actor, subject) = (Actor::Account(account_id), id.to_string());
-                audit::insert(tx, now, &actor, "statement.confirm", &subject, None).await?;
-                Ok(true)
+                audit::insert(tx, now, &actor, "statement.confirm", &subject, None).await
             })
         })
         .await

@@ -19,6 +19,7 @@ pub(crate) enum Chore {
     MailNotices,
     CountMargins,
     CreditStatements,
+    ForgetStatements,
     /// The expansion of one batch.
     Expand(BatchId),
 }
@@ -39,6 +40,7 @@ impl Chore {
             Self::MailNotices => 8,
             Self::CountMargins => 9,
             Self::CreditStatements => 10,
+            Self::ForgetStatements => 11,
             Self::Expand(id) => return id.0,
         };
         -(home.0 * KINDS + kind)

@@ -57,6 +57,14 @@ statements! {
         ..Sql::ANYWHERE
     };
     const LOADED: Sql = Sql::same("UPDATE bank_statements SET loaded_at = $2 WHERE id = $1");
+    /// A statement that was begun before `$1`, and whose lines never were all stored.
+    const ABANDONED: Sql = Sql::same(r"
+        SELECT id FROM bank_statements WHERE loaded_at IS NULL AND created_at < $1 LIMIT 1");
+    const FORGET_LINES: Sql = Sql::same(r"
+        DELETE FROM bank_statement_lines
+        WHERE statement_id = $1 AND line IN (
+            SELECT line FROM bank_statement_lines WHERE statement_id = $1 ORDER BY line LIMIT $2)");
+    const FORGET: Sql = Sql::same("DELETE FROM bank_statements WHERE id = $1");
     const CONFIRM: Sql = Sql::same(r"
         UPDATE bank_statements SET confirmed_at = $2, confirmed_by = $3
         WHERE id = $1 AND loaded_at IS NOT NULL AND confirmed_at IS NULL");
@@ -105,6 +113,23 @@ pub struct BankColumns {
     pub amount: usize,
     /// `None`: every line is in the installation's currency.
     pub currency: Option<usize>,
+}
+
+impl BankColumns {
+    /// Whether one column is to be two things.
+    pub(crate) fn are_repeated(self) -> bool {
+        let all = [
+            Some(self.bank_id),
+            Some(self.reference),
+            Some(self.amount),
+            self.currency,
+        ];
+        let mut all: Vec<usize> = all.into_iter().flatten().collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        all.len() < count
+    }
 }
 
 /// A line as it is stored.
@@ -172,6 +197,23 @@ pub(crate) async fn insert_lines(
 
 pub(crate) async fn loaded(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
     query(LOADED, (id, now)).execute(conn).await.map(drop)
+}
+
+/// Deletes some lines of a statement that was begun before this moment and never was stored whole,
+/// and at last the statement; whether there may be more.
+pub(crate) async fn forget_abandoned(
+    conn: &mut dyn Connection,
+    before: Timestamp,
+    limit: i64,
+) -> Result<bool> {
+    let abandoned = query(ABANDONED, before).fetch_optional(conn, |row| row.get("id"));
+    let Some(id): Option<i64> = abandoned.await? else {
+        return Ok(false);
+    };
+    if query(FORGET_LINES, (id, limit)).execute(conn).await? == 0 {
+        query(FORGET, id).execute(conn).await?;
+    }
+    Ok(true)
 }
 
 /// Confirms a statement; false when it was confirmed before or isn't there.

@@ -167,6 +167,13 @@ fn office(mailer: Option<Arc<Mailer>>) -> Vec<Job> {
             work: stateless(upkeep::credit_statements),
         },
         Job {
+            name: "forget abandoned bank statements",
+            processes: Processes::Delivering,
+            interval: Duration::from_mins(10),
+            wake: None,
+            work: stateless(upkeep::forget_abandoned_statements),
+        },
+        Job {
             name: "mail staff",
             processes: Processes::Delivering,
             interval: Duration::from_mins(5),

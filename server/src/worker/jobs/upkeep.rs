@@ -62,6 +62,12 @@ pub(super) async fn credit_statements(service: Service) {
     attempt("bank statements can't be credited", credited).await;
 }
 
+/// Deletes what is stored of bank statements that were never stored whole.
+pub(super) async fn forget_abandoned_statements(service: Service) {
+    let forgotten = service.forget_abandoned_statements();
+    attempt("lines of bank statements can't be deleted", forgotten).await;
+}
+
 /// Writes the mails about low balances and batches that are done.
 pub(super) async fn mail_notices(service: Service) {
     let notices = service.mail_notices();

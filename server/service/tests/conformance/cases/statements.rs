@@ -1,25 +1,34 @@
 //! Bank statements imported by file.
 
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::File;
+use std::io::Write as _;
 
+use domain::Refusal;
 use domain::records::LineOutcome;
 use service::{Actor, BadStatement, BankColumns, StatementFile};
+use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
 
 use crate::database::Backend;
-use crate::world::{World, money, order};
+use crate::world::{HOUR_MS, World, money, order};
 
 on_each_backend![
     a_statement_is_shown_and_then_credited,
     a_stop_between_transactions_loses_nothing,
-    columns_are_chosen_once,
+    columns_are_chosen_once_and_can_be_chosen_again,
     bad_files_are_refused_whole,
+    lines_of_a_file_that_was_never_stored_whole_are_deleted,
 ];
 
+fn file(bytes: &[u8]) -> File {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    file
+}
+
 async fn import(world: &World, bytes: &[u8]) -> StatementFile {
-    let path = world.folder().join("statement.csv");
-    fs::write(&path, bytes).unwrap();
-    world.service.import_statement(&path).await.unwrap()
+    let imported = world.service.import_statement(file(bytes), false);
+    imported.await.unwrap()
 }
 
 async fn stored(world: &World, text: &str) -> i64 {
@@ -67,7 +76,14 @@ async fn a_statement_is_shown_and_then_credited(backend: Backend) {
 
     let confirm = || world.service.confirm_statement(staff, id);
     let (first, second) = tokio::join!(confirm(), confirm());
-    assert_ne!(first.unwrap(), second.unwrap(), "one of them confirms");
+    let refused = [first, second].into_iter().filter_map(Result::err);
+    let refused: Vec<_> = refused.collect();
+    assert_eq!(refused.len(), 1, "one of them confirms");
+    assert_eq!(
+        refused[0].refusal(),
+        Some(&Refusal::StatementConfirmed),
+        "{refused:?}"
+    );
     world.service.credit_statements().await.unwrap();
     assert_eq!(counts(&world, id).await, expected);
     assert_eq!(world.balance(&customer.live).await, money("1006.5"));
@@ -105,7 +121,7 @@ async fn a_stop_between_transactions_loses_nothing(backend: Backend) {
     world.assert_sound().await;
 }
 
-async fn columns_are_chosen_once(backend: Backend) {
+async fn columns_are_chosen_once_and_can_be_chosen_again(backend: Backend) {
     let world = World::new(backend).await;
     // "Grüße" in Windows-1252.
     let bytes = b"Nummer,Zweck,Betrag\nbank-1,Gr\xfc\xdfe,\"1,50\"\n";
@@ -119,16 +135,58 @@ async fn columns_are_chosen_once(backend: Backend) {
         amount: 2,
         currency: None,
     };
-    let chosen = world
-        .service
-        .choose_columns(&Actor::CommandLine, &header, columns);
-    chosen.await.unwrap();
+    let choose = |columns| {
+        let service = &world.service;
+        service.choose_columns(&Actor::CommandLine, &header, columns)
+    };
+    let repeated = BankColumns {
+        currency: Some(2),
+        ..columns
+    };
+    let refused = choose(repeated).await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::ColumnRepeated));
+    choose(columns).await.unwrap();
     let StatementFile::Stored(id) = import(&world, bytes).await else {
         panic!("the columns are known now")
     };
     let report = world.service.statement_report(id).await.unwrap().unwrap();
     assert_eq!(report.first[0].reference, "Grüße");
     assert_eq!(report.first[0].amount, money("1.5"));
+    let again = world.service.import_statement(file(bytes), true);
+    assert_eq!(
+        again.await.unwrap(),
+        StatementFile::Columns {
+            header: header.clone(),
+            names
+        }
+    );
+}
+
+async fn lines_of_a_file_that_was_never_stored_whole_are_deleted(backend: Backend) {
+    let world = World::new(backend).await;
+    let kept = stored(&world, "id,reference,amount\nbank-1,x,1\n").await;
+    let mut text = "id,reference,amount\n".to_owned();
+    for line in 0..2500 {
+        writeln!(text, "line-{line},x,1").unwrap();
+    }
+    let abandoned = stored(&world, &text).await;
+    let mut db = world.database.connect().await;
+    // As if the process had ended before it had stored all lines.
+    let unfinished = format!("UPDATE bank_statements SET loaded_at = NULL WHERE id = {abandoned}");
+    db.execute(AssertSqlSafe(unfinished)).await.unwrap();
+    let lines = async |db: &mut AnyConnection| -> i64 {
+        let lines = sqlx::query_scalar("SELECT COUNT(*) FROM bank_statement_lines");
+        lines.fetch_one(db).await.unwrap()
+    };
+    let forget = || world.service.forget_abandoned_statements();
+    forget().await.unwrap();
+    assert_eq!(lines(&mut db).await, 2501, "it may still be under way");
+    world.pass(2 * HOUR_MS);
+    forget().await.unwrap();
+    assert_eq!(lines(&mut db).await, 1);
+    let listed = world.service.bank_statements().await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].id, kept);
 }
 
 async fn bad_files_are_refused_whole(backend: Backend) {
