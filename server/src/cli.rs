@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::decision::StaffList;
-use domain::{Email, Money, Number, Prefix, Reference, Timestamp};
+use domain::{Email, Money, Number, Prefix, Reference, Timestamp, Transid};
 
 /// Bulk SMS: portal, API, worker and the staff's tools in one program.
 #[derive(Debug, Parser)]
@@ -71,6 +71,13 @@ pub enum Command {
     /// The audit log.
     #[command(subcommand)]
     Audit(Audit),
+    /// Find accounts, applications, messages, batches and deposits by one text: an e-mail or its
+    /// beginning, a reference, a transid, a batchid, a bank id; a number or request id of the last
+    /// 7 days, or of any time behind an e-mail or a reference ("123456 57000001").
+    Search { text: String },
+    /// Messages.
+    #[command(subcommand)]
+    Message(Message),
     /// Recount every invariant of the ledger and the queue from the rows.
     Check,
     /// Copy the database to a file while it is in use.
@@ -358,6 +365,23 @@ pub enum Mail {
     List,
     /// Send a mail again that waits, was given up or was kept.
     Retry { id: i64 },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Message {
+    /// Show a message with its timeline, its charge and what carriers said.
+    Show {
+        #[arg(value_parser = transid)]
+        transid: Transid,
+        /// Show its text too, which the audit log records.
+        #[arg(long)]
+        text: bool,
+    },
+}
+
+/// Reads the id of a message.
+fn transid(text: &str) -> Result<Transid, String> {
+    Transid::parse(text).ok_or_else(|| "a transid is m_ and 13 characters".to_owned())
 }
 
 #[derive(Debug, Subcommand)]

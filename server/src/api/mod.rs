@@ -19,7 +19,7 @@ mod parameters;
 mod prices;
 mod question;
 mod rate;
-mod record;
+pub mod record;
 mod reports;
 mod send;
 mod shared_parameters;

@@ -78,10 +78,10 @@ impl<'a> Report<'a> {
 #[derive(Serialize, ToSchema)]
 pub struct Step {
     #[schema(value_type = schemas::Status)]
-    status: &'static str,
-    at: Moment,
+    pub status: &'static str,
+    pub at: Moment,
     #[schema(required)]
-    detail: Option<String>,
+    pub detail: Option<String>,
 }
 
 impl From<TimelineEntry> for Step {
@@ -103,7 +103,7 @@ pub struct Charge {
     unit_price: Amount,
     charged: Amount,
     released: Amount,
-    why: String,
+    pub why: String,
 }
 
 impl From<ChargeRecord> for Charge {

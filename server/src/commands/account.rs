@@ -8,7 +8,7 @@ use domain::{Email, Password};
 use serde::Serialize;
 use service::{AccountDetail, Actor, Service};
 
-use super::output::{Column, or_dash};
+use super::output::{Column, facts, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Account;
 use crate::config::Settings;
@@ -209,13 +209,11 @@ fn words(whole: &Whole) -> String {
             or_dash(joined(&whole.applications).as_deref()),
         ),
     ];
-    let lines: Vec<_> = (rows.iter())
-        .map(|(name, value)| format!("{name:<20} {value}"))
-        .chain(whole.notes.iter().map(|note| {
-            let at = note.at.0.to_table();
-            format!("Note {at} by {}: {}", note.author, note.text)
-        }))
-        .collect();
+    let notes = whole.notes.iter().map(|note| {
+        let at = note.at.0.to_table();
+        format!("Note {at} by {}: {}", note.author, note.text)
+    });
+    let lines: Vec<_> = std::iter::once(facts(&rows)).chain(notes).collect();
     lines.join("\n")
 }
 

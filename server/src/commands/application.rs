@@ -5,7 +5,7 @@ use domain::records::ApplicationRecord;
 use serde::Serialize;
 use service::{Actor, Refusal, Service};
 
-use super::output::{Column, or_dash};
+use super::output::{Column, facts, or_dash};
 use super::sender::Request;
 use super::{CommandError, Output};
 use crate::cli::Application;
@@ -103,9 +103,5 @@ fn details(application: &Shown) -> String {
     if let Some(reason) = &application.suspend_reason {
         rows.push(("suspended for", reason.clone()));
     }
-    let lines: Vec<String> = rows
-        .into_iter()
-        .map(|(name, value)| format!("{name:<15} {value}"))
-        .collect();
-    lines.join("\n")
+    facts(&rows)
 }

@@ -101,9 +101,10 @@ fn human(shown: &Shown) -> String {
     );
     format!(
         "{tables}\n\n{ledger}\n\n\
-         All invariants hold on both sides; {} accounts of the ledger come to the same; {} rows of uploads were moved.\n\
-         Now set HELIOGRAPH_DATABASE_URL to the new database and start. Keep the old file, and never serve it again: \
-         what waits in it would be sent twice.",
+         All invariants hold on both sides; {} accounts of the ledger come to the same; {} rows of \
+         uploads were moved.\n\
+         Now set HELIOGRAPH_DATABASE_URL to the new database and start. Keep the old file, and \
+         never serve it again: what waits in it would be sent twice.",
         shown.accounts, shown.upload_rows,
     )
 }

@@ -10,8 +10,10 @@ mod distribute;
 mod incident;
 mod mail;
 mod margin;
+mod message;
 mod output;
 mod price;
+mod search;
 mod sender;
 mod staff_list;
 mod upkeep;
@@ -72,6 +74,8 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
         Command::StaffList(command) => staff_list::run(&service, command, output).await,
         Command::Mail(command) => mail::run(&service, command, output).await,
         Command::Audit(command) => audit::run(&service, command, output).await,
+        Command::Search { text } => search::run(&service, &text, output).await,
+        Command::Message(command) => message::run(&service, command, output).await,
         Command::Check => upkeep::check(&service, output).await,
         Command::Backup { file } => upkeep::backup(&service, &file, output).await,
         Command::Serve(_)

@@ -87,6 +87,14 @@ pub fn table<T>(records: &[T], columns: &[Column<T>]) -> String {
     lines.join("\n")
 }
 
+/// Values behind their names, each on a line of its own.
+pub fn facts(rows: &[(&str, String)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let line = |(name, value): &(&str, String)| format!("{name:<width$}  {}", printable(value));
+    let lines: Vec<String> = rows.iter().map(line).collect();
+    lines.join("\n")
+}
+
 /// A value, or `-` if there is none.
 pub fn or_dash(text: Option<&str>) -> String {
     text.unwrap_or("-").to_owned()

@@ -121,6 +121,16 @@ impl Place {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
+    /// Runs a command that must be refused and print nothing but why; returns these words.
+    pub fn refused(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert!(words.starts_with("heliograph: "), "{arguments:?}: {words}");
+        words
+    }
+
     /// Runs a command with something on its standard input.
     pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Output {
         let mut child = self

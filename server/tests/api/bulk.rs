@@ -38,7 +38,8 @@ fn one_to_one_rows_become_messages() {
     let server = TestServer::demo();
     let long = "é".repeat(161);
     let rows = format!(
-        "\u{feff}57000001,a, \"b\"\r\n57000002,\"say \"\"c\"\",\r\nd\"\n57000003,=cmd()\n57000004,{long}"
+        "\u{feff}57000001,a, \"b\"\r\n57000002,\"say \"\"c\"\",\r\nd\"\n57000003,=cmd()\n\
+         57000004,{long}"
     );
     let answer = server.upload(server.key(), &[("bulksms", rows.as_bytes())]);
     assert_eq!(answer.json()["pages"], 5, "{}", answer.text());

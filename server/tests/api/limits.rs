@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use domain::Category;
 
-use crate::client::{MULTIPART, bare, encode, multipart, posted};
+use crate::client::{Connection, MULTIPART, bare, encode, multipart, posted};
 use crate::harness::{Place, TestServer, until};
 
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -75,6 +75,18 @@ fn bytes_have_a_limit_however_they_are_written() {
     server.place.check();
 }
 
+/// Begins two uploads, and waits until the server has a file for each.
+fn half_uploads(server: &TestServer, half: &[u8]) -> Vec<Connection> {
+    let mut open: Vec<_> = (0..2).map(|_| server.connect()).collect();
+    for connection in &mut open {
+        connection.write(half);
+    }
+    until("two files", || {
+        (server.place.spooled().len() == 2).then_some(())
+    });
+    open
+}
+
 #[test]
 fn an_application_has_so_many_uploads_at_a_time() {
     let server = demo_with(&[("HELIOGRAPH_UPLOADS_PER_APPLICATION", "2")]);
@@ -83,13 +95,7 @@ fn an_application_has_so_many_uploads_at_a_time() {
     let body = multipart(&[("numbers", b"57000001"), ("message", b"Hi")]);
     let request = posted(&path, MULTIPART, &body);
     let half = request.len() - 10;
-    let mut open: Vec<_> = (0..2).map(|_| server.connect()).collect();
-    for connection in &mut open {
-        connection.write(&request[..half]);
-    }
-    until("two files", || {
-        (server.place.spooled().len() == 2).then_some(())
-    });
+    let mut open = half_uploads(&server, &request[..half]);
     let answer = server.exchange(&request);
     answer.is(429, 500, "rate_limited");
     assert!(answer.header("retry-after").is_some());
@@ -132,13 +138,7 @@ fn a_test_key_has_two_uploads_at_a_time_dry_runs_among_them() {
     let body = multipart(&[("numbers", b"57000001"), ("message", b"Hi")]);
     let request = posted(&path, MULTIPART, &body);
     let half = request.len() - 10;
-    let mut open: Vec<_> = (0..2).map(|_| server.connect()).collect();
-    for connection in &mut open {
-        connection.write(&request[..half]);
-    }
-    until("two files", || {
-        (server.place.spooled().len() == 2).then_some(())
-    });
+    let open = half_uploads(&server, &request[..half]);
     let refused = server.exchange(&request);
     refused.is(429, 500, "rate_limited");
     assert!(refused.text().contains("a test key may have 2"));

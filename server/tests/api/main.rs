@@ -38,6 +38,7 @@ mod prices;
 mod reports;
 mod sends;
 mod settings;
+mod staff_commands;
 mod storage;
 mod storms;
 mod tls;

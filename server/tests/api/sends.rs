@@ -20,8 +20,8 @@ fn the_answer_has_every_field() {
     let transid = json["transid"].as_str().unwrap();
     assert!(transid.starts_with("m_"));
     let expected = format!(
-        "{{\"code\":200,\"message\":\"SUCCESS\",\"text\":\"SUCCESS\",\"requestid\":\"r 1\",\"balance\":9.95,\
-         \"transid\":\"{transid}\",\"pages\":1,\"cost\":0.05,\"currency\":\"USD\",\"warnings\":[]}}"
+        "{{\"code\":200,\"message\":\"SUCCESS\",\"text\":\"SUCCESS\",\"requestid\":\"r \
+         1\",\"balance\":9.95,\"transid\":\"{transid}\",\"pages\":1,\"cost\":0.05,\"currency\":\"USD\",\"warnings\":[]}}"
     );
     assert_eq!(answer.text(), expected);
     assert_eq!(server.balance(server.key()), "9.95");

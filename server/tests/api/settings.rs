@@ -80,7 +80,8 @@ fn layers_win_in_their_order() {
     };
     assert_eq!(currency(&[]), "USD");
     write(
-        "currency = \"LSL\"\nprice_local = 0.5\nprice_international = 2\ntrusted_proxies = [\"10.0.0.0/8\"]\n",
+        "currency = \"LSL\"\nprice_local = 0.5\nprice_international = 2\n\
+         trusted_proxies = [\"10.0.0.0/8\"]\n",
     );
     assert_eq!(currency(&[]), "LSL");
     assert_eq!(currency(&[("HELIOGRAPH_CURRENCY", "EUR")]), "EUR");

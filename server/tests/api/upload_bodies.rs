@@ -124,7 +124,8 @@ fn a_part_has_the_name_that_its_head_gives_it() {
     let server = TestServer::demo();
     let disposed = |disposition: &str| {
         let body = format!(
-            "----divider\r\nContent-Disposition: {disposition}\r\n\r\n57000001,Hi\r\n----divider--\r\n"
+            "----divider\r\nContent-Disposition: {disposition}\r\n\r\n57000001,Hi\r\n\
+             ----divider--\r\n"
         );
         server.exchange(&posted(&target(&server), MULTIPART, body.as_bytes()))
     };

@@ -1,0 +1,122 @@
+//! `heliograph message`.
+
+use domain::Transid;
+use domain::support::{MessageFile, SegmentRecord};
+use serde::Serialize;
+use service::{Actor, Refusal, Service};
+
+use super::output::{Column, facts, or_dash, table};
+use super::{CommandError, Output};
+use crate::api::record::{Charge, Report, Step};
+use crate::cli::Message;
+use crate::json::Moment;
+
+/// A message as the command line shows it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    account: String,
+    reference: String,
+    carrier: Option<String>,
+    /// Its `message` is empty unless the text was asked for.
+    #[serde(flatten)]
+    report: Report<'a>,
+    /// How many characters the text has.
+    characters: usize,
+    timeline: Vec<Step>,
+    charge: Charge,
+    segment_list: Vec<SegmentLine>,
+}
+
+#[derive(Serialize)]
+struct SegmentLine {
+    segment: i64,
+    carrier: String,
+    carrier_id: Option<String>,
+    status: &'static str,
+    error: Option<String>,
+    submits: i64,
+    submitted_at: Moment,
+}
+
+impl From<SegmentRecord> for SegmentLine {
+    fn from(record: SegmentRecord) -> Self {
+        Self {
+            segment: record.segment,
+            carrier: record.carrier,
+            carrier_id: record.carrier_id,
+            status: record.status.as_str(),
+            error: record.error,
+            submits: record.submits,
+            submitted_at: Moment(record.submitted_at),
+        }
+    }
+}
+
+const STEPS: [Column<Step>; 3] = [
+    ("AT", |step| step.at.0.to_table()),
+    ("STATUS", |step| step.status.to_owned()),
+    ("DETAIL", |step| or_dash(step.detail.as_deref())),
+];
+
+const SEGMENTS: [Column<SegmentLine>; 7] = [
+    ("SEGMENT", |segment| segment.segment.to_string()),
+    ("CARRIER", |segment| segment.carrier.clone()),
+    ("CARRIER'S ID", |segment| {
+        or_dash(segment.carrier_id.as_deref())
+    }),
+    ("STATUS", |segment| segment.status.to_owned()),
+    ("ERROR", |segment| or_dash(segment.error.as_deref())),
+    ("SUBMITS", |segment| segment.submits.to_string()),
+    ("LAST", |segment| segment.submitted_at.0.to_table()),
+];
+
+pub async fn run(service: &Service, command: Message, output: Output) -> Result<(), CommandError> {
+    let Message::Show { transid, text } = command;
+    let mut file = found(service, transid).await?;
+    if text {
+        file.record.message = service.show_text(&Actor::CommandLine, transid).await?;
+    }
+    let currency = service.price_list().await?.currency;
+    let shown = Shown {
+        account: file.owner.email,
+        reference: file.owner.reference.to_string(),
+        carrier: file.carrier,
+        report: Report::new(file.record, &currency),
+        characters: file.chars,
+        timeline: file.timeline.into_iter().map(Step::from).collect(),
+        charge: file.charge.into(),
+        segment_list: file.segments.into_iter().map(SegmentLine::from).collect(),
+    };
+    Ok(output.print(&shown, words)?)
+}
+
+async fn found(service: &Service, transid: Transid) -> Result<MessageFile, CommandError> {
+    let file = service.message_file(transid).await?;
+    file.ok_or_else(|| CommandError::Refused(Refusal::NoSuchMessage.to_string()))
+}
+
+fn words(shown: &Shown<'_>) -> String {
+    let report = &shown.report;
+    let text = match report.message.as_str() {
+        "" => format!("{} characters; --text shows them", shown.characters),
+        text => text.to_owned(),
+    };
+    let facts = facts(&[
+        ("transid", report.transid.clone()),
+        ("account", shown.account.clone()),
+        ("reference", shown.reference.clone()),
+        ("number", report.number.clone()),
+        ("status", report.status.to_owned()),
+        ("error", or_dash(report.error.as_deref())),
+        ("carrier", or_dash(shown.carrier.as_deref())),
+        ("request id", or_dash(report.requestid.as_deref())),
+        ("batchid", or_dash(report.batchid.as_deref())),
+        ("text", text),
+        ("charge", shown.charge.why.clone()),
+    ]);
+    let mut words = format!("{facts}\n\n{}", table(&shown.timeline, &STEPS));
+    if !shown.segment_list.is_empty() {
+        words = format!("{words}\n\n{}", table(&shown.segment_list, &SEGMENTS));
+    }
+    words
+}
