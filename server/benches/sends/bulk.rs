@@ -106,7 +106,8 @@ struct Upload {
 impl Upload {
     fn of(file: &str, server: &Server) -> Self {
         let head = format!(
-            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"bulksms\"; filename=\"rows.csv\"\r\n\
+            "--{BOUNDARY}\r\n\
+             Content-Disposition: form-data; name=\"bulksms\"; filename=\"rows.csv\"\r\n\
              Content-Type: text/csv\r\n\r\n"
         );
         let tail = format!("\r\n--{BOUNDARY}--\r\n");

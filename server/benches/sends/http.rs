@@ -6,7 +6,8 @@ use std::net::TcpStream;
 use serde_json::Value;
 
 /// What every message says: 100 characters, as they stand in a file and in a query.
-pub const TEXT: &str = "Dear customer, your parcel is on its way. It will be with you tomorrow between 9 and 12. Thank you!!";
+pub const TEXT: &str = "Dear customer, your parcel is on its way. It will be with you tomorrow \
+    between 9 and 12. Thank you!!";
 const _: () = assert!(TEXT.len() == 100, "of 100 characters");
 
 /// The same in a query.

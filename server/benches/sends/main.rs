@@ -3,8 +3,8 @@
 //!
 //! Everything runs on one machine and shares its cores: the load generator (this process), the
 //! server (the release binary on a database of its own, SQLite at WAL and `synchronous=FULL`, or
-//! PostgreSQL or Citus with `fsync` and `synchronous_commit`), Kannel where it is installed, and the bare
-//! handler (this executable called again). Runs that are compared alternate, and medians are
+//! PostgreSQL or Citus with `fsync` and `synchronous_commit`), Kannel where it is installed, and the
+//! bare handler (this executable called again). Runs that are compared alternate, and medians are
 //! printed, so that a machine that is busy with something else disturbs both alike. `cargo bench -p
 //! server --bench sends -- bulk` measures one part; `attacks` are parts that aren't measured unless
 //! they are asked for. docs/BENCHMARKS.md says what the figures mean.
@@ -52,7 +52,7 @@ use table::{Figure, Table, Target};
 
 type Measure = fn(&mut Table);
 
-const PARTS: [(&str, Measure); 17] = [
+const PARTS: [(&str, Measure); 19] = [
     ("sizes", sizes::measure),
     ("sends", sends::measure),
     ("smpp", smpp::measure),
@@ -61,6 +61,8 @@ const PARTS: [(&str, Measure); 17] = [
     ("portal", portal::measure),
     ("history", history::measure),
     ("desk", desk::measure),
+    ("desk-search", desk::search::measure),
+    ("desk-import", desk::import::measure),
     ("postgres-sends", postgres::sends),
     ("postgres-nodes", postgres::nodes::measure),
     ("postgres-bulk", postgres::bulk),

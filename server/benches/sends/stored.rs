@@ -70,6 +70,12 @@ pub fn strangers_rows(url: &str) -> u64 {
     number(url, format!("SELECT {}", counts.join(" + ")))
 }
 
+/// How many bank statements are not credited yet.
+pub fn statements_under_way(url: &str) -> u64 {
+    let sql = "SELECT COUNT(*) FROM bank_statements WHERE done_at IS NULL";
+    number(url, sql.to_owned())
+}
+
 fn count(url: &str, condition: &str) -> u64 {
     let sql =
         format!("SELECT CAST(COALESCE(SUM(n), 0) AS BIGINT) FROM message_days WHERE {condition}");

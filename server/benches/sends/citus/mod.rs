@@ -40,7 +40,8 @@ pub fn sends(table: &mut Table) {
         let runs = alternate(&mut contenders, connections, RUN);
         let (citus, plain) = (runs[0].median(), runs[1].median());
         let what = format!(
-            "Citus : plain PostgreSQL, sends, {connections} connections, {APPLICATIONS} applications"
+            "Citus : plain PostgreSQL, sends, {connections} connections, {APPLICATIONS} \
+             applications"
         );
         let ratio = Figure::Times(citus.per_second / plain.per_second);
         let beside = [format!("Citus: {citus}"), format!("plain: {plain}")];

@@ -1,5 +1,8 @@
 //! The support desk's pages while 100,000 of each kind wait, as a browser of staff asks for them.
 
+pub mod import;
+pub mod search;
+
 use std::time::Duration;
 
 use service::{Clock, TotpSecret};
@@ -20,32 +23,42 @@ const TIME: Duration = Duration::from_secs(5);
 /// Milliseconds that half of the answers may take at most.
 const PAGE_MS: f64 = 50.0;
 
-const PAGES: [&str; 4] = [
+const PAGES: [&str; 5] = [
     "/support",
     "/support/applications",
     "/support/senders",
+    "/support/deposits",
     "/support/mail",
 ];
 
 pub fn measure(table: &mut Table) {
     println!("{WAITING} activation requests, sender names, unmatched deposits and failed mails");
     let server = Server::start().start_again(|server| {
-        // References that the demo's application doesn't have.
-        let first = match server.reference().as_bytes()[0] {
-            b'0'..=b'4' => 500_000,
-            _ => 100_000,
-        };
-        block_on(fill(&server.database_url(), first));
+        block_on(fill(&server.database_url(), free_references(server)));
     });
     let cookie = sign_in(&server);
     for path in PAGES {
-        let mut talker = Talker::connect(server.address());
-        let mut requests = portal::page(path, &cookie);
-        let (p50, p99) = p50_p99(talker.ask_all(&mut requests, REQUESTS, TIME));
-        let bytes = talker.answer().len();
-        let beside = [format!("p50 {p50:.2?} p99 {p99:.2?}, {bytes} bytes")];
         let what = format!("SQLite, {WAITING} waiting of each kind: {path}");
-        table.add_beside(what, Figure::millis(p50), Target::AtMost(PAGE_MS), &beside);
+        add_page(what, &server, path, &cookie, PAGE_MS, table);
+    }
+}
+
+/// How long a page takes, beside the milliseconds that half of its answers may take at most.
+fn add_page(what: String, server: &Server, path: &str, cookie: &str, most: f64, table: &mut Table) {
+    let mut talker = Talker::connect(server.address());
+    let mut requests = portal::page(path, cookie);
+    let (p50, p99) = p50_p99(talker.ask_all(&mut requests, REQUESTS, TIME));
+    assert_eq!(talker.status(), Some(200), "{path}");
+    let bytes = talker.answer().len();
+    let beside = [format!("p50 {p50:.2?} p99 {p99:.2?}, {bytes} bytes")];
+    table.add_beside(what, Figure::millis(p50), Target::AtMost(most), &beside);
+}
+
+/// The number before 100,000 references, none of which is the demo's.
+fn free_references(server: &Server) -> i64 {
+    match server.reference().as_bytes()[0] {
+        b'0'..=b'4' => 500_000,
+        _ => 100_000,
     }
 }
 
@@ -74,19 +87,8 @@ async fn fill(url: &str, first: i64) {
     let statements = [
         "PRAGMA synchronous = OFF".to_owned(),
         "BEGIN".to_owned(),
-        format!(
-            "INSERT INTO accounts (id, email, password_hash, role, created_at, password_changed_at) \
-             {series} SELECT 1000000 + i, 'waiting' || i || '@example.org', '', 'customer', \
-             {now} - i * 1000, {now} FROM n"
-        ),
-        format!(
-            "INSERT INTO applications (id, account_id, category, reference, live_hash, test_hash, \
-             status, activation_requested_at, sender_state, balance, test_balance, test_day, \
-             created_at) \
-             {series} SELECT 1000000 + i, 1000000 + i, 'SMS', printf('%06d', {first} + i), \
-             'live' || i, 'test' || i, 'Pending', {now} - i * 1000, 'pending', 0, 0, 0, \
-             {now} - i * 1000 FROM n"
-        ),
+        accounts(&series, now),
+        applications(&series, now, first),
         format!(
             "INSERT INTO sender_requests (application_id, name, status, requested_at) \
              {series} SELECT 1000000 + i, 'Name' || i, 'pending', {now} - i * 1000 FROM n"
@@ -114,4 +116,25 @@ async fn fill(url: &str, first: i64) {
             .unwrap();
     }
     db.close().await.unwrap();
+}
+
+/// Adds an account for each number of a series.
+fn accounts(series: &str, now: i64) -> String {
+    format!(
+        "INSERT INTO accounts (id, email, password_hash, role, created_at, password_changed_at) \
+         {series} SELECT 1000000 + i, 'waiting' || i || '@example.org', '', 'customer', \
+         {now} - i * 1000, {now} FROM n"
+    )
+}
+
+/// Adds an application to each of these accounts, with references that follow this number.
+fn applications(series: &str, now: i64, first: i64) -> String {
+    format!(
+        "INSERT INTO applications (id, account_id, category, reference, live_hash, test_hash, \
+         status, activation_requested_at, sender_state, balance, test_balance, test_day, \
+         created_at) \
+         {series} SELECT 1000000 + i, 1000000 + i, 'SMS', printf('%06d', {first} + i), \
+         'live' || i, 'test' || i, 'Pending', {now} - i * 1000, 'pending', 0, 0, 0, \
+         {now} - i * 1000 FROM n"
+    )
 }

@@ -36,7 +36,8 @@ const KINDS: [Kind; 3] = [
     Kind {
         number: "57000001",
         copies: MESSAGES - 1001,
-        copied_number: "CASE WHEN i % 100 = 0 THEN '57999999' ELSE CAST(58000000 + i * 7919 % 1000000 AS TEXT) END",
+        copied_number: "CASE WHEN i % 100 = 0 THEN '57999999' ELSE CAST(58000000 + i * 7919 % \
+            1000000 AS TEXT) END",
         requestid: "'r' || CAST(10000000 + i AS TEXT)",
     },
     // Rejected.
@@ -94,8 +95,10 @@ const POSTGRES: Dialect = Dialect {
         "CHECKPOINT",
     ],
     columns: "SELECT CAST(column_name AS TEXT) AS name FROM information_schema.columns \
-              WHERE table_schema = current_schema() AND table_name = TABLE ORDER BY ordinal_position",
-    indexes: "SELECT CAST(indexname AS TEXT) AS name, REPLACE(indexdef, ' ON ONLY ', ' ON ') AS sql FROM pg_indexes \
+              WHERE table_schema = current_schema() AND table_name = TABLE ORDER BY \
+              ordinal_position",
+    indexes: "SELECT CAST(indexname AS TEXT) AS name, REPLACE(indexdef, ' ON ONLY ', ' ON ') AS \
+        sql FROM pg_indexes \
               WHERE schemaname = current_schema() AND tablename IN ('messages', 'transfers') \
                 AND indexname NOT LIKE '%pkey'",
     series: "WITH n (i) AS (SELECT generate_series(CAST(0 AS BIGINT), CAST(COPIES - 1 AS BIGINT)))",
@@ -164,8 +167,8 @@ async fn make_days(db: &mut AnyConnection, today: i64) {
     for day in today - DAYS..today {
         let [from, below] = [day, day + 1].map(|day| (day * DAY_MS - EPOCH_MS) << 21);
         let sql = format!(
-            "CREATE TABLE messages_past{day} PARTITION OF messages FOR VALUES FROM ({from}) TO ({below}) \
-             WITH (fillfactor = 60)"
+            "CREATE TABLE messages_past{day} PARTITION OF messages FOR VALUES FROM ({from}) TO \
+             ({below}) WITH (fillfactor = 60)"
         );
         run(db, &sql).await;
     }

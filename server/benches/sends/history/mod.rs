@@ -1,6 +1,6 @@
 //! Ten million stored messages beside none: what is looked at must not grow with what is kept.
 
-mod fill;
+pub mod fill;
 mod filters;
 
 use std::time::{Duration, Instant};

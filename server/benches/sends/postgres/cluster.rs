@@ -103,7 +103,8 @@ impl Cluster {
     /// Numbers that transactions took because they wrote, and syncs of its log, over all servers.
     pub fn work(&self) -> Work {
         // The next number is looked at, not taken.
-        const WORK: &str = "SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT) AS numbers, \
+        const WORK: &str = "SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS \
+            BIGINT) AS numbers, \
                                    (SELECT wal_sync FROM pg_stat_wal) AS syncs";
         let [numbers, syncs] = self.sums(WORK, ["numbers", "syncs"]);
         Work {
@@ -139,8 +140,10 @@ impl Cluster {
 
 /// Figures of a server that loses commits say nothing.
 async fn durability(url: &str) -> String {
-    const SETTINGS: &str = "SELECT current_setting('server_version') AS version, current_setting('fsync') AS fsync, \
-         current_setting('synchronous_commit') AS synchronous, current_setting('shared_buffers') AS buffers, \
+    const SETTINGS: &str = "SELECT current_setting('server_version') AS version, \
+        current_setting('fsync') AS fsync, \
+         current_setting('synchronous_commit') AS synchronous, \
+         current_setting('shared_buffers') AS buffers, \
          (SELECT extversion FROM pg_extension WHERE extname = 'citus') AS citus";
     let mut db = PgConnection::connect(url).await.unwrap();
     let row = sqlx::query(SETTINGS).fetch_one(&mut db).await.unwrap();

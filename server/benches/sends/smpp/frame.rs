@@ -76,7 +76,8 @@ impl<'a> Frame<'a> {
 pub fn write_receipt(out: &mut Vec<u8>, sequence: u32, id: u64, addresses: &Addresses) {
     let id = id.to_string();
     let text = format!(
-        "id:{id} sub:001 dlvrd:001 submit date:2601010000 done date:2601010000 stat:DELIVRD err:000 text:"
+        "id:{id} sub:001 dlvrd:001 submit date:2601010000 done date:2601010000 stat:DELIVRD \
+         err:000 text:"
     );
     let mut body = vec![0];
     // From whom the message went to.

@@ -48,8 +48,9 @@ impl Side {
     pub fn kannel(window: usize) -> Option<Self> {
         let sink = Sink::opened();
         let boxes = Boxes::start(&format!(
-            "smsc = smpp\nhost = 127.0.0.1\nport = {}\nsmsc-username = bench\nsmsc-password = bench\n\
-             system-type = \"\"\ntransceiver-mode = true\nmax-pending-submits = {window}\nreconnect-delay = 1\n",
+            "smsc = smpp\nhost = 127.0.0.1\nport = {}\nsmsc-username = bench\n\
+             smsc-password = bench\nsystem-type = \"\"\ntransceiver-mode = true\n\
+             max-pending-submits = {window}\nreconnect-delay = 1\n",
             sink.port()
         ))?;
         let taken = boxes.wait_until_connected();

@@ -1,0 +1,109 @@
+//! A bank statement of 100,000 lines is imported while sends go on.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use super::sign_in;
+use crate::http;
+use crate::load::{Answer, Answers};
+use crate::measured::{Measured, Runs};
+use crate::rounds::rounds;
+use crate::server::Server;
+use crate::steady::Steady;
+use crate::stored;
+use crate::table::{Figure, Table, Target};
+
+const LINES: usize = 100_000;
+/// Sends in a second.
+const PER_SECOND: u32 = 200;
+/// Sends that aren't counted, before each run.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// How long a run without an import takes.
+const RUN: Duration = Duration::from_secs(5);
+/// What the slow sends beside an import may take, in those without one.
+const RATIO_MAX: f64 = 1.5;
+const BOUNDARY: &str = "----------------bench";
+
+pub fn measure(table: &mut Table) {
+    println!("{PER_SECOND} sends a second, and a bank statement of {LINES} lines");
+    let server = Server::start();
+    let cookie = sign_in(&server);
+    let (mut beside, mut without) = (Runs::default(), Runs::default());
+    let mut took = Duration::ZERO;
+    for round in 0..rounds() {
+        without.push(sends_during(&server, || std::thread::sleep(RUN)));
+        beside.push(sends_during(&server, || {
+            let begun = Instant::now();
+            import(&server, &cookie, round);
+            took = took.max(begun.elapsed());
+        }));
+    }
+    let (during, alone) = (beside.median_by_p99(), without.median_by_p99());
+    let ratio = during.p99.as_secs_f64() / alone.p99.as_secs_f64();
+    let lines = [
+        format!("during: {during}; without: {alone}"),
+        format!("the longest import took {took:.1?}, from the upload to the last line"),
+    ];
+    let what = format!("SQLite, p99 of sends during an import of {LINES} lines : without");
+    table.add_beside(
+        what,
+        Figure::Times(ratio),
+        Target::AtMost(RATIO_MAX),
+        &lines,
+    );
+    server.wait_until_final();
+    server.check();
+}
+
+/// The sends while something is done.
+fn sends_during(server: &Server, work: impl FnOnce()) -> Measured {
+    let steady = Steady::start(server, PER_SECOND);
+    std::thread::sleep(WARM_UP);
+    let from = Instant::now();
+    work();
+    let until = Instant::now();
+    let times: Vec<Answer> = steady.stop();
+    let answers = Answers {
+        count: times.len() as u64,
+        times,
+        duration: Duration::ZERO,
+        cpu: Duration::ZERO,
+    };
+    Measured::of(&answers.within(from, until))
+}
+
+/// Sends a statement with bank ids of its own, confirms it, and waits until it is credited.
+fn import(server: &Server, cookie: &str, round: usize) {
+    let reference = server.reference();
+    let mut body = format!(
+        "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"bank.csv\"\r\n\
+         Content-Type: text/csv\r\n\r\nid;reference;amount\n"
+    );
+    for line in 0..LINES {
+        // Writing into a text never fails.
+        let _ = writeln!(body, "bank-{round}-{line};{reference};0,01");
+    }
+    let _ = write!(body, "\r\n--{BOUNDARY}--\r\n");
+    let request = format!(
+        "POST /support/import/file HTTP/1.1\r\nHost: bench\r\n{}Cookie: {cookie}\r\n\
+         Content-Type: multipart/form-data; boundary={BOUNDARY}\r\nContent-Length: {}\r\n\r\n{body}",
+        http::PAGE,
+        body.len()
+    );
+    let answer = http::exchange(server.address(), request.as_bytes());
+    let statement = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("location: /support/import?statement="));
+    let statement = statement.unwrap_or_else(|| panic!("{answer}"));
+    let head = format!("{}Cookie: {cookie}\r\n", http::PAGE);
+    let form = format!("statement={statement}&proof=");
+    let confirm = http::form("/fn/confirm-statement", &head, &form);
+    let answer = http::exchange(server.address(), &confirm);
+    assert!(
+        answer.contains(&format!("statement={statement}")),
+        "{answer}"
+    );
+    while stored::statements_under_way(&server.database_url()) > 0 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
