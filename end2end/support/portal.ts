@@ -224,6 +224,28 @@ export class Portal {
     );
   }
 
+  /**
+   * Imports a bank statement; `lines` have the columns "id", "reference" and "amount". Before the
+   * import the page must say that the line with the id `credited` will be credited.
+   */
+  async importStatement(lines: string[], credited: string): Promise<void> {
+    await this.open('/support/import');
+    await this.page.getByLabel('CSV file').setInputFiles({
+      name: 'bank.csv',
+      mimeType: 'text/csv',
+      buffer: Buffer.from(['id;reference;amount', ...lines, ''].join('\n')),
+    });
+    await this.button('Check the file').click();
+    await this.at(/^\/support\/import\?statement=/);
+    await this.hydrated();
+    await expect(this.row(credited)).toContainText('Credited');
+    await this.button('Import').click();
+    await expect(async () => {
+      await this.page.reload();
+      await expect(this.main.getByText('All lines are done.')).toBeVisible({ timeout: 1000 });
+    }).toPass();
+  }
+
   /** The id of the pending request for a sender name. */
   async senderRequest(name: string): Promise<string> {
     const requests: { id: number; name: string }[] = await this.server.staff('sender', 'list');

@@ -58,24 +58,9 @@ test('staff import a bank statement', async ({ portal, anotherBrowser }) => {
   await customer.register();
   const { reference } = await customer.createApplication(unique('A').slice(0, 9));
   const bankId = unique('bank');
-  const text = `id;reference;amount\n${bankId};${reference};7,50\n`;
 
   await portal.staff();
-  await portal.open('/support/import');
-  await portal.page.getByLabel('CSV file').setInputFiles({
-    name: 'bank.csv',
-    mimeType: 'text/csv',
-    buffer: Buffer.from(text),
-  });
-  await portal.button('Check the file').click();
-  await portal.at(/^\/support\/import\?statement=/);
-  await portal.hydrated();
-  await expect(portal.row(bankId)).toContainText('Credited');
-  await portal.button('Import').click();
-  await expect(async () => {
-    await portal.page.reload();
-    await expect(portal.main.getByText('All lines are done.')).toBeVisible({ timeout: 1000 });
-  }).toPass();
+  await portal.importStatement([`${bankId};${reference};7,50`], bankId);
 
   await customer.open(`/applications/${reference}`);
   await expect(customer.fact('Balance')).toContainText('7.5');

@@ -71,22 +71,8 @@ test("support's day, and what the customer sees of it", async ({
 
   await test.step('import a statement', async () => {
     const [first, second] = [unique('day-'), unique('day-')];
-    const text = `id;reference;amount\n${first};${reference};7,50\n${second};nobody;1,00\n`;
-    await portal.open('/support/import');
-    await portal.page.getByLabel('CSV file').setInputFiles({
-      name: 'bank.csv',
-      mimeType: 'text/csv',
-      buffer: Buffer.from(text),
-    });
-    await portal.button('Check the file').click();
-    await portal.at(/^\/support\/import\?statement=/);
-    await portal.hydrated();
-    await expect(portal.row(first)).toContainText('Credited');
-    await portal.button('Import').click();
-    await expect(async () => {
-      await portal.page.reload();
-      await expect(portal.main.getByText('All lines are done.')).toBeVisible({ timeout: 1000 });
-    }).toPass();
+    const lines = [`${first};${reference};7,50`, `${second};nobody;1,00`];
+    await portal.importStatement(lines, first);
     await customer.open(`/applications/${reference}`);
     await expect(customer.fact('Balance')).toContainText('10.5');
     await portal.open('/support/deposits');

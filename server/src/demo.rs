@@ -49,8 +49,8 @@ pub enum DemoError {
         error: serde_json::Error,
     },
     #[error(
-        "{} is of another database: its application {reference} isn't in this one. Start with the database \
-         it was made for or with another data_dir, or delete it to make new sign-ins",
+        "{} is of another database: its application {reference} isn't in this one. Start with the \
+         database it was made for or with another data_dir, or delete it to make new sign-ins",
         path.display()
     )]
     OtherDatabase { path: PathBuf, reference: String },

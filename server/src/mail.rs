@@ -37,8 +37,8 @@ impl MailServer {
         // The text may hold a password: no error quotes it.
         let refused = || {
             ConfigError::new(
-                "smtp_url must be of the form smtps://USER:PASSWORD@HOST:PORT or smtp://… (USER, PASSWORD \
-                 and PORT may be left out)",
+                "smtp_url must be of the form smtps://USER:PASSWORD@HOST:PORT or smtp://… (USER, \
+                 PASSWORD and PORT may be left out)",
             )
         };
         let mut url = Url::parse(url).map_err(|_| refused())?;

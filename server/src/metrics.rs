@@ -107,8 +107,9 @@ impl Metrics {
         );
         registry.register(
             "connections_limited",
-            "Clients' connections that were closed at once or later, by the limit that they met: of \
-             their address, of their network, of all, or of the time that an answer may be unread",
+            "Clients' connections that were closed at once or later, by the limit that they met: \
+             of their address, of their network, of all, or of the time that an answer may be \
+             unread",
             self.connections_limited.clone(),
         );
         if let Some(readings) = readings {

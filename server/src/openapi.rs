@@ -10,12 +10,12 @@ use serde_json::{Map, Value, json};
 
 use crate::api;
 
-const DESCRIPTION: &str = "Send SMS, and look up what became of them. Every answer is JSON with a code and words; \
-    the key is a segment of the path or a Bearer token. With a test key nothing goes to a carrier and play money \
-    pays. Reserved local numbers decide the outcome there: 00000001 delivered, 00000002 failed, 00000003 expired, \
-    00000004 rejected, 00000005 delivered after 30 s, 00000501 to 00000505 answer that code, in an upload for all \
-    of it. With the key in a header, one message is at /sms/reports/{transid} and one batch at \
-    /sms/batches/{batchid}.";
+const DESCRIPTION: &str = "Send SMS, and look up what became of them. Every answer is JSON with a \
+    code and words; the key is a segment of the path or a Bearer token. With a test key nothing \
+    goes to a carrier and play money pays. Reserved local numbers decide the outcome there: \
+    00000001 delivered, 00000002 failed, 00000003 expired, 00000004 rejected, 00000005 delivered \
+    after 30 s, 00000501 to 00000505 answer that code, in an upload for all of it. With the key in \
+    a header, one message is at /sms/reports/{transid} and one batch at /sms/batches/{batchid}.";
 
 /// The document, for the address that customers use and for messages of so many pages at most.
 ///
@@ -132,7 +132,10 @@ fn headers() -> Value {
     json!({
         "X-Request-Id": header("Names the request to support.", "1f8b0800-42"),
         "Cache-Control": header("Nothing between us and the client may store an answer.", "no-store"),
-        "Referrer-Policy": header("The address, which may hold the key, doesn't go on as a referrer.", "no-referrer"),
+        "Referrer-Policy": header(
+            "The address, which may hold the key, doesn't go on as a referrer.",
+            "no-referrer",
+        ),
         "X-Content-Type-Options": header("The content type is what it says.", "nosniff"),
         "Content-Security-Policy": header(
             "A browser loads nothing for it and shows it in no frame.",
@@ -143,7 +146,8 @@ fn headers() -> Value {
             "max-age=31536000; includeSubDomains",
         ),
         "RateLimit": header(
-            "Where requests are limited: how many may still be made (r), and in how many seconds all of them may again (t).",
+            "Where requests are limited: how many may still be made (r), and in how many seconds \
+             all of them may again (t).",
             "\"requests\";r=9;t=1",
         ),
         "RateLimit-Policy": header(
@@ -158,8 +162,14 @@ fn headers() -> Value {
         "Allow": header("The methods that are allowed at this address.", "GET, POST"),
         "WWW-Authenticate": header("How a key may be given beside the path.", "Bearer"),
         "Connection": header("The connection isn't used again.", "close"),
-        "Content-Disposition": header("On CSV: a name for the file.", "attachment; filename=\"reports.csv\""),
-        "X-Next-Cursor": header("On CSV: what next is in JSON; absent after the last messages.", "m_0000000000000"),
+        "Content-Disposition": header(
+            "On CSV: a name for the file.",
+            "attachment; filename=\"reports.csv\"",
+        ),
+        "X-Next-Cursor": header(
+            "On CSV: what next is in JSON; absent after the last messages.",
+            "m_0000000000000",
+        ),
     })
 }
 

@@ -49,8 +49,9 @@ pub enum ServeError {
     #[error("the worker failed; the log says why")]
     WorkerFailed,
     #[error(
-        "nothing can be written any more: whether the last sends are stored isn't known, and they were not \
-         answered. The log says why; if the disk couldn't be synced, look at it, then start again"
+        "nothing can be written any more: whether the last sends are stored isn't known, and they \
+         were not answered. The log says why; if the disk couldn't be synced, look at it, then \
+         start again"
     )]
     StorageFailed,
     #[error("the system gives no randomness: {0}")]
@@ -235,13 +236,15 @@ fn refuse(serve: &Serve, settings: &Settings) -> Result<(), ConfigError> {
     }
     if serve.demo && !settings.addr.ip().is_loopback() {
         return Err(ConfigError::new(
-            "--demo is refused on an address that can be reached from outside: its sign-ins are printed",
+            "--demo is refused on an address that can be reached from outside: its sign-ins are \
+             printed",
         ));
     }
     if settings.carriers.list.is_empty() && !serve.demo && !settings.allow_sandbox {
         return Err(ConfigError::new(
             "there is no carrier, so messages would only go to the sandbox: add a [[carrier]] to \
-             heliograph.toml, set HELIOGRAPH_ALLOW_SANDBOX=true if that is meant, or start with --demo",
+             heliograph.toml, set HELIOGRAPH_ALLOW_SANDBOX=true if that is meant, or start with \
+             --demo",
         ));
     }
     Ok(())

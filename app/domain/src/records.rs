@@ -37,7 +37,8 @@ pub struct PriceChangeRecord {
     /// The moment from which it is in force.
     pub from: Timestamp,
     pub set_at: Timestamp,
-    /// Who set it, as the audit log names them; `settings`: a start of the service.
+    /// The author of the change, as the audit log names authors; `settings` for a price that a start
+    /// of the service took from its settings.
     pub set_by: String,
 }
 
@@ -83,7 +84,8 @@ impl MarginFigures {
         })
     }
 
-    /// What is left of the money that customers paid; negative where carriers charge more.
+    /// The margin: what customers paid less what carriers charge; negative where carriers charge
+    /// more.
     #[must_use]
     pub fn margin(&self) -> Money {
         Money::from_micros(self.charged.micros().saturating_sub(self.cost.micros()))

@@ -13,8 +13,8 @@ use crate::{MessageStatus, Money, Reference, Timestamp, Transid};
 pub struct AuditRecord {
     pub id: i64,
     pub at: Timestamp,
-    /// Who did it: an account with its e-mail, the command line with the operating system's user,
-    /// or the service itself.
+    /// The author of the change: an account, by its e-mail; the command line, with the operating
+    /// system's user; or the service itself.
     pub who: String,
     /// The network address of the client; `None` on the machine itself.
     pub address: Option<String>,
@@ -33,7 +33,7 @@ pub struct AuditRecord {
 pub struct NoteRecord {
     pub id: i64,
     pub at: Timestamp,
-    /// Who wrote it, as in the audit log.
+    /// The author, as the audit log names authors.
     pub author: String,
     pub text: String,
 }

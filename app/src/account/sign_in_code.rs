@@ -29,8 +29,8 @@ pub fn code_path(next: &str, passkeys: bool) -> String {
 /// goes on to `next`.
 ///
 /// # Errors
-/// When the code is wrong or was used before, the passkey is refused, the password was given too long ago, there were too
-/// many tries, or the service fails.
+/// When the code is wrong or was used before, the passkey is refused, the password was given too
+/// long ago, there were too many tries, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-in-code")]
 pub async fn sign_in_code(
     #[server(default)] code: String,

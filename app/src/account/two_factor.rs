@@ -321,8 +321,16 @@ fn SetUp(offer: Offer, required: bool, replaces: bool, form: FormState) -> impl 
             <li>"Open an authenticator app on your phone, and let it scan this picture."</li>
             <li>"Enter the code that the app shows. All other devices are signed out then."</li>
         </ol>
-        <div class="qr" role="img" aria-label="QR code for the authenticator app" inner_html=offer.picture></div>
-        <p>"Without a camera, type this secret into the app: " <code class="key">{offer.secret}</code></p>
+        <div
+            class="qr"
+            role="img"
+            aria-label="QR code for the authenticator app"
+            inner_html=offer.picture
+        ></div>
+        <p>
+            "Without a camera, type this secret into the app: "
+            <code class="key">{offer.secret}</code>
+        </p>
         <PostForm form>
             <CodeField form/>
             <ProofField form code_label="Code of the app in use"/>

@@ -25,7 +25,9 @@ pub fn keys(key: &str, base_url: &str) -> impl IntoView + use<> {
     view! {
         <h2 id="keys">"Keys"</h2>
         <p>
-            "An application has an API key and a test key, shown once when they are made. A key allows everything its owner can do: keep it on your servers. The header keeps it out of the logs of proxies:"
+            "An application has an API key and a test key, shown once when they are made. A key \
+             allows everything its owner can do: keep it on your servers. The header keeps it out \
+             of the logs of proxies:"
         </p>
         <pre tabindex="0"><code>{format!(
             "curl {base_url}/sms/balance --header 'Authorization: Bearer {key}'",
@@ -35,31 +37,51 @@ pub fn keys(key: &str, base_url: &str) -> impl IntoView + use<> {
 
 /// The chapter about `/sms/send`.
 pub fn send(key: &str, base_url: &str, currency: &str) -> impl IntoView + use<> {
-    let parameters = vec![
+    let parameters =
+        vec![
         (
             "number",
             "yes",
             format!(
-                "{DIGITS_MIN} to {DIGITS_MAX} digits: exactly {LOCAL_DIGITS} are a local number; an international one has its country code, with or without a + before it."
+                "{DIGITS_MIN} to {DIGITS_MAX} digits: exactly {LOCAL_DIGITS} are a local number; \
+                 an international one has its country code, with or without a + before it."
             ),
         ),
         (
             "message",
             "yes",
             format!(
-                "The text in UTF-8, up to {} characters. {PAGE_CHARS} characters are a page, the unit of the price.",
+                "The text in UTF-8, up to {} characters. {PAGE_CHARS} characters are a page, the \
+                 unit of the price.",
                 PAGE_CHARS * PAGES_MAX_DEFAULT
             ),
         ),
-        ("requestid", "no", "1 to 255 characters of your own, to find the message by. Two sends with the same one are two messages.".to_owned()),
+        (
+            "requestid",
+            "no",
+            "1 to 255 characters of your own, to find the message by. Two sends with the same one \
+             are two messages."
+                .to_owned(),
+        ),
         ("dryrun", "no", "1: everything but storing, charging and sending.".to_owned()),
     ];
-    let fields = vec![
-        ("code, message, text", "always", "200 and SUCCESS, or see Codes; message and text are the same words.".to_owned()),
+    let fields =
+        vec![
+        (
+            "code, message, text",
+            "always",
+            "200 and SUCCESS, or see Codes; message and text are the same words.".to_owned(),
+        ),
         ("transid", "on 200", "The message's own id.".to_owned()),
         ("balance", "on 200", "What can still be spent, a number.".to_owned()),
         ("pages, cost, currency", "on 200", format!("What was charged, in {currency}.")),
-        ("warnings", "on 200", "looks_local: an international number that reads as country code and local number, which would cost less without the code.".to_owned()),
+        (
+            "warnings",
+            "on 200",
+            "looks_local: an international number that reads as country code and local number, \
+             which would cost less without the code."
+                .to_owned(),
+        ),
         ("requestid", "when given", "As it was given.".to_owned()),
         ("reason", "on errors", "A stable word; see Codes.".to_owned()),
     ];
@@ -67,19 +89,23 @@ pub fn send(key: &str, base_url: &str, currency: &str) -> impl IntoView + use<> 
         <h2 id="send">"Send a message"</h2>
         <p>
             <code>"GET"</code> " or " <code>"POST /sms/send/<API_KEY>"</code>
-            ". Parameters stand in the query, in form fields, which may be parts of a multipart body, or in a JSON object."
+            ". Parameters stand in the query, in form fields, which may be parts of a multipart \
+             body, or in a JSON object."
         </p>
         <pre tabindex="0"><code>{format!(
-            "curl {base_url}/sms/send/{key} \\\n  --data number=58001234 \\\n  --data-urlencode 'message=Your code is 4711' \\\n  --data requestid=login-81",
+            "curl {base_url}/sms/send/{key} \\\n  --data number=58001234 \\\n  --data-urlencode \
+             'message=Your code is 4711' \\\n  --data requestid=login-81",
         )}</code></pre>
         <h3>"Parameters"</h3>
         {listed("Parameters of a send", "Required", &parameters)}
         <h3>"Answer"</h3>
         {listed("Fields of the answer to a send", "Present", &fields)}
         <p>
-            "200 means that the message is on disk, charged once, and will be handed to a carrier or its charge released. Without an answer, send again with the same header "
+            "200 means that the message is on disk, charged once, and will be handed to a carrier \
+             or its charge released. Without an answer, send again with the same header "
             <code>"Idempotency-Key"</code>
-            ": for 24 hours after a 200, the same request with the same key is given the same answer, and nothing is sent or charged twice."
+            ": for 24 hours after a 200, the same request with the same key is given the same \
+             answer, and nothing is sent or charged twice."
         </p>
     }
 }
@@ -92,13 +118,22 @@ pub fn bulk(key: &str, base_url: &str) -> impl IntoView + use<> {
             <code>"POST /sms/bulk/<API_KEY>"</code> " takes either " <code>"bulksms"</code>
             ", a file with number, comma and message in each line, or " <code>"numbers"</code>
             ", a file with a number in each line, and " <code>"message"</code>
-            "; as multipart or form fields. requestid, dryrun and Idempotency-Key work as above; a dry run with an Idempotency-Key is asked for in the query. In form fields a leading + is written %2B, or comes as the space that it decodes to. An application has a few uploads under way at most, with both of its keys together: one more is refused before it is read."
+            "; as multipart or form fields. requestid, dryrun and Idempotency-Key work as above; a \
+             dry run with an Idempotency-Key is asked for in the query. In form fields a leading + \
+             is written %2B, or comes as the space that it decodes to. An application has a few \
+             uploads under way at most, with both of its keys together: one more is refused before \
+             it is read."
         </p>
         <pre tabindex="0"><code>{format!(
-            "curl {base_url}/sms/bulk/{key} --form bulksms=@rows.csv\ncurl {base_url}/sms/bulk/{key} --form numbers=@numbers.txt --form message=Hello",
+            "curl {base_url}/sms/bulk/{key} --form bulksms=@rows.csv\n\
+             curl {base_url}/sms/bulk/{key} --form numbers=@numbers.txt --form message=Hello",
         )}</code></pre>
         <p>
-            "Files are UTF-8, without a header line. Everything after the first comma is the message; one that starts with a quote is a quoted CSV field and may hold line breaks. It is all or nothing: a bad row refuses the file, and errors names the first 20 with line, reason and detail. Otherwise the answer has batchid, rows, pages and cost, which has left the balance."
+            "Files are UTF-8, without a header line. Everything after the first comma is the \
+             message; one that starts with a quote is a quoted CSV field and may hold line breaks. \
+             It is all or nothing: a bad row refuses the file, and errors names the first 20 with \
+             line, reason and detail. Otherwise the answer has batchid, rows, pages and cost, \
+             which has left the balance."
         </p>
         <p>
             <code>"GET /sms/batches/<API_KEY>"</code> " and "
@@ -118,7 +153,9 @@ pub fn reports(key: &str, base_url: &str) -> impl IntoView + use<> {
         (
             "from, to",
             "no",
-            "Only messages from this moment on, and before that one: in RFC 3339, or a date, which begins at midnight UTC.".to_owned(),
+            "Only messages from this moment on, and before that one: in RFC 3339, or a date, \
+             which begins at midnight UTC."
+                .to_owned(),
         ),
         (
             "limit",
@@ -128,8 +165,8 @@ pub fn reports(key: &str, base_url: &str) -> impl IntoView + use<> {
         (
             "cursor",
             "no",
-            "The value of next in the answer before; as long as there is one, there may be more messages, \
-             also after an answer with fewer than limit."
+            "The value of next in the answer before; as long as there is one, there may be more \
+             messages, also after an answer with fewer than limit."
                 .to_owned(),
         ),
         ("format", "no", "json, or csv for a table.".to_owned()),
@@ -234,7 +271,9 @@ pub fn outcomes() -> impl IntoView {
     view! {
         <h2 id="test">"Test key"</h2>
         <p>
-            "It takes the same calls with the same checks and answers, works while the application is Pending, spends play money (1,000, filled up daily) and sends to nobody. These numbers decide what becomes of a message:"
+            "It takes the same calls with the same checks and answers, works while the application \
+             is Pending, spends play money (1,000, filled up daily) and sends to nobody. These \
+             numbers decide what becomes of a message:"
         </p>
         {outcomes}
     }

@@ -30,7 +30,8 @@ pub fn Codes() -> impl IntoView {
         <h2 id="codes">"Codes"</h2>
         <p>
             "Programs match " <code>"code"</code> " or, more exactly, " <code>"reason"</code>
-            "; both are stable. The words are for people and may change. Whatever the code but 200: nothing was stored and nothing charged."
+            "; both are stable. The words are for people and may change. Whatever the code but \
+             200: nothing was stored and nothing charged."
         </p>
         {table}
     }

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use crate::problem::Problem;
 use crate::reports::ReportFilter;
-use crate::ui::{Choice, Field, FormAlert, FormState};
+use crate::ui::{Choice, Field, FormState, SearchForm};
 
 #[component]
 pub fn Filters(
@@ -28,9 +28,7 @@ pub fn Filters(
         .collect();
     let form = FormState::plain("filter-alert", problem);
     view! {
-        // A plain form: the filters stand in the address, and the page can be kept and shared.
-        <form class="filters" method="get" action="/reports" role="search" aria-label="Reports">
-            <FormAlert form/>
+        <SearchForm path="/reports" label="Reports" button="Apply filters" with_clear=true form>
             <Choice
                 label="Application"
                 name="application"
@@ -44,14 +42,6 @@ pub fn Filters(
             <Field label="Batchid" name="batchid" value=filter.batchid form/>
             <Field label="From (UTC)" name="from" kind="date" value=filter.from form/>
             <Field label="To (UTC)" name="to" kind="date" value=filter.to form/>
-            <div class="filters-do">
-                <button type="submit" class="button button-primary">
-                    "Apply filters"
-                </button>
-                <a class="button button-quiet" href="/reports">
-                    "Clear"
-                </a>
-            </div>
-        </form>
+        </SearchForm>
     }
 }

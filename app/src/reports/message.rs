@@ -21,7 +21,8 @@ pub fn MessageContent(detail: MessageDetail, currency: String) -> impl IntoView 
     }
 }
 
-/// What is known of a message, besides its text. A batch's link is `batches` and the batchid.
+/// The facts of a message, without its text. The link to its batch is `batches` followed by the
+/// batchid.
 #[component]
 pub fn MessageFacts(record: MessageRecord, batches: &'static str) -> impl IntoView {
     let kind = record.kind.as_str();

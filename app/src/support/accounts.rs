@@ -12,7 +12,7 @@ use crate::client::call;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{Field, FormState, Loaded, Moment, Page, Table};
+use crate::ui::{Field, FormState, Loaded, Moment, Page, SearchForm, Table};
 
 /// How many accounts a page of the list has.
 #[cfg(feature = "ssr")]
@@ -78,20 +78,9 @@ fn Accounts(data: AccountsView) -> impl IntoView {
             <p class="back">
                 <a href="/support">"Support"</a>
             </p>
-            <form
-                class="filters"
-                method="get"
-                action="/support/accounts"
-                role="search"
-                aria-label="Accounts"
-            >
+            <SearchForm path="/support/accounts" label="Accounts" button="Find" form>
                 <Field label="Part of the e-mail" name="email" value=part form/>
-                <div class="filters-do">
-                    <button type="submit" class="button button-primary">
-                        "Find"
-                    </button>
-                </div>
-            </form>
+            </SearchForm>
             {accounts_table(&accounts.items)
                 .in_region_or("Accounts", "There is no such account.")}
             {next}

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::call;
 use crate::problem::Problem;
-use crate::ui::{Field, FormAlert, FormState, Loaded, Moment, Page, Table};
+use crate::ui::{Field, FormState, Loaded, Moment, Page, SearchForm, Table};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::staff,
@@ -201,9 +201,7 @@ fn Audit(data: AuditView) -> impl IntoView {
 fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView {
     let form = FormState::plain("filter-alert", problem);
     view! {
-        // A plain form: the filters stand in the address, and the page can be kept and shared.
-        <form class="filters" method="get" action="/support/audit" role="search" aria-label="Audit">
-            <FormAlert form/>
+        <SearchForm path="/support/audit" label="Audit" button="Apply filters" with_clear=true form>
             <Field
                 label="Who"
                 name="who"
@@ -221,15 +219,7 @@ fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView
             <Field label="Action" name="action" value=filter.action form/>
             <Field label="From (UTC)" name="from" kind="date" value=filter.from form/>
             <Field label="To (UTC)" name="to" kind="date" value=filter.to form/>
-            <div class="filters-do">
-                <button type="submit" class="button button-primary">
-                    "Apply filters"
-                </button>
-                <a class="button button-quiet" href="/support/audit">
-                    "Clear"
-                </a>
-            </div>
-        </form>
+        </SearchForm>
     }
 }
 

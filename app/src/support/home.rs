@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
-use super::search::SearchForm;
+use super::search::SupportSearch;
 use crate::client::call;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
@@ -61,7 +61,7 @@ fn Contents(data: SupportView) -> impl IntoView {
         .collect_view();
     view! {
         <Page title="Support">
-            <SearchForm/>
+            <SupportSearch/>
             <h2>"What waits"</h2>
             {waits(&waiting)}
             <h2>

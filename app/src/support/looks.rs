@@ -75,7 +75,7 @@ fn follow(kind: CaseKind, cases: String, looks: RwSignal<Vec<Look>>) {
     on_cleanup(move || focused.remove());
 }
 
-/// Says who else looks at a case.
+/// The sentences that name the other members of staff who have a case open.
 pub fn others(looks: RwSignal<Vec<Look>>, case: String) -> impl IntoView {
     let emails = move || {
         looks.with(|looks| {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::call;
 use crate::problem::Problem;
-use crate::ui::{Field, FormAlert, FormState, Loaded, Page, Table};
+use crate::ui::{Field, FormState, Loaded, Page, SearchForm, Table};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::staff,
@@ -109,16 +109,10 @@ fn Contents(data: MarginView) -> impl IntoView {
                  of 160 characters can be three segments: in a script that GSM-7 doesn't have, a \
                  segment holds 67 of them."
             </p>
-            <form class="filters" method="get" action="/support/margin" role="search" aria-label="Days">
-                <FormAlert form/>
+            <SearchForm path="/support/margin" label="Days" button="Show" form>
                 <Field label="From (UTC)" name="from" kind="date" value=from form/>
                 <Field label="To (UTC)" name="to" kind="date" value=to form/>
-                <div class="filters-do">
-                    <button type="submit" class="button button-primary">
-                        "Show"
-                    </button>
-                </div>
-            </form>
+            </SearchForm>
             {figures}
         </Page>
     }

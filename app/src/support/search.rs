@@ -12,7 +12,7 @@ use crate::client::call;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{Field, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
+use crate::ui::{Field, FormAlert, FormState, Loaded, Moment, Page, SearchForm, StateMark, Table};
 
 /// What the page shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,19 +45,12 @@ pub fn SupportSearchPage() -> impl IntoView {
     view! { <Loaded data render=move |data| view! { <Results data form/> }/> }
 }
 
-/// The field of the search.
+/// The search of the desk.
 #[component]
-pub fn SearchForm(#[prop(optional)] text: String) -> impl IntoView {
+pub fn SupportSearch(#[prop(optional)] text: String) -> impl IntoView {
     let form = FormState::plain("search-alert", None);
     view! {
-        // A plain form: the text stands in the address, and the page can be kept and shared.
-        <form
-            class="filters"
-            method="get"
-            action="/support/search"
-            role="search"
-            aria-label="Support"
-        >
+        <SearchForm path="/support/search" label="Support" button="Search" form>
             <Field
                 label="Search"
                 name="q"
@@ -67,12 +60,7 @@ pub fn SearchForm(#[prop(optional)] text: String) -> impl IntoView {
                       or a reference: 123456 57000001."
                 form
             />
-            <div class="filters-do">
-                <button type="submit" class="button button-primary">
-                    "Search"
-                </button>
-            </div>
-        </form>
+        </SearchForm>
     }
 }
 
@@ -98,7 +86,7 @@ fn Results(data: SearchView, form: FormState) -> impl IntoView {
             <p class="back">
                 <a href="/support">"Support"</a>
             </p>
-            <SearchForm text/>
+            <SupportSearch text/>
             <FormAlert form/>
             {nothing}
             {incomplete}

@@ -87,6 +87,43 @@ impl FormState {
     }
 }
 
+/// A search form that the browser sends by GET, with its problem above its fields: what is typed
+/// stands in the address, and the page can be kept and shared.
+#[component]
+pub fn SearchForm(
+    /// The path of the page.
+    path: &'static str,
+    /// What is searched, for screen readers.
+    label: &'static str,
+    /// The text of the button.
+    button: &'static str,
+    /// Whether there is a link to the page without anything typed.
+    #[prop(optional)]
+    with_clear: bool,
+    form: FormState,
+    children: Children,
+) -> impl IntoView {
+    let clear = with_clear.then(|| {
+        view! {
+            <a class="button button-quiet" href=path>
+                "Clear"
+            </a>
+        }
+    });
+    view! {
+        <form class="filters" method="get" action=path role="search" aria-label=label>
+            <FormAlert form/>
+            {children()}
+            <div class="filters-do">
+                <button type="submit" class="button button-primary">
+                    {button}
+                </button>
+                {clear}
+            </div>
+        </form>
+    }
+}
+
 /// A form of a server function, with its problem above its fields.
 #[component]
 pub fn PostForm(

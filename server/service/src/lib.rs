@@ -537,7 +537,8 @@ async fn run_detached_with_tries<
         for _ in 1..TRIES {
             match work(service.clone()).await {
                 Err(error) if error.is_conflict() => {
-                    tracing::debug!(detail = ?error, "another process was in the way; trying again");
+                    tracing::debug!(detail = ?error, "another process was in the way; trying \
+                        again");
                 }
                 done => return done,
             }

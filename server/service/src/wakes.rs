@@ -119,7 +119,8 @@ pub(crate) async fn tell_now(service: &Service) {
         listening::notify(&mut conn, &payload).await
     };
     if let Err(error) = told.await {
-        tracing::warn!(detail = ?error, "the other processes aren't told of new work; they find it by themselves");
+        tracing::warn!(detail = ?error, "the other processes aren't told of new work; they find \
+            it by themselves");
     }
 }
 

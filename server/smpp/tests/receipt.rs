@@ -32,13 +32,15 @@ fn wide(text: &str) -> Vec<u8> {
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn receipts_in_many_dialects_are_read() {
-    let plain = "id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:Hello id:9 stat:EXPIRED";
+    let plain = "id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 \
+        stat:DELIVRD err:000 text:Hello id:9 stat:EXPIRED";
     let (id, delivered) = (Some("0123456789"), State::Delivered);
     let (noon, after) = (Some(NOON), Some(AFTER));
     let table = [
         (plain, id, delivered, Some("000"), noon, after),
         (
-            "ID:0123456789 SUB:001 DLVRD:001 SUBMIT DATE:261121120000 DONE DATE:261121120100 STAT:delivrd ERR:000 TEXT:",
+            "ID:0123456789 SUB:001 DLVRD:001 SUBMIT DATE:261121120000 DONE DATE:261121120100 \
+             STAT:delivrd ERR:000 TEXT:",
             id,
             delivered,
             Some("000"),
@@ -288,7 +290,12 @@ fn a_message_from_a_phone_is_no_receipt() {
 
 proptest! {
     #[test]
-    fn no_delivery_makes_the_parser_panic(text: Vec<u8>, data_coding: u8, esm_class: u8, state: Option<u8>) {
+    fn no_delivery_makes_the_parser_panic(
+        text: Vec<u8>,
+        data_coding: u8,
+        esm_class: u8,
+        state: Option<u8>,
+    ) {
         parse(&Delivery { text, data_coding, esm_class, message_state: state, ..Delivery::default() });
     }
 
@@ -302,7 +309,10 @@ proptest! {
     }
 
     #[test]
-    fn the_id_in_a_receipt_is_read_as_it_was_written(id in "[0-9A-Za-z._-]{1,64}", error in "[0-9A-F]{1,4}") {
+    fn the_id_in_a_receipt_is_read_as_it_was_written(
+        id in "[0-9A-Za-z._-]{1,64}",
+        error in "[0-9A-F]{1,4}",
+    ) {
         let receipt = read(&format!("id:{id} sub:001 dlvrd:000 stat:UNDELIV err:{error} text:"));
         prop_assert_eq!(receipt.message_id, Some(id));
         prop_assert_eq!(receipt.error, Some(error));

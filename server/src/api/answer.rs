@@ -254,14 +254,14 @@ pub fn unreadable(status: StatusCode) -> Response<Bytes> {
     let (reason, detail) = if status == StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE {
         (
             Reason::TooLarge,
-            "The request's head is larger than 64 KiB or has more than 100 headers; send long parameters in the \
-             body of a POST.",
+            "The request's head is larger than 64 KiB or has more than 100 headers; send long \
+             parameters in the body of a POST.",
         )
     } else {
         (
             Reason::InvalidParameter,
-            "The request can't be read as HTTP/1.1. In the address, a space is written %20, and every other \
-             character that isn't plain ASCII is percent-encoded as UTF-8.",
+            "The request can't be read as HTTP/1.1. In the address, a space is written %20, and \
+             every other character that isn't plain ASCII is percent-encoded as UTF-8.",
         )
     };
     let mut response = Failure::with_detail(reason, detail).into_answer_of();

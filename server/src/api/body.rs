@@ -129,7 +129,8 @@ pub fn form(headers: &HeaderMap) -> Option<Form<'_>> {
 /// The refusal of a body, which names what is accepted.
 pub fn unsupported(accepted: &str) -> Failure {
     let detail = format!(
-        "This content type isn't supported here; send {accepted}, in UTF-8 and without Content-Encoding."
+        "This content type isn't supported here; send {accepted}, in UTF-8 and without \
+         Content-Encoding."
     );
     Failure::with_detail(Reason::UnsupportedMediaType, detail)
 }

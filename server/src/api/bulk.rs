@@ -104,22 +104,26 @@ enum Uploaded {
     path = "/sms/bulk/{key}",
     operation_id = "bulk",
     summary = "Send a file of messages",
-    description = "All or nothing: one bad row refuses the file and names its bad rows; too little money refuses it \
-        too. Otherwise the whole price is reserved and the answer comes at once, while the rows become messages. At \
-        most 1,000,000 rows and 256 MiB unless the service is set up otherwise. An application has only so many \
-        uploads under way at a time, with its live and its test key together, and a test key has two, dry runs \
-        included; one more is refused before its body is read, whatever is in it.",
+    description = "All or nothing: one bad row refuses the file and names its bad rows; too little \
+        money refuses it too. Otherwise the whole price is reserved and the answer comes at once, \
+        while the rows become messages. At most 1,000,000 rows and 256 MiB unless the service is \
+        set up otherwise. An application has only so many uploads under way at a time, with its \
+        live and its test key together, and a test key has two, dry runs included; one more is \
+        refused before its body is read, whatever is in it.",
     params(
         ("key" = schemas::ApiKey, Path),
-        ("message" = Option<schemas::Message>, Query, description = "With numbers: the message to all of them."),
+        ("message" = Option<schemas::Message>, Query,
+            description = "With numbers: the message to all of them."),
         ("requestid" = Option<schemas::RequestId>, Query),
-        ("dryrun" = Option<schemas::DryRun>, Query, description = "With an Idempotency-Key, ask for a dry run here: \
-            that the body asks for it is known only once the key was looked up."),
+        ("dryrun" = Option<schemas::DryRun>, Query,
+            description = "With an Idempotency-Key, ask for a dry run here: that the body asks for \
+            it is known only once the key was looked up."),
         ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
     ),
     request_body(
-        description = "The small parameters may also stand in the query; each may be given once, in any order. A \
-            multipart body has at most 32 parts. It may take a minute, and a second more for every 64 KiB.",
+        description = "The small parameters may also stand in the query; each may be given once, \
+            in any order. A multipart body has at most 32 parts. It may take a minute, and a \
+            second more for every 64 KiB.",
         content(
             (Uploaded = "multipart/form-data"),
             (Uploaded = "application/x-www-form-urlencoded"),
@@ -177,8 +181,8 @@ fn not_begun(api: &Api, reason: Reason) -> Failure {
     }
     let uploads_max = api.service.limits().uploads_max;
     let detail = format!(
-        "The application has as many uploads under way as it may, {uploads_max}; a test key may have \
-         {TEST_UPLOADS_MAX}. Wait until one of them is answered."
+        "The application has as many uploads under way as it may, {uploads_max}; a test key may \
+         have {TEST_UPLOADS_MAX}. Wait until one of them is answered."
     );
     Failure::with_detail(reason, detail)
 }

@@ -124,7 +124,8 @@ pub fn too_many_parts() -> Failure {
 pub fn failure(error: &multer::Error) -> Failure {
     match error {
         multer::Error::IncompleteStream | multer::Error::IncompleteFieldData { .. } => unreadable(
-            "The body doesn't end with the closing boundary; it is cut short, or the boundary is wrong.",
+            "The body doesn't end with the closing boundary; it is cut short, or the boundary is \
+             wrong.",
         ),
         _ => unreadable("The body isn't multipart/form-data as its content type says."),
     }

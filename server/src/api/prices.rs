@@ -83,20 +83,24 @@ impl Question for Prices {
     path = "/sms/prices/{key}",
     operation_id = "prices",
     summary = "What a page costs",
-    description = "The prices in force, then those that are set for later, each from its moment on. \
-        Of the prefixes that an international number begins with, the longest decides; without one, \
-        the price without prefix does.",
+    description = "The prices in force, then those that are set for later, each from its moment \
+        on. Of the prefixes that an international number begins with, the longest decides; without \
+        one, the price without prefix does.",
     params(
         ("key" = schemas::ApiKey, Path),
-        ("number" = Option<schemas::Number>, Query, description = "A number whose price is asked for."),
+        ("number" = Option<schemas::Number>, Query,
+            description = "A number whose price is asked for."),
     ),
     responses(
         (status = 200, description = "Done.", body = PricesAnswer, example = json!({
             "code": 200, "message": "SUCCESS", "text": "SUCCESS",
             "prices": [
-                {"prefix": null, "kind": "local", "per_page": 0.05, "currency": "USD", "from": "2026-01-01T00:00:00.000Z"},
-                {"prefix": null, "kind": "international", "per_page": 0.25, "currency": "USD", "from": "2026-01-01T00:00:00.000Z"},
-                {"prefix": "27", "kind": "international", "per_page": 0.12, "currency": "USD", "from": "2026-03-01T00:00:00.000Z"}
+                {"prefix": null, "kind": "local", "per_page": 0.05, "currency": "USD",
+                 "from": "2026-01-01T00:00:00.000Z"},
+                {"prefix": null, "kind": "international", "per_page": 0.25, "currency": "USD",
+                 "from": "2026-01-01T00:00:00.000Z"},
+                {"prefix": "27", "kind": "international", "per_page": 0.12, "currency": "USD",
+                 "from": "2026-03-01T00:00:00.000Z"}
             ],
             "price": {"per_page": 0.12, "rule": "prefix_27"}
         })),

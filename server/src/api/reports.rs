@@ -101,7 +101,8 @@ impl Question for Reports {
     params(
         ("key" = schemas::ApiKey, Path),
         ("transid" = Option<schemas::Transid>, Query, description = "One message."),
-        ("requestid" = Option<schemas::RequestId>, Query, description = "Messages sent with this requestid."),
+        ("requestid" = Option<schemas::RequestId>, Query,
+            description = "Messages sent with this requestid."),
         ("batchid" = Option<schemas::BatchId>, Query, description = "Messages of a batch."),
         ("number" = Option<schemas::Number>, Query, description = "Messages to this number."),
         ("status" = Option<schemas::Status>, Query, description = "Messages in this status."),
@@ -112,7 +113,8 @@ impl Question for Reports {
         ("format" = Option<schemas::Format>, Query),
     ),
     responses(
-        (status = 200, description = "Done.", headers(("Content-Disposition"), ("X-Next-Cursor")), content(
+        (status = 200, description = "Done.",
+         headers(("Content-Disposition"), ("X-Next-Cursor")), content(
             (ListAnswer = "application/json", example = json!({
                 "code": 200, "message": "SUCCESS", "text": "SUCCESS", "reports": [example()], "next": null
             })),
@@ -282,7 +284,8 @@ fn moment(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, Fail
     };
     found.map(Some).ok_or_else(|| {
         let detail = format!(
-            "{name} must be a moment in RFC 3339, such as 2026-11-21T08:30:00Z, or a date in UTC, such as 2026-11-21."
+            "{name} must be a moment in RFC 3339, such as 2026-11-21T08:30:00Z, or a date in UTC, \
+             such as 2026-11-21."
         );
         Failure::with_detail(Reason::InvalidParameter, detail)
     })

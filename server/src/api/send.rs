@@ -70,7 +70,8 @@ struct SendParametersBody {
     path = "/sms/send/{key}",
     operation_id = "send",
     summary = "Send one message",
-    description = "200 means that the message is stored and charged once. Any other answer means that nothing was.",
+    description = "200 means that the message is stored and charged once. Any other answer means \
+        that nothing was.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("number" = schemas::Number, Query),
@@ -122,7 +123,8 @@ async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Fa
     path = "/sms/send/{key}",
     operation_id = "sendPost",
     summary = "Send one message",
-    description = "Like GET, with parameters in the body; those of the query count too, and each may be given once.",
+    description = "Like GET, with parameters in the body; those of the query count too, and each \
+        may be given once.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("number" = Option<schemas::Number>, Query),

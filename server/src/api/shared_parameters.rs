@@ -68,7 +68,8 @@ pub fn idempotency(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Failur
         Failure::with_detail(
             Reason::InvalidParameter,
             format!(
-                "The header Idempotency-Key must be given once, with 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible characters."
+                "The header Idempotency-Key must be given once, with 1 to \
+                 {IDEMPOTENCY_KEY_CHARS_MAX} visible characters."
             ),
         )
     })

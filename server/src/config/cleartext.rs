@@ -122,8 +122,8 @@ impl Allowed {
     pub fn check_base_url(&self, base_url: &str) -> Result<(), ConfigError> {
         let harmless = Url::parse(base_url).is_ok_and(|url| is_harmless(&url));
         let fault = format!(
-            "customers would use {base_url}, where passwords and keys could be read on the way: set \
-             base_url to the https:// address that they use"
+            "customers would use {base_url}, where passwords and keys could be read on the way: \
+             set base_url to the https:// address that they use"
         );
         self.unless(Cleartext::BaseUrl, harmless, &fault)
     }

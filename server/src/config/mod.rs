@@ -169,8 +169,9 @@ impl Settings {
             return Ok(());
         }
         Err(ConfigError::new(format!(
-            "addr {} can be reached from outside, and without TLS keys and passwords would be readable on \
-             the way: set tls_cert and tls_key, or behind_proxy=true when a proxy does TLS",
+            "addr {} can be reached from outside, and without TLS keys and passwords would be \
+             readable on the way: set tls_cert and tls_key, or behind_proxy=true when a proxy does \
+             TLS",
             self.addr
         )))
     }
@@ -309,7 +310,8 @@ impl Reader<'_> {
         let (local, international) = (price("price_local")?, price("price_international")?);
         Prices::new(local, international).map_err(|_| {
             ConfigError::new(
-                "price_international must be greater than price_local, and price_local greater than 0",
+                "price_international must be greater than price_local, and price_local greater \
+                 than 0",
             )
         })
     }

@@ -98,7 +98,10 @@ const HEAD_AND_BODY: &[u16] = &[413, 431];
 refusals! {
     SendRefusals = [SENDING, [InvalidNumber]], HEAD;
     PostRefusals = [SENDING, [InvalidNumber, Timeout, UnsupportedMediaType]], HEAD_AND_BODY;
-    BulkRefusals = [SENDING, [AmbiguousBulk, InvalidFile, IdempotencyInProgress, Timeout, UnsupportedMediaType]], HEAD_AND_BODY;
+    BulkRefusals = [
+        SENDING,
+        [AmbiguousBulk, InvalidFile, IdempotencyInProgress, Timeout, UnsupportedMediaType]
+    ], HEAD_AND_BODY;
     ReportsRefusals = [[DuplicateParameter, InvalidNumber, InvalidRequestid, InvalidEncoding]], HEAD;
     BatchesRefusals = [[DuplicateParameter, InvalidRequestid, InvalidEncoding]], HEAD;
     OneRefusals = [[DuplicateParameter, InvalidEncoding]], HEAD;

@@ -36,10 +36,13 @@ macro_rules! schemas {
 }
 
 schemas! {
-    ApiKey = text("6 digits (the reference for deposits), hk_ (live) or ht_ (test), 30 random characters and a checksum of 6.")
+    ApiKey = text("6 digits (the reference for deposits), hk_ (live) or ht_ (test), 30 random \
+        characters and a checksum of 6.")
         .pattern(Some("^[0-9]{6}h[kt]_[0-9A-Za-z]{36}$"))
         .build();
-    Number = text("4 to 15 digits: exactly 8 for a local number, with country code for an international one. A + before it says that it is international; in a query and in a form that is written %2B, or comes as the space that it decodes to.")
+    Number = text("4 to 15 digits: exactly 8 for a local number, with country code for an \
+        international one. A + before it says that it is international; in a query and in a form \
+        that is written %2B, or comes as the space that it decodes to.")
         .pattern(Some("^[+ ]?[0-9]{4,15}$"))
         .examples([json!("57000001")])
         .build();
@@ -50,18 +53,24 @@ schemas! {
         .pattern(Some("^[^\\u0000]*$"))
         .examples([json!("Your code is 4711")])
         .build();
-    RequestId = text("Chosen by the caller, for look-ups only: two sends with one requestid are two messages.")
+    RequestId = text("Chosen by the caller, for look-ups only: two sends with one requestid are \
+        two messages.")
         .min_length(Some(1))
         .max_length(Some(domain::ids::REQUESTID_CHARS_MAX))
         .pattern(Some("^[^\\u0000]*$"))
         .examples([json!("login-81")])
         .build();
-    DryRun = text("1 or true: everything but storing, charging and sending. It neither reads nor keeps an idempotency key.")
+    DryRun = text("1 or true: everything but storing, charging and sending. It neither reads nor \
+        keeps an idempotency key.")
         .schema_type(SchemaType::from_iter([Type::String, Type::Boolean]))
-        .enum_values(Some([json!("1"), json!("true"), json!("0"), json!("false"), json!(true), json!(false)]))
+        .enum_values(Some([
+            json!("1"), json!("true"), json!("0"), json!("false"), json!(true), json!(false),
+        ]))
         .default(Some(json!("0")))
         .build();
-    IdempotencyKey = text("Makes a request safe to repeat: for 24 hours after a 200, the same request with the same key is given the same answer, and nothing is sent or charged again. Refusals are not kept.")
+    IdempotencyKey = text("Makes a request safe to repeat: for 24 hours after a 200, the same \
+        request with the same key is given the same answer, and nothing is sent or charged again. \
+        Refusals are not kept.")
         .min_length(Some(1))
         .max_length(Some(IDEMPOTENCY_KEY_CHARS_MAX))
         .pattern(Some("^[!-~]([ -~]*[!-~])?$"))
@@ -69,7 +78,8 @@ schemas! {
     Transid = id("m_", "A message's id.");
     BatchId = id("b_", "A batch's id.");
     Since = text("A moment in RFC 3339, or a date, which begins at midnight UTC.")
-        .pattern(Some("^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?([Zz]|[+ -][0-9]{2}:[0-9]{2}))?$"))
+        .pattern(Some("^[0-9]{4}-[0-9]{2}-[0-9]{2}\
+            ([Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?([Zz]|[+ -][0-9]{2}:[0-9]{2}))?$"))
         .examples([json!("2026-11-21T08:30:00Z"), json!("2026-11-21")])
         .build();
     Limit = integer()
@@ -79,7 +89,10 @@ schemas! {
         .description(Some("Most entries of the answer."))
         .build();
     Format = choice(&["json", "csv"], "How the answer is written.");
-    Kind = choice(&[domain::Kind::Local, domain::Kind::International].map(domain::Kind::as_str), "Where a number is.");
+    Kind = choice(
+        &[domain::Kind::Local, domain::Kind::International].map(domain::Kind::as_str),
+        "Where a number is.",
+    );
     Status = choice(&MessageStatus::ALL.map(MessageStatus::as_str), "Where a message stands.");
     BatchStatus = choice(
         &[Expanding, Sending, Done].map(domain::records::BatchStatus::as_str),
@@ -99,11 +112,18 @@ schemas! {
         .enum_values(Some([true]))
         .description(Some("Only on a dry run."))
         .build();
-    Warning = choice(&["looks_local"], "looks_local: an international number that reads as country code and local number, which would cost less without the code.");
+    Warning = choice(
+        &["looks_local"],
+        "looks_local: an international number that reads as country code and local number, which \
+         would cost less without the code.",
+    );
     Currency = text("ISO 4217 code.").pattern(Some("^[A-Z]{3}$")).build();
-    PrefixDigits = text("Digits with which international numbers begin.").pattern(Some("^[0-9]{1,15}$")).build();
+    PrefixDigits = text("Digits with which international numbers begin.")
+        .pattern(Some("^[0-9]{1,15}$"))
+        .build();
     Digits = text("The number's digits, without +.").pattern(Some("^[0-9]{4,15}$")).build();
-    Table = text("A line with the names of a report's fields, and a line for each message (RFC 4180); absent values are empty.").build();
+    Table = text("A line with the names of a report's fields, and a line for each message (RFC \
+        4180); absent values are empty.").build();
 }
 
 /// What can be wrong with a row of a file.
@@ -167,7 +187,8 @@ impl PartialSchema for Amount {
         ObjectBuilder::new()
             .schema_type(Type::Number)
             .description(Some(
-                "A plain decimal with at most 6 decimals, exact: read it as a decimal, not as a float.",
+                "A plain decimal with at most 6 decimals, exact: read it as a decimal, not as a \
+                 float.",
             ))
             .examples([json!(9.95)])
             .into()

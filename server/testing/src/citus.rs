@@ -23,8 +23,8 @@ impl Cluster {
     pub async fn given() -> Self {
         let coordinator = std::env::var(COORDINATOR).unwrap_or_else(|_| {
             panic!(
-                "{COORDINATOR} is not set: these tests need Citus, which `make test-citus` starts for \
-                 them"
+                "{COORDINATOR} is not set: these tests need Citus, which `make test-citus` starts \
+                 for them"
             )
         });
         Self::with(coordinator).await

@@ -291,7 +291,8 @@ pub fn deliver(esm_class: u8, data_coding: u8, text: &[u8], tlvs: &[u8]) -> Vec<
 /// The body of a deliver_sm with a receipt as in SMPP 3.4, Appendix B.
 pub fn receipt(id: &str, stat: &str) -> Vec<u8> {
     let text = format!(
-        "id:{id} sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:{stat} err:000 text:"
+        "id:{id} sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:{stat} \
+         err:000 text:"
     );
     deliver(4, 0, text.as_bytes(), &[])
 }

@@ -5,8 +5,8 @@ use crate::started::Started;
 
 pub fn settings(smsc: &Scripted, more: &str) -> String {
     format!(
-        "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"{}\"\nsystem_id = \"heliograph\"\n\
-         password = \"secret\"\n{more}\n",
+        "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"{}\"\n\
+         system_id = \"heliograph\"\npassword = \"secret\"\n{more}\n",
         smsc.address
     )
 }

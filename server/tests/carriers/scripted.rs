@@ -323,7 +323,8 @@ fn read(request: &Pdu, before: usize) -> Submit {
 /// A receipt from a number, of a message submitted then (YYMMDDhhmm).
 pub fn receipt_from(number: &str, id: &str, submitted: &str, stat: &str) -> Vec<u8> {
     let text = format!(
-        "id:{id} sub:001 dlvrd:001 submit date:{submitted} done date:{submitted} stat:{stat} err:000 text:"
+        "id:{id} sub:001 dlvrd:001 submit date:{submitted} done date:{submitted} stat:{stat} \
+         err:000 text:"
     );
     let mut body = vec![0, 1, 1];
     body.extend(c_string(number));

@@ -86,8 +86,9 @@ impl Sending {
 
 fn settings(peer: &Peer, more: &str) -> String {
     format!(
-        "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"127.0.0.1:{}\"\nsystem_id = \"{SYSTEM_ID}\"\n\
-         password = \"{PASSWORD}\"\n{more}\n\n[[route]]\ncarrier = \"acme\"\n",
+        "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"127.0.0.1:{}\"\n\
+         system_id = \"{SYSTEM_ID}\"\npassword = \"{PASSWORD}\"\n{more}\n\n[[route]]\n\
+         carrier = \"acme\"\n",
         peer.port
     )
 }

@@ -117,8 +117,8 @@ fn starts_that_cannot_work_say_what_to_do() {
     database::execute(
         &server,
         &[
-            "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
-         VALUES (9999, 'later', true, '\\x00', 0)",
+            "INSERT INTO _sqlx_migrations (version, description, success, checksum, \
+             execution_time) VALUES (9999, 'later', true, '\\x00', 0)",
         ],
     );
     right().is_refused("newer release");

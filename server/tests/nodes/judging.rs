@@ -65,7 +65,8 @@ pub fn until_settled(cluster: &Cluster, applications: &[&Keys]) {
         }
         assert!(
             since.elapsed() < STANDSTILL,
-            "nothing happens any more, with queued, taken, unacknowledged receipts: {now:?}, and {open:?}"
+            "nothing happens any more, with queued, taken, unacknowledged receipts: {now:?}, and \
+             {open:?}"
         );
         std::thread::sleep(LOOK_AGAIN);
     }

@@ -83,45 +83,55 @@ impl NumberFault {
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::Missing => {
-                "There is nothing before the first comma; each row starts with its number. Remove empty columns."
+                "There is nothing before the first comma; each row starts with its number. Remove \
+                 empty columns."
             }
             Self::OnlySpaces => {
                 "The row has only spaces where its number should be; remove the line."
             }
             Self::CarriageReturn => {
-                "The line ends with a carriage return (CR) alone; save the file with line ends LF or CRLF."
+                "The line ends with a carriage return (CR) alone; save the file with line ends LF \
+                 or CRLF."
             }
             Self::Formula => {
-                "The number is written as a spreadsheet formula, which starts with =; write its digits alone."
+                "The number is written as a spreadsheet formula, which starts with =; write its \
+                 digits alone."
             }
             Self::Quoted => {
                 "The number is in quotes; remove them. Only the message may stand in quotes."
             }
             Self::Semicolon => {
-                "A semicolon follows the number; save the file with a comma between number and message."
+                "A semicolon follows the number; save the file with a comma between number and \
+                 message."
             }
             Self::Tab => {
                 "A tab follows the number; save the file with a comma between number and message."
             }
             Self::Comma => {
-                "A comma follows the number; a file of numbers has one number in each line and nothing else. Upload numbers with their messages as bulksms."
+                "A comma follows the number; a file of numbers has one number in each line and \
+                 nothing else. Upload numbers with their messages as bulksms."
             }
             Self::Invisible => {
-                "The number has an invisible character, such as a zero-width or no-break space; delete it."
+                "The number has an invisible character, such as a zero-width or no-break space; \
+                 delete it."
             }
             Self::SpacesAround => "There is a space before or after the number; remove it.",
             Self::Scientific => {
-                "A spreadsheet wrote the number with an exponent, such as 7.12E+07, and its digits may be lost; format the column as text and enter the numbers again."
+                "A spreadsheet wrote the number with an exponent, such as 7.12E+07, and its \
+                 digits may be lost; format the column as text and enter the numbers again."
             }
             Self::Separators => {
-                "The number has hyphens, spaces, dots or brackets between its digits; write the digits alone, with at most a leading +."
+                "The number has hyphens, spaces, dots or brackets between its digits; write the \
+                 digits alone, with at most a leading +."
             }
             Self::Length => {
-                "The number must have 4 to 15 digits: 8 for a local one, with country code for an international one."
+                "The number must have 4 to 15 digits: 8 for a local one, with country code for an \
+                 international one."
             }
             Self::OtherDigits => "The number has digits other than 0 to 9; write it with 0 to 9.",
             Self::Words => {
-                "The row starts with words where its number should be; remove header lines, and put messages with line breaks in quotes."
+                "The row starts with words where its number should be; remove header lines, and \
+                 put messages with line breaks in quotes."
             }
             Self::Other => {
                 "The row doesn't start with a number: 4 to 15 digits, with at most a leading +."

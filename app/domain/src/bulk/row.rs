@@ -49,16 +49,19 @@ impl Fault {
             Self::Empty => "The message is empty.",
             Self::Nul => "The message has a NUL character; remove it.",
             Self::CarriageReturn => {
-                "The message has a carriage return that ends no line; end lines with LF or CRLF, or put the message in quotes."
+                "The message has a carriage return that ends no line; end lines with LF or CRLF, \
+                 or put the message in quotes."
             }
             Self::MessageTooLong => {
                 "The message is longer than allowed; shorten it or send it in parts."
             }
             Self::TextAfterQuote => {
-                "There is text after the closing quote; double the quotes that belong to the message."
+                "There is text after the closing quote; double the quotes that belong to the \
+                 message."
             }
             Self::QuoteNotClosed => {
-                "The message's opening quote isn't closed within the longest message allowed; close it, or remove it."
+                "The message's opening quote isn't closed within the longest message allowed; \
+                 close it, or remove it."
             }
         }
     }

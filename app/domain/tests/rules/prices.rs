@@ -195,7 +195,7 @@ fn a_price_that_is_removed_in_time_holds_up_no_dearer_base_price() {
 }
 
 #[test]
-fn lists_have_what_is_in_force_and_what_comes() {
+fn a_list_has_the_prices_in_force_and_those_to_come() {
     let history = history(&[
         (0, base("0.05", "0.25")),
         (5, of_prefix("44", "0.3")),

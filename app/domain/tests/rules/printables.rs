@@ -27,7 +27,7 @@ fn control_characters_are_written_as_their_numbers() {
 
 proptest! {
     #[test]
-    fn nothing_shown_has_a_control_character(text: String) {
+    fn printable_text_has_no_control_characters(text: String) {
         prop_assert!(!printable(&text).contains(is_control));
     }
 }

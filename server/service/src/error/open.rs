@@ -28,11 +28,13 @@ pub enum OpenError {
     #[error("the database didn't become free in time, nothing was changed; try again: {0}")]
     Busy(sqlx::Error),
     #[error(
-        "the database's user has no right to do this: {0}; it must own the schema, as who creates a database does"
+        "the database's user has no right to do this: {0}; it must own the schema, as who creates \
+         a database does"
     )]
     NoRight(sqlx::Error),
     #[error(
-        "the database is of a newer release than this program: its schema has version {0}; start that release"
+        "the database is of a newer release than this program: its schema has version {0}; start \
+         that release"
     )]
     Newer(i64),
     #[error("the database can't be migrated: {0}")]
@@ -44,12 +46,13 @@ pub enum OpenError {
     #[error("there is no database {}: is the path right? `heliograph migrate` makes a new one", .0.display())]
     Missing(PathBuf),
     #[error(
-        "the database is of an older release: run `heliograph migrate`, or start a server of this release first"
+        "the database is of an older release: run `heliograph migrate`, or start a server of this \
+         release first"
     )]
     Older,
     #[error(
-        "the database was made by an earlier build of this program, from before its first release, and can't be \
-         brought up to date: start with an empty database"
+        "the database was made by an earlier build of this program, from before its first release, \
+         and can't be brought up to date: start with an empty database"
     )]
     EarlierBuild,
     #[error(
@@ -65,7 +68,8 @@ pub enum OpenError {
     TooManyNodes,
     #[error("another process serves {0}; only one can")]
     Served(String),
-    #[error("uploads wait in {}, which isn't there: is the data folder right? Make it to give them up", .0.display())]
+    #[error("uploads wait in {}, which isn't there: is the data folder right? Make it to give \
+        them up", .0.display())]
     SpoolMissing(PathBuf),
     #[error("the currency is {stored}, fixed at first start; the settings say {wanted}")]
     Currency { stored: String, wanted: String },

@@ -56,7 +56,8 @@ mod tests {
         assert_eq!(
             mail.text,
             "Reason: <b>\"no\"</b> & more\n\nSecond.\nLine.\n\n\
-             https://sms.example.org/applications/000123\n\n-- \nHeliograph, https://sms.example.org\n"
+             https://sms.example.org/applications/000123\n\n-- \n\
+             Heliograph, https://sms.example.org\n"
         );
         assert_eq!(
             mail.html,

@@ -67,8 +67,8 @@ pub enum CopyError {
     #[error("the database to copy violates its invariants, nothing was copied:\n{}", .0.join("\n"))]
     Violations(Vec<String>),
     #[error(
-        "rows of an upload can't be read from {path}, nothing was copied: {why}. Is the data folder right? If they \
-         are lost, serve the database once more: that gives them back"
+        "rows of an upload can't be read from {path}, nothing was copied: {why}. Is the data \
+         folder right? If they are lost, serve the database once more: that gives them back"
     )]
     Spool { path: String, why: String },
     #[error("what arrived isn't what was there, nothing was kept:\n{}", .0.join("\n"))]

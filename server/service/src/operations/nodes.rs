@@ -223,7 +223,8 @@ pub(crate) async fn follow_server(store: &Store, clock: &crate::Clock) -> Result
         if ahead_ms.abs() > CLOCK_APART_MS {
             tracing::warn!(
                 ahead_ms,
-                "this machine's clock isn't the database server's, which is gone by: is one of them wrong?"
+                "this machine's clock isn't the database server's, which is gone by: is one of \
+                 them wrong?"
             );
         }
     }

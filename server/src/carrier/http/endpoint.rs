@@ -99,7 +99,8 @@ impl Endpoint {
         if let Some(receipt) = receipt_of(receipt) {
             let recorded = (self.service).record_carrier_receipts(carrier, vec![receipt]);
             if let Err(error) = recorded.await {
-                tracing::error!(carrier, detail = ?error, "a receipt can't be stored; the upstream is asked to repeat it");
+                tracing::error!(carrier, detail = ?error, "a receipt can't be stored; the \
+                    upstream is asked to repeat it");
                 let again = [(RETRY_AFTER, RETRY_AFTER_S)];
                 let words = "Try again in a moment.\n";
                 return (StatusCode::SERVICE_UNAVAILABLE, again, words).into_response();

@@ -17,8 +17,8 @@ fn settings(address: &str) -> SmppSettings {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("heliograph.toml");
     let text = format!(
-        "[[carrier]]\nname = \"up\"\nkind = \"smpp\"\naddress = \"{address}\"\nsystem_id = \"heliograph\"\n\
-         password = \"secret\"\nwindow = 1\n"
+        "[[carrier]]\nname = \"up\"\nkind = \"smpp\"\naddress = \"{address}\"\n\
+         system_id = \"heliograph\"\npassword = \"secret\"\nwindow = 1\n"
     );
     std::fs::write(&file, text).unwrap();
     let settings = Settings::load(Some(&file), std::iter::empty(), &[]).unwrap();

@@ -236,7 +236,8 @@ fn headers(fields: &mut Fields<'_>, password: Option<&Secret>) -> Vec<(HeaderNam
         match header.zip(template) {
             Some(header) => headers.push(header),
             None => fields.problem(&format!(
-                "headers.{name} must be a header with a value of visible characters, not {{message}}"
+                "headers.{name} must be a header with a value of visible characters, not \
+                 {{message}}"
             )),
         }
     }
@@ -300,7 +301,8 @@ fn receipt(mut fields: Fields<'_>) -> Option<ReceiptSettings> {
         .is_some_and(|secret| !fits_url(secret.expose()))
     {
         fields.problem(&format!(
-            "secret must have at least {SECRET_CHARS_MIN} letters, digits, - and _: it stands in a URL"
+            "secret must have at least {SECRET_CHARS_MIN} letters, digits, - and _: it stands in \
+             a URL"
         ));
     }
     if delivered.is_empty() {

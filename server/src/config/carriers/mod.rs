@@ -153,7 +153,8 @@ fn complete(list: &[CarrierSettings], routes: Vec<Route>) -> Result<Vec<Route>, 
             cost: None,
         }]),
         [_, _, ..] if routes.is_empty() => Err(ConfigError::new(
-            "there are several carriers and no route, so that no message would be sent: add a [[route]]",
+            "there are several carriers and no route, so that no message would be sent: add a \
+             [[route]]",
         )),
         _ => Ok(routes),
     }

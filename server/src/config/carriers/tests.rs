@@ -68,9 +68,9 @@ fn a_carrier_has_the_contracts_defaults() {
 #[test]
 fn every_key_of_a_carrier_is_read() {
     let smpp = smpp(
-        "system_type = \"VMA\"\nbind = \"transmitter+receiver\"\nconnections = 4\nwindow = 10\nrate = 50\n\
-         message_id = \"hex-to-decimal\"\nsegmentation = \"sar\"\ntls = true\nsource_ton = 0\nsource_npi = 9\n\
-         destination_ton = 2\ndestination_npi = 8\n",
+        "system_type = \"VMA\"\nbind = \"transmitter+receiver\"\nconnections = 4\nwindow = 10\n\
+         rate = 50\nmessage_id = \"hex-to-decimal\"\nsegmentation = \"sar\"\ntls = true\n\
+         source_ton = 0\nsource_npi = 9\ndestination_ton = 2\ndestination_npi = 8\n",
     );
     assert_eq!(smpp.system_type, "VMA");
     assert_eq!(smpp.bind, BindMode::TransmitterAndReceiver);
@@ -214,8 +214,8 @@ fn what_is_wrong_with_a_carrier_is_named() {
 #[test]
 fn everything_that_is_wrong_is_said_at_once() {
     let text = format!(
-        "{SMPP}window = 0\ncolour = 1\n{SANDBOX}shade = 2\n[[route]]\ncarrier = \"nobody\"\nweight = 0\n\
-         [[route]]\ncarrier = \"acme\"\ntaste = 3\n"
+        "{SMPP}window = 0\ncolour = 1\n{SANDBOX}shade = 2\n[[route]]\ncarrier = \"nobody\"\n\
+         weight = 0\n[[route]]\ncarrier = \"acme\"\ntaste = 3\n"
     );
     let error = load(&text).unwrap_err();
     for named in [
@@ -301,7 +301,8 @@ fn a_single_carrier_needs_no_route() {
 fn routes_choose_by_their_conditions() {
     let text = format!(
         "{SMPP}{SANDBOX}[[route]]\ncarrier = \"play\"\npriority = 20\n\
-         [[route]]\ncarrier = \"acme\"\nkind = \"local\"\nprefix = \"266\"\napplication = \"012345\"\nsender = \"Acme\"\ncost = 0.012\n"
+         [[route]]\ncarrier = \"acme\"\nkind = \"local\"\nprefix = \"266\"\n\
+         application = \"012345\"\nsender = \"Acme\"\ncost = 0.012\n"
     );
     let settings = load(&text).unwrap();
     let routes = &settings.carriers.routes;

@@ -62,8 +62,8 @@ async fn work(service: Service, seed: u64, done: Arc<AtomicBool>) {
 async fn no_call_fails_because_other_processes_write_at_the_same_time() {
     const SENDS: usize = 250;
     // The server looks for deadlocks when somebody has waited for so long: by default a second.
-    const SOON_SEEN: &str = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 20', \
-                             current_database()); END $$";
+    const SOON_SEEN: &str = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = \
+        20', current_database()); END $$";
     let world = World::with(Backend::SHARED, network(&[("acme", 1, None)])).await;
     world
         .database

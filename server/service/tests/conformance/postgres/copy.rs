@@ -357,7 +357,8 @@ async fn same_rows(copied: &Copied, from: &str, target: &Database) {
     // The bank, what is unmatched, revenue, what is reserved, and three customers.
     assert_eq!(copied.accounts, 7);
     // Each day's messages are in the table of its week.
-    let others = "SELECT (SELECT COUNT(*) FROM messages_other) + (SELECT COUNT(*) FROM message_events_other)";
+    let others = "SELECT (SELECT COUNT(*) FROM messages_other) + (SELECT COUNT(*) FROM \
+        message_events_other)";
     assert_eq!(target.number(others).await, 0);
 }
 

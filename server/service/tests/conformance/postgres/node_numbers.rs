@@ -66,7 +66,8 @@ async fn a_node_number_is_not_given_again_for_an_hour() {
     let mut conn = world.database.connect().await;
     conn.execute(
         "INSERT INTO nodes (slot, token, name, started_at, seen_at) \
-         SELECT n, 0, 'gone', 1, (SELECT seen_at FROM nodes) + ABS(n - 77) FROM generate_series(1, 511) n",
+         SELECT n, 0, 'gone', 1, (SELECT seen_at FROM nodes) + ABS(n - 77) FROM \
+         generate_series(1, 511) n",
     )
     .await
     .unwrap();

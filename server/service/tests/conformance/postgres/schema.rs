@@ -214,7 +214,8 @@ async fn of_sqlite(conn: &mut AnyConnection) -> Schema {
         "m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.name NOT LIKE '_sqlx_%'";
     let mut schema = Schema::new();
     let columns = format!(
-        "SELECT json_group_array(json_array(m.name, c.name, c.type, c.\"notnull\" + c.pk > 0, c.dflt_value)) \
+        "SELECT json_group_array(json_array(m.name, c.name, c.type, c.\"notnull\" + c.pk > 0, \
+         c.dflt_value)) \
          FROM sqlite_master m, pragma_table_info(m.name) c WHERE {TABLES}"
     );
     for row in rows(conn, columns).await {
@@ -229,7 +230,8 @@ async fn of_sqlite(conn: &mut AnyConnection) -> Schema {
     }
     let keys = format!(
         "SELECT json_group_array(json_array(name, columns)) FROM (SELECT m.name, \
-            (SELECT json_group_array(name) FROM (SELECT name FROM pragma_table_info(m.name) WHERE pk > 0 ORDER BY pk)) \
+            (SELECT json_group_array(name) \
+             FROM (SELECT name FROM pragma_table_info(m.name) WHERE pk > 0 ORDER BY pk)) \
              AS columns FROM sqlite_master m WHERE {TABLES})"
     );
     for row in rows(conn, keys).await {
@@ -237,7 +239,8 @@ async fn of_sqlite(conn: &mut AnyConnection) -> Schema {
     }
     let indexes = format!(
         "SELECT json_group_array(json_array(m.name, i.name, i.\"unique\", i.origin, \
-            (SELECT json_group_array(name) FROM (SELECT name FROM pragma_index_info(i.name) ORDER BY seqno)), \
+            (SELECT json_group_array(name) \
+             FROM (SELECT name FROM pragma_index_info(i.name) ORDER BY seqno)), \
             (SELECT sql FROM sqlite_master WHERE name = i.name))) \
          FROM sqlite_master m, pragma_index_list(m.name) i WHERE {TABLES} AND i.origin <> 'pk'"
     );
@@ -299,16 +302,19 @@ async fn of_postgres(conn: &mut AnyConnection) -> Schema {
                           AND NOT c.relispartition AND c.relname NOT LIKE '\\_sqlx\\_%'";
     let names = |keys: &str, table: &str| {
         format!(
-            "(SELECT json_agg(a.attname ORDER BY k.place) FROM unnest({keys}) WITH ORDINALITY AS k (number, place) \
+            "(SELECT json_agg(a.attname ORDER BY k.place) FROM unnest({keys}) WITH ORDINALITY AS \
+             k (number, place) \
               JOIN pg_attribute a ON a.attrelid = {table} AND a.attnum = k.number)"
         )
     };
     let mut schema = Schema::new();
     let columns = json(
-        "c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, pg_get_expr(d.adbin, d.adrelid)",
+        "c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, \
+         pg_get_expr(d.adbin, d.adrelid)",
         &format!(
-            "pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
-             LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum WHERE {TABLES}"
+            "pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT \
+             a.attisdropped LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum \
+             WHERE {TABLES}"
         ),
     );
     for row in rows(conn, columns).await {
@@ -318,12 +324,14 @@ async fn of_postgres(conn: &mut AnyConnection) -> Schema {
     }
     let indexes = json(
         &format!(
-            "c.relname, i.relname, x.indisprimary, x.indisunique, {}, pg_get_expr(x.indpred, x.indrelid), \
+            "c.relname, i.relname, x.indisprimary, x.indisunique, {}, pg_get_expr(x.indpred, \
+             x.indrelid), \
              EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = i.oid AND contype = 'u')",
             names("x.indkey::smallint[]", "x.indrelid")
         ),
         &format!(
-            "pg_index x JOIN pg_class c ON c.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid WHERE {TABLES}"
+            "pg_index x JOIN pg_class c ON c.oid = x.indrelid JOIN pg_class i ON i.oid = \
+             x.indexrelid WHERE {TABLES}"
         ),
     );
     for row in rows(conn, indexes).await {
@@ -348,8 +356,8 @@ async fn of_postgres(conn: &mut AnyConnection) -> Schema {
             names("f.confkey", "f.confrelid")
         ),
         &format!(
-            "pg_constraint f JOIN pg_class c ON c.oid = f.conrelid JOIN pg_class r ON r.oid = f.confrelid \
-             WHERE f.contype = 'f' AND {TABLES}"
+            "pg_constraint f JOIN pg_class c ON c.oid = f.conrelid JOIN pg_class r ON r.oid = \
+             f.confrelid WHERE f.contype = 'f' AND {TABLES}"
         ),
     );
     for row in rows(conn, references).await {
@@ -363,7 +371,8 @@ async fn of_postgres(conn: &mut AnyConnection) -> Schema {
     let checks = json(
         "c.relname, pg_get_expr(k.conbin, k.conrelid)",
         &format!(
-            "pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.contype = 'c' AND {TABLES}"
+            "pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.contype = 'c' AND \
+             {TABLES}"
         ),
     );
     for row in rows(conn, checks).await {
@@ -373,7 +382,8 @@ async fn of_postgres(conn: &mut AnyConnection) -> Schema {
     let triggers = json(
         "c.relname",
         &format!(
-            "pg_class c WHERE {TABLES} AND EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal)"
+            "pg_class c WHERE {TABLES} AND EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = c.oid \
+             AND NOT tgisinternal)"
         ),
     );
     for row in rows(conn, triggers).await {

@@ -12,7 +12,8 @@ const KEPT: i64 = 400;
 
 /// What the names of the tables of messages end with, which those of events end with too.
 async fn tables(world: &World) -> Vec<String> {
-    const NAMES: &str = "SELECT array_to_string(array_agg(right(relname, $1) ORDER BY relname), ' ') \
+    const NAMES: &str = "SELECT array_to_string(array_agg(right(relname, $1) ORDER BY relname), ' \
+        ') \
                          FROM pg_class WHERE relispartition AND relkind = 'r' AND relname LIKE $2";
     let mut conn = world.database.connect().await;
     let mut found = Vec::new();

@@ -20,10 +20,11 @@ use crate::config::carriers::{CarrierKind, HttpSettings};
 use upstream::{Act, Log, Seen, Upstream};
 
 const QUERY: &str = "url = \"http://127.0.0.1:$PORT/send?to={number}&text={message}\"\n";
-const RULES: &str = "[[carrier.answer]]\nhttp = 200\nfield = \"/status\"\nequals = 0\noutcome = \"accepted\"\n\
-    message_id = \"/id\"\n[[carrier.answer]]\nhttp = \"2xx\"\nfield = \"/status\"\nequals = \"busy\"\n\
-    outcome = \"throttled\"\n[[carrier.answer]]\nhttp = 200\nfield = \"/status\"\noutcome = \"refused\"\n\
-    [[carrier.answer]]\nhttp = 503\noutcome = \"retry\"\n";
+const RULES: &str = "[[carrier.answer]]\nhttp = 200\nfield = \"/status\"\nequals = 0\n\
+    outcome = \"accepted\"\nmessage_id = \"/id\"\n[[carrier.answer]]\nhttp = \"2xx\"\n\
+    field = \"/status\"\nequals = \"busy\"\noutcome = \"throttled\"\n[[carrier.answer]]\n\
+    http = 200\nfield = \"/status\"\noutcome = \"refused\"\n[[carrier.answer]]\nhttp = 503\n\
+    outcome = \"retry\"\n";
 
 /// The settings of a carrier with these lines.
 fn settings(lines: &str) -> Result<HttpSettings, String> {
@@ -91,7 +92,8 @@ async fn a_query_is_percent_encoded() {
 #[tokio::test]
 async fn any_message_makes_valid_json() {
     let message = "say \"{sender}\" \\ \u{1} ж😀\n\"}";
-    let lines = "url = \"http://127.0.0.1:$PORT/v1/{transid}\"\npassword_file = \"$FOLDER/password\"\n\
+    let lines = "url = \"http://127.0.0.1:$PORT/v1/{transid}\"\npassword_file = \
+        \"$FOLDER/password\"\n\
         json = '{\"to\": [\"{number}\"], \"from\": {\"name\":\"{sender}\"}, \"text\": \"{message}\", \
         \"key\": \"{password}\", \"ttl\": {validity_s}}'\n\
         headers = { Authorization = \"Bearer {password}\", X-Id = \"{transid}\" }\n";
@@ -109,7 +111,8 @@ async fn any_message_makes_valid_json() {
 
 #[tokio::test]
 async fn a_form_is_percent_encoded() {
-    let lines = "url = \"http://127.0.0.1:$PORT/\"\nmethod = \"PUT\"\nform = \"to={number}&text={message}\"\n";
+    let lines = "url = \"http://127.0.0.1:$PORT/\"\nmethod = \"PUT\"\n\
+        form = \"to={number}&text={message}\"\n";
     let seen = one(lines, "a&b é").await;
     assert_eq!(seen.first_line(), "PUT / HTTP/1.1");
     let content_type = seen.header("content-type");
@@ -185,7 +188,8 @@ async fn the_rules_decide_what_an_answer_means() {
 async fn an_answer_may_be_a_text() {
     let upstream = Upstream::start(&[Act::Answer("200 OK", "OK\r\n")]).await;
     let lines = format!(
-        "{QUERY}[[carrier.answer]]\nhttp = 200\nfield = \"\"\nequals = \"OK\"\noutcome = \"accepted\"\n"
+        "{QUERY}[[carrier.answer]]\nhttp = 200\nfield = \"\"\nequals = \"OK\"\n\
+         outcome = \"accepted\"\n"
     );
     let outcome = carrier_at(upstream.port, &lines)
         .submit(&submit("Hi"))

@@ -6,9 +6,9 @@ use super::super::receipt::{HttpReceipt, ReceiptState, fields, receipt};
 use super::{QUERY, RULES, settings};
 use crate::config::carriers::ReceiptSettings;
 
-const RECEIPT: &str = "[carrier.receipt]\nmessage_id = \"id\"\nstatus = \"status\"\nerror = \"err\"\n\
-    delivered = [\"DELIVRD\", 1]\nfailed = [\"UNDELIV\", \"REJECTD\"]\nexpired = \"EXPIRED\"\n\
-    secret = \"hidden-0123456789\"\n";
+const RECEIPT: &str = "[carrier.receipt]\nmessage_id = \"id\"\nstatus = \"status\"\n\
+    error = \"err\"\ndelivered = [\"DELIVRD\", 1]\nfailed = [\"UNDELIV\", \"REJECTD\"]\n\
+    expired = \"EXPIRED\"\nsecret = \"hidden-0123456789\"\n";
 
 fn of(lines: &str) -> Result<ReceiptSettings, String> {
     let text = format!("{QUERY}{RULES}{lines}").replace("$PORT", "1");

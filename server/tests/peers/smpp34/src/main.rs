@@ -117,7 +117,8 @@ async fn send_receipt(esme: Arc<ESME>, due: Due) {
         now.minute()
     );
     let text = format!(
-        "id:{id} sub:001 dlvrd:{delivered} submit date:{now} done date:{now} stat:{state} err:{error} text:"
+        "id:{id} sub:001 dlvrd:{delivered} submit date:{now} done date:{now} stat:{state} \
+         err:{error} text:"
     );
     let answer = esme
         .deliver_sm()
