@@ -164,7 +164,7 @@ pub enum Refusal {
         /// The decision; `None` for a request that the customer replaced.
         decided: Option<Decided>,
     },
-    #[error("Say why: the customer sees the reason.")]
+    #[error("Write a reason.")]
     ReasonMissing,
     #[error("A reason has at most {REASON_CHARS_MAX} characters, and no control characters.")]
     ReasonInvalid,

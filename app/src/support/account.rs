@@ -9,7 +9,6 @@ use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 use super::audit::audit_table;
-use super::mails::ResetLink;
 use crate::client::call;
 use crate::problem::Problem;
 use crate::ui::{
@@ -230,6 +229,19 @@ fn facts(file: AccountFile) -> impl IntoView {
                 {devices}
             </Fact>
         </dl>
+    }
+}
+
+#[component]
+fn ResetLink(link: String) -> impl IntoView {
+    view! {
+        <div class="notice">
+            <p>
+                "Hand this link to the owner of the account. It is shown once, and works once, for \
+                 an hour."
+            </p>
+            <p class="key">{link}</p>
+        </div>
     }
 }
 

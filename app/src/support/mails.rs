@@ -17,9 +17,6 @@ use {crate::portal_request::staff, service::Actor};
 /// How many mails a page of the list has.
 #[cfg(feature = "ssr")]
 const MAILS: i64 = 50;
-/// The name under which a session keeps a reset link that was just made.
-#[cfg(feature = "ssr")]
-const NEW_LINK: &str = "reset-link";
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -27,11 +24,9 @@ pub struct MailsView {
     mails: Paged<MailRecord>,
     /// Whether mails are sent; they are kept otherwise.
     sends: bool,
-    /// A reset link that was just made, shown once.
-    link: Option<String>,
 }
 
-/// The mails, for staff, and the reset link that was just made.
+/// The mails, for staff.
 ///
 /// # Errors
 /// When nobody is signed in, whoever is signed in isn't staff, the cursor isn't one that was given
@@ -40,15 +35,9 @@ pub struct MailsView {
 pub async fn load_mails(#[server(default)] cursor: Option<String>) -> Result<MailsView, Problem> {
     let (current, _) = staff().await?;
     let service = current.service();
-    let link = if crate::portal_request::is_shown() {
-        current.take_text(NEW_LINK).await?
-    } else {
-        None
-    };
     Ok(MailsView {
         mails: service.mails(cursor.as_deref(), MAILS).await?,
         sends: service.sends_mail(),
-        link,
     })
 }
 
@@ -66,50 +55,21 @@ pub async fn retry_mail(id: i64) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Makes a reset link for an account, which the page shows once.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such account, or the
-/// service fails.
-#[server(prefix = "/fn", endpoint = "make-reset-link")]
-pub async fn make_reset_link(email: String) -> Result<(), Problem> {
-    let (current, account) = staff().await?;
-    let actor = Actor::Account(account.id);
-    let token = current.service().issue_reset(&actor, &email).await?;
-    let link = format!("{}/reset/{token}", current.site().base_url);
-    let kept = current.keep_text(NEW_LINK, &link).await;
-    kept.map_err(Problem::after_change)?;
-    leptos_axum::redirect("/support/mail");
-    Ok(())
-}
-
-#[derive(Clone, Copy)]
-struct Forms {
-    retry: FormState,
-    link: FormState,
-}
-
 #[component]
 pub fn MailsPage() -> impl IntoView {
-    let forms = Forms {
-        retry: FormState::new::<RetryMail>("retry-alert"),
-        link: FormState::new::<MakeResetLink>("link-alert"),
-    };
+    let form = FormState::new::<RetryMail>("retry-alert");
     let query = use_query_map();
     let cursor = Memo::new(move |_| query.with(|query| query.get("cursor")));
     let data = Resource::new(
-        move || {
-            let changes = (forms.retry.accepted.get(), forms.link.accepted.get());
-            (cursor.get(), changes)
-        },
+        move || (cursor.get(), form.accepted.get()),
         |(cursor, _)| call(LoadMails { cursor }),
     );
-    view! { <Loaded data render=move |data| view! { <Mails data forms/> }/> }
+    view! { <Loaded data render=move |data| view! { <Mails data form/> }/> }
 }
 
 #[component]
-fn Mails(data: MailsView, forms: Forms) -> impl IntoView {
-    let MailsView { mails, sends, link } = data;
+fn Mails(data: MailsView, form: FormState) -> impl IntoView {
+    let MailsView { mails, sends } = data;
     let lead = if sends {
         "Mails are tried for a day, with growing pauses. The text of a sent mail is deleted at \
          once, and every mail after 30 days."
@@ -123,29 +83,14 @@ fn Mails(data: MailsView, forms: Forms) -> impl IntoView {
                 <a href="/support">"Support"</a>
             </p>
             <p class="lead">{lead}</p>
-            <FormAlert form=forms.retry/>
-            <FormAlert form=forms.link/>
-            {link.map(|link| view! { <ResetLink link/> })}
-            {listed(&mails.items, forms)}
+            <FormAlert form/>
+            {listed(&mails.items, form)}
             {next_link("/support/mail?", mails.next, "Older mails")}
         </Page>
     }
 }
 
-#[component]
-pub fn ResetLink(link: String) -> impl IntoView {
-    view! {
-        <div class="notice">
-            <p>
-                "Hand this link to the owner of the account. It is shown once, and works once, for \
-                 an hour."
-            </p>
-            <p class="key">{link}</p>
-        </div>
-    }
-}
-
-fn listed(mails: &[MailRecord], forms: Forms) -> AnyView {
+fn listed(mails: &[MailRecord], form: FormState) -> AnyView {
     Table::wide(mails)
         .column("State", |mail| view! { <StateMark state=mail.state/> })
         .styled("figures", "Written (UTC)", |mail| {
@@ -157,7 +102,7 @@ fn listed(mails: &[MailRecord], forms: Forms) -> AnyView {
         .column("Last error", |mail| {
             mail.last_error.as_deref().unwrap_or("none").to_owned()
         })
-        .styled(BUTTONS, "Action", move |mail| actions(mail, forms))
+        .styled(BUTTONS, "Action", move |mail| actions(mail, form))
         .in_region_or("Mails", "There is no mail.")
 }
 
@@ -178,22 +123,24 @@ fn said(mail: &MailRecord) -> impl IntoView + use<> {
     .into_any()
 }
 
-fn actions(mail: &MailRecord, forms: Forms) -> impl IntoView + use<> {
+fn actions(mail: &MailRecord, form: FormState) -> impl IntoView + use<> {
     let can_retry = matches!(
         mail.state,
         MailState::Queued | MailState::Kept | MailState::Failed
     );
     let retry = can_retry.then(|| {
         let fields = vec![("id", mail.id.to_string())];
-        row_form(forms.retry, "Retry", fields, None)
+        row_form(form, "Retry", fields, None)
     });
+    // The page of the account makes one, after a proof.
     let resets = mail.kind == MailKind::Reset;
-    let link = resets.then(|| {
-        let fields = vec![("email", mail.recipient.clone())];
-        row_form(forms.link, "Make a reset link", fields, None)
+    let account = resets.then(|| {
+        let email = leptos_router::location::Url::escape(&mail.recipient);
+        let href = format!("/support/accounts?email={email}");
+        view! { <a href=href>"Account"</a> }
     });
     view! {
         {retry}
-        {link}
+        {account}
     }
 }

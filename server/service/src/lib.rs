@@ -28,7 +28,7 @@ mod wakes;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use domain::ids::Home;
 use domain::{Prices, Reference, Timestamp};
@@ -59,7 +59,7 @@ pub use error::{Error, Fault, OpenError, Refusal, Result, Uncertain};
 pub use mail::{MailCounts, MailSettings, OutgoingMail};
 pub use money::deposits::{DepositOutcome, DepositRequest, DepositStatus, ImportOutcome};
 pub use money::statement_file::BadStatement;
-pub use money::statements::StatementFile;
+pub use money::statements::{CreditedLines, StatementFile};
 pub use operations::copy::{Copied, CopiedSum, CopiedTable, CopyError};
 pub use operations::distribute::{
     DistributeError, Distributed, DistributionPlan, DistributionStep,
@@ -518,6 +518,12 @@ impl Service {
 
 /// The work of a verb or a chore in its transaction.
 type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 't>>;
+
+/// Waits after a part of long work for three times as long as the part took, since its beginning:
+/// so that sends find the database free most of the time.
+async fn leave_time(begun: Instant) {
+    tokio::time::sleep(begun.elapsed() * 3).await;
+}
 
 /// How often work is tried that the database ends in favour of another process's work.
 pub(crate) const TRIES: u32 = 6;

@@ -211,7 +211,7 @@ impl Throttle {
         match what {
             Try::SignIn => [
                 of_account(failures, 10).as_slice(),
-                &of_client(failures, [10, 10, 40, 200]),
+                &of_client(failures, [5, 5, 20, 200]),
             ]
             .concat(),
             Try::ResetLink => [

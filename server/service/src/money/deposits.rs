@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::time::Instant;
 
 use domain::decision::DepositList;
 use domain::ids::Home;
@@ -12,19 +13,20 @@ use crate::error::{Error, Refusal, Result};
 use crate::mail::{self, texts};
 use crate::store::WriteTx;
 use crate::store::applications::{self, ApplicationRow};
-use crate::store::audit::{self, Actor};
+use crate::store::audit::{self, Actor, Change};
 use crate::store::deposits;
 use crate::store::gate::Priority;
 use crate::store::installation;
 use crate::store::query::Connection;
 use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, LedgerAccount, Transfer, UNMATCHED};
-use crate::{Service, run_detached};
+use crate::{Service, leave_time, run_detached};
 
 /// The most characters of the id that a bank gives a payment.
 pub(super) const BANK_ID_CHARS_MAX: usize = 255;
-/// How many payments of an import are credited in a transaction.
-pub(super) const IMPORT_CHUNK: usize = 200;
+/// How many payments of an import are credited in a transaction. With SQLite a send waits for the
+/// whole of it.
+const IMPORT_CHUNK: usize = 20;
 /// The most deposits of one page.
 const LISTED_MAX: i64 = 100;
 /// How many references in a payer's text similar ones are looked for.
@@ -170,6 +172,7 @@ impl Service {
     ) -> Result<ImportOutcome> {
         let mut counts = ImportOutcome::default();
         for (place, chunk) in requests.chunks(IMPORT_CHUNK).enumerate() {
+            let begun = Instant::now();
             let (service, actor, chunk) = (self.clone(), *actor, chunk.to_vec());
             let credited = run_detached(async move {
                 let mut tx = service.store().begin_as(Priority::Bulk).await?;
@@ -188,6 +191,7 @@ impl Service {
             counts.credited += credited;
             counts.unmatched += unmatched;
             counts.skipped += skipped;
+            leave_time(begun).await;
         }
         Ok(counts)
     }
@@ -280,9 +284,16 @@ impl Service {
                 let balance =
                     transfer(tx, UNMATCHED, application.id, &bank_id, deposit.amount, now).await?;
                 tell(tx, &application, deposit.amount, balance, now).await?;
-                let detail = format!("{} {}", deposit.amount, bank_id);
-                let subject = reference.to_string();
-                audit::insert(tx, now, &actor, "deposit.assign", &subject, Some(&detail)).await?;
+                let DepositRecord { amount, .. } = deposit;
+                let detail = format!("{amount} {bank_id} written {}", deposit.reference);
+                let audited = Audited {
+                    action: "deposit.assign",
+                    reference: &reference.to_string(),
+                    detail: &detail,
+                };
+                audited
+                    .insert(tx, &actor, Some(balance), amount, now)
+                    .await?;
                 Ok(DepositRecord {
                     assigned_to: Some(reference),
                     ..deposit
@@ -421,7 +432,14 @@ pub(super) async fn credit(
         (DepositStatus::Unmatched, None)
     };
     let detail = format!("{} {} {}", request.amount, request.bank_id, status.as_str());
-    audit::insert(tx, now, actor, "deposit.add", &reference, Some(&detail)).await?;
+    let audited = Audited {
+        action: "deposit.add",
+        reference: &reference,
+        detail: &detail,
+    };
+    audited
+        .insert(tx, actor, balance, request.amount, now)
+        .await?;
     Ok(DepositOutcome {
         status,
         already: false,
@@ -440,6 +458,34 @@ async fn tell(
     let currency = installation::currency(conn).await?;
     let mail = texts::deposit(application.record.reference, amount, balance, &currency);
     mail::put(conn, application, &mail, now).await
+}
+
+/// An entry of the audit log about a deposit.
+struct Audited<'a> {
+    action: &'static str,
+    reference: &'a str,
+    detail: &'a str,
+}
+
+impl Audited<'_> {
+    /// Writes the entry, with the application's balance before and after where one was credited.
+    async fn insert(
+        &self,
+        conn: &mut dyn Connection,
+        actor: &Actor,
+        balance: Option<Money>,
+        amount: Money,
+        now: Timestamp,
+    ) -> Result<()> {
+        let before = balance.and_then(|after| after.checked_sub(amount));
+        let [before, after] = [before, balance].map(|it| it.map(|balance| balance.to_string()));
+        let change = Change {
+            before: before.as_deref(),
+            after: after.as_deref(),
+            detail: Some(self.detail),
+        };
+        audit::insert_change(conn, now, actor, self.action, self.reference, change).await
+    }
 }
 
 /// The application with this reference. The transaction goes on in its home.

@@ -1,7 +1,10 @@
 //! Files of bank statements: what their lines say, whichever bank wrote them.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::{Entry, RandomState};
 use std::fs::File;
+use std::hash::BuildHasher as _;
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 
 use domain::Money;
@@ -195,8 +198,9 @@ impl OpenStatement {
         mut take: impl FnMut(Vec<FileLine>) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut chunk = Vec::new();
+        let mut payments = Payments::default();
         self.each(columns, currency, |_, read| {
-            chunk.extend(read.ok());
+            chunk.extend(read.ok().map(|line| payments.judge(line)));
             if chunk.len() == size {
                 take(std::mem::take(&mut chunk))?;
             }
@@ -232,6 +236,34 @@ impl OpenStatement {
             }
         }
         Ok(())
+    }
+}
+
+/// The payments of a file so far: hashes of what was paid, by hashes of the bank ids, since a file
+/// may have a million of them.
+#[derive(Default)]
+struct Payments {
+    hasher: RandomState,
+    paid: HashMap<u64, u64>,
+}
+
+impl Payments {
+    /// Skips a line whose bank id an earlier line has too.
+    fn judge(&mut self, mut line: FileLine) -> FileLine {
+        if line.skipped.is_none() {
+            let id = self.hasher.hash_one(&line.bank_id);
+            let data = (&line.reference, line.amount.micros());
+            let data = self.hasher.hash_one(data);
+            line.skipped = match self.paid.entry(id) {
+                Entry::Vacant(place) => {
+                    place.insert(data);
+                    None
+                }
+                Entry::Occupied(known) if *known.get() == data => Some(LineOutcome::Known),
+                Entry::Occupied(_) => Some(LineOutcome::Conflict),
+            };
+        }
+        line
     }
 }
 

@@ -4,25 +4,38 @@
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use domain::Timestamp;
 use domain::ids::Home;
 use domain::records::{BankStatement, LineOutcome, StatementReport};
 use tokio::sync::mpsc;
 
-use super::deposits::{self, DepositRequest, DepositStatus, IMPORT_CHUNK};
+use super::deposits::{self, DepositRequest, DepositStatus};
 use super::statement_file::{BadStatement, OpenStatement};
 use crate::error::{Error, Fault, Refusal, Result};
 use crate::store::audit::{self, Actor};
 use crate::store::gate::Priority;
 use crate::store::statements::{BankColumns, FileLine, UnderWay};
 use crate::store::{Chore, WriteTx, installation, statements};
-use crate::{Service, run_blocking, run_detached};
+use crate::{Service, leave_time, run_blocking, run_detached};
 
-/// How many lines of a file are stored in a transaction.
-const STORED_AT_ONCE: usize = 500;
+/// How many lines of a file are stored in a transaction. With SQLite a send waits for the whole of
+/// it.
+const STORED_AT_ONCE: usize = 50;
 /// How many chunks of lines are in memory.
 const CHUNKS_READ_AHEAD: usize = 2;
+/// How many lines are credited in a transaction at most.
+const CREDITED_AT_MOST: i64 = 200;
+/// How many are credited in any case. With more, the transaction ends when somebody else waits to
+/// write.
+const CREDITED_AT_LEAST: usize = 50;
+/// How long such a transaction goes on crediting. With PostgreSQL turns don't wait at the gate, but
+/// for the row of an application that is credited.
+const CREDIT_TIME: Duration = Duration::from_millis(10);
+/// How long to leave the database to others when one of them had to wait: of a hundred sends a
+/// second, one or two wait for such a transaction then.
+const OTHERS_TIME: Duration = Duration::from_millis(500);
 /// After how long the stored lines of a file are deleted that was never stored whole, since the
 /// process ended meanwhile.
 const ABANDONED_AFTER_MS: i64 = 60 * 60 * 1000;
@@ -46,6 +59,17 @@ pub enum StatementFile {
     },
     /// Nothing of it is stored.
     Bad(BadStatement),
+}
+
+/// What a transaction that credits lines did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreditedLines {
+    /// Nothing is left to do, or another process does it.
+    None,
+    /// It credited lines; there may be more.
+    Some,
+    /// The same, and somebody else waited to write meanwhile.
+    SomeWhileOthersWaited,
 }
 
 impl Service {
@@ -101,13 +125,14 @@ impl Service {
         });
         let storing = async {
             while let Some(chunk) = chunks.recv().await {
-                let service = self.clone();
+                let (service, begun) = (self.clone(), Instant::now());
                 run_detached(async move {
                     let mut tx = service.store().begin_as(Priority::Bulk).await?;
                     statements::insert_lines(&mut tx, id, &chunk).await?;
                     tx.commit().await
                 })
                 .await?;
+                leave_time(begun).await;
             }
             drop(chunks);
             Ok::<_, Error>(())
@@ -214,20 +239,25 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be used.
     pub async fn credit_statements(&self) -> Result<()> {
-        while self.credit_statement_lines().await? {}
-        Ok(())
+        loop {
+            let begun = Instant::now();
+            match self.credit_statement_lines().await? {
+                CreditedLines::None => return Ok(()),
+                CreditedLines::Some => leave_time(begun).await,
+                CreditedLines::SomeWhileOthersWaited => tokio::time::sleep(OTHERS_TIME).await,
+            }
+        }
     }
 
-    /// Credits the next lines; whether there may be more. Does nothing while another process
-    /// credits lines.
+    /// Credits the next lines. Does nothing while another process credits lines.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be used.
-    pub async fn credit_statement_lines(&self) -> Result<bool> {
+    pub async fn credit_statement_lines(&self) -> Result<CreditedLines> {
         {
             let mut conn = self.store().read().await?;
             if statements::under_way(&mut conn).await?.is_none() {
-                return Ok(false);
+                return Ok(CreditedLines::None);
             }
         }
         let service = self.clone();
@@ -235,14 +265,19 @@ impl Service {
             let (chore, home) = (Chore::CreditStatements, Home::FIRST);
             let tx = service.store().begin_chore(chore, home, Priority::Bulk);
             let Some(mut tx) = tx.await? else {
-                return Ok(false);
+                return Ok(CreditedLines::None);
             };
             let Some(statement) = statements::under_way(&mut tx).await? else {
-                return Ok(false);
+                return Ok(CreditedLines::None);
             };
             credit_lines(&service, &mut tx, &statement, service.now()).await?;
+            let others_wait = service.store().does_somebody_wait();
             tx.commit().await?;
-            Ok(true)
+            Ok(if others_wait {
+                CreditedLines::SomeWhileOthersWaited
+            } else {
+                CreditedLines::Some
+            })
         })
         .await
     }
@@ -254,9 +289,9 @@ async fn credit_lines(
     statement: &UnderWay,
     now: Timestamp,
 ) -> Result<()> {
-    let limit = i64::try_from(IMPORT_CHUNK).unwrap_or(i64::MAX);
-    let lines = statements::next_lines(tx, statement, limit).await?;
-    let Some(last) = lines.last().map(|line| line.line) else {
+    let begun = Instant::now();
+    let lines = statements::next_lines(tx, statement, CREDITED_AT_MOST).await?;
+    let Some(mut last) = lines.first().map(|line| line.line) else {
         return statements::done(tx, statement.id, now).await;
     };
     let (lines, requests): (Vec<_>, Vec<_>) = lines
@@ -272,6 +307,7 @@ async fn credit_lines(
         .unzip();
     deposits::lock_receivers(service, tx, &requests).await?;
     let actor = Actor::Account(statement.confirmed_by);
+    let mut count = 0;
     for (line, request) in lines.into_iter().zip(&requests) {
         let outcome = match deposits::credit(service, tx, &actor, request, now).await {
             Ok(outcome) if outcome.already => LineOutcome::Known,
@@ -284,6 +320,12 @@ async fn credit_lines(
             Err(error) => return Err(error),
         };
         statements::set_outcome(tx, statement.id, line, outcome).await?;
+        last = line;
+        count += 1;
+        let others_wait = count >= CREDITED_AT_LEAST && service.store().does_somebody_wait();
+        if others_wait || begun.elapsed() > CREDIT_TIME {
+            break;
+        }
     }
     statements::advance(tx, statement.id, last).await
 }
