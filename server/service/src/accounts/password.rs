@@ -2,8 +2,8 @@
 //! other work.
 
 use std::num::NonZero;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -66,9 +66,9 @@ impl Hasher {
     pub(crate) async fn hash(&self, password: &str, entropy: &Entropy) -> Result<String> {
         let password = password.to_owned();
         let salt = entropy.bytes();
-        let hashed = Arc::clone(&self.hashed);
+        let count = self.count();
         self.blocking(move || {
-            hashed.fetch_add(1, Ordering::Relaxed);
+            count();
             hash(password.as_bytes(), &salt)
         })
         .await
@@ -77,14 +77,24 @@ impl Hasher {
     /// Whether the password belongs to the hash; without a hash this takes as long and is false.
     pub(crate) async fn verify(&self, password: &str, stored: Option<String>) -> Result<bool> {
         let password = password.to_owned();
-        let (dummy, hashed) = (Arc::clone(&self.dummy), Arc::clone(&self.hashed));
+        let (dummy, count) = (Arc::clone(&self.dummy), self.count());
         self.blocking(move || {
-            hashed.fetch_add(1, Ordering::Relaxed);
+            count();
             let known = stored.is_some();
             let matches = verify(password.as_bytes(), stored.as_deref().unwrap_or(&dummy))?;
             Ok(known && matches)
         })
         .await
+    }
+
+    /// Counts a hash, however often it is begun.
+    fn count(&self) -> impl Fn() + Send + Sync + 'static {
+        let (hashed, begun) = (Arc::clone(&self.hashed), Once::new());
+        move || {
+            begun.call_once(|| {
+                hashed.fetch_add(1, Ordering::Relaxed);
+            });
+        }
     }
 
     pub(crate) fn hashed(&self) -> u64 {
