@@ -188,22 +188,21 @@ pub(crate) fn batch_done(done: &Done) -> Mail {
 
 /// To staff: so much has waited for an hour.
 pub(crate) fn waiting(work: Work, count: i64) -> Mail {
-    let (subject, list, path) = match work {
+    let (subject, what, path) = match work {
         Work::Activations => (
             "applications wait for activation",
-            "`heliograph application list` lists them, `heliograph application approve` activates \
-             one.",
-            "/support",
+            "The page of applications shows them, the longest wait first.",
+            "/support/applications",
         ),
         Work::SenderNames => (
             "sender names wait for a decision",
-            "`heliograph sender list` lists them, `heliograph sender accept` and `reject` decide.",
-            "/support",
+            "The page of sender names shows them, the longest wait first.",
+            "/support/senders",
         ),
         Work::Deposits => (
             "deposits have the reference of no application",
-            "`heliograph deposit unmatched` lists them, `heliograph deposit assign` credits one.",
-            "/support",
+            "The page of deposits shows them, with the applications that may be meant.",
+            "/support/deposits",
         ),
         Work::Mails => (
             "mails were given up",
@@ -214,7 +213,7 @@ pub(crate) fn waiting(work: Work, count: i64) -> Mail {
     Mail {
         kind: MailKind::Waiting,
         subject: format!("{count} {subject}"),
-        body: format!("For more than an hour: {count} {subject}.\n\n{list}"),
+        body: format!("For more than an hour: {count} {subject}.\n\n{what}"),
         path: Some(path.to_owned()),
     }
 }
