@@ -42,8 +42,8 @@ impl LostAnswer {
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
-            Self::Hold => "Wait",
-            Self::Resend => "Send once more",
+            Self::Hold => "Don't resend",
+            Self::Resend => "Resend once",
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod prefix;
 pub mod price_history;
 pub mod pricing;
 pub mod printable;
+pub mod readiness;
 pub mod reason;
 pub mod records;
 pub mod refusal;

@@ -88,6 +88,32 @@ impl Money {
     }
 }
 
+impl Money {
+    /// The amount for people: with commas between thousands, and with two decimals at least.
+    #[must_use]
+    pub fn shown(self) -> String {
+        let plain = self.to_string();
+        let (sign, digits) = match plain.strip_prefix('-') {
+            Some(digits) => ("-", digits),
+            None => ("", plain.as_str()),
+        };
+        let (units, decimals) = digits.split_once('.').unwrap_or((digits, ""));
+        format!("{sign}{}.{decimals:0<2}", grouped(units))
+    }
+}
+
+/// Digits with commas between thousands.
+fn grouped(digits: &str) -> String {
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Decimal::new(self.0, MONEY_DECIMALS).normalize())

@@ -22,6 +22,7 @@ mod parts;
 mod passwords;
 mod prices;
 mod printables;
+mod readiness;
 mod reasons;
 mod records;
 mod refusals;

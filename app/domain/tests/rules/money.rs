@@ -30,6 +30,23 @@ fn amounts_are_read_exactly() {
 }
 
 #[test]
+fn amounts_are_shown_with_thousands_apart_and_two_decimals_at_least() {
+    let cases = [
+        (0, "0.00"),
+        (50_000, "0.05"),
+        (9_400_000, "9.40"),
+        (999_990_000, "999.99"),
+        (1_234_500_000, "1,234.50"),
+        (12_345_678_000_001, "12,345,678.000001"),
+        (100_000_000_000, "100,000.00"),
+        (-1_234_500_000, "-1,234.50"),
+    ];
+    for (micros, text) in cases {
+        assert_eq!(Money::from_micros(micros).shown(), text);
+    }
+}
+
+#[test]
 fn texts_that_are_no_amounts_are_refused() {
     let cases = [
         "",

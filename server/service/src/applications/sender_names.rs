@@ -19,6 +19,9 @@ use crate::store::senders;
 const ACCEPT: &str = "sender.accept";
 const REJECT: &str = "sender.reject";
 
+/// The most requests that an application's owner is shown.
+const REQUESTS_OF_APPLICATION: i64 = 100;
+
 impl Service {
     /// Asks for a sender name. An accepted name stays in use until staff decide; a request that
     /// still waits is replaced.
@@ -53,6 +56,21 @@ impl Service {
             })
         })
         .await
+    }
+
+    /// The requests of one of an account's applications, newest first: the last 100.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub async fn sender_names_asked_for(
+        &self,
+        account_id: i64,
+        reference: Reference,
+    ) -> Result<Vec<SenderRequestRecord>> {
+        let home = self.home_of(reference).await?;
+        let mut conn = self.store().read_at(home).await?;
+        let row = owned(&mut conn, account_id, reference).await?;
+        senders::of_application(&mut conn, row.id, REQUESTS_OF_APPLICATION).await
     }
 
     /// Requests for sender names, oldest first.

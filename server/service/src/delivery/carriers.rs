@@ -113,6 +113,21 @@ impl Service {
         }))
     }
 
+    /// Whether a carrier takes messages now, in any process.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn has_carrier_for_messages(&self) -> Result<bool> {
+        let mut conn = self.store().read().await?;
+        self.has_usable_carrier(&mut conn, self.now()).await
+    }
+
+    /// The sender name that carriers are given for an application that has none.
+    #[must_use]
+    pub fn default_sender(&self) -> &str {
+        &self.inner.router.network.default_sender
+    }
+
     /// Ends a drain; false when the carrier wasn't drained.
     ///
     /// # Errors

@@ -63,6 +63,10 @@ statements! {
         " WHERE a.account_id = $1 AND s.id < $2" => " AND s.home = $4 AND a.home = $4",
         " ORDER BY s.id DESC LIMIT $3"
     );
+    const OF_APPLICATION: Sql = listed!(
+        " WHERE s.application_id = $1" => " AND s.home = $3 AND a.home = $3",
+        " ORDER BY s.id DESC LIMIT $2"
+    );
     const SIMILAR: Sql = Sql::same(r"
         SELECT o.folded, accounts.email
         FROM sender_name_owners o
@@ -194,6 +198,17 @@ pub(crate) async fn earlier(
     limit: i64,
 ) -> Result<Vec<SenderRequestRecord>> {
     query(EARLIER, (account_id, before, limit))
+        .fetch_all(conn, request)
+        .await
+}
+
+/// An application's requests, newest first.
+pub(crate) async fn of_application(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    limit: i64,
+) -> Result<Vec<SenderRequestRecord>> {
+    query(OF_APPLICATION, (application_id, limit))
         .fetch_all(conn, request)
         .await
 }

@@ -1,0 +1,112 @@
+//! What an application needs to send with its API key, and what of it is missing now.
+
+use serde::{Deserialize, Serialize};
+
+use crate::application::{ApplicationStatus, Category};
+use crate::money::Money;
+use crate::records::ApplicationRecord;
+use crate::sender_name::SenderStatus;
+
+/// What an application needs to send with its API key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    Activation,
+    SenderName,
+    /// Money for a page to a local number.
+    Balance,
+    /// A carrier that takes messages.
+    Carrier,
+}
+
+impl Need {
+    /// In the order in which a customer meets them.
+    pub const ALL: [Self; 4] = [
+        Self::Activation,
+        Self::SenderName,
+        Self::Balance,
+        Self::Carrier,
+    ];
+}
+
+/// What keeps an application from sending, or what it sends from being handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Hindrance {
+    /// Applications of its category send no messages at all.
+    Category,
+    /// It is Pending, and the customer didn't request activation yet.
+    ActivationNotRequested,
+    /// It is Pending, and staff decide about the request.
+    ActivationWaits,
+    Suspended,
+    /// Staff check the sender name, and no other one is in use.
+    SenderNameWaits,
+    /// The sender name was rejected, and no other one is in use.
+    SenderNameRejected,
+    Balance,
+    /// What is sent is accepted, and waits.
+    NoCarrier,
+}
+
+impl Hindrance {
+    /// What is missing.
+    #[must_use]
+    pub const fn need(self) -> Need {
+        match self {
+            Self::Category
+            | Self::ActivationNotRequested
+            | Self::ActivationWaits
+            | Self::Suspended => Need::Activation,
+            Self::SenderNameWaits | Self::SenderNameRejected => Need::SenderName,
+            Self::Balance => Need::Balance,
+            Self::NoCarrier => Need::Carrier,
+        }
+    }
+
+    /// Whether the customer can do something about it; otherwise staff or the operator act.
+    #[must_use]
+    pub const fn is_for_customer(self) -> bool {
+        match self {
+            Self::ActivationNotRequested | Self::SenderNameRejected | Self::Balance => true,
+            Self::Category
+            | Self::ActivationWaits
+            | Self::Suspended
+            | Self::SenderNameWaits
+            | Self::NoCarrier => false,
+        }
+    }
+}
+
+/// Everything that keeps an application from sending now. `local_price` is what a page to a local
+/// number costs, `has_carrier` whether a carrier takes messages.
+#[must_use]
+pub fn hindrances(
+    application: &ApplicationRecord,
+    local_price: Money,
+    has_carrier: bool,
+) -> Vec<Hindrance> {
+    if application.category != Category::Sms {
+        return vec![Hindrance::Category];
+    }
+    let activation = match application.status {
+        ApplicationStatus::Active => None,
+        ApplicationStatus::Suspended => Some(Hindrance::Suspended),
+        ApplicationStatus::Pending if application.activation_requested_at.is_some() => {
+            Some(Hindrance::ActivationWaits)
+        }
+        ApplicationStatus::Pending => Some(Hindrance::ActivationNotRequested),
+    };
+    let asked = application.requested_sender.as_ref();
+    let sender = match asked.map(|request| request.status) {
+        // A name that is in use stays so beside a request for another one.
+        _ if application.sender_name.is_some() => None,
+        Some(SenderStatus::Pending) => Some(Hindrance::SenderNameWaits),
+        Some(SenderStatus::Rejected) => Some(Hindrance::SenderNameRejected),
+        Some(SenderStatus::Accepted | SenderStatus::Replaced) | None => None,
+    };
+    let balance = (application.balance < local_price).then_some(Hindrance::Balance);
+    let carrier = (!has_carrier).then_some(Hindrance::NoCarrier);
+    [activation, sender, balance, carrier]
+        .into_iter()
+        .flatten()
+        .collect()
+}

@@ -1,0 +1,128 @@
+//! What keeps an application from sending.
+
+use domain::readiness::{Hindrance, Need, hindrances};
+use domain::records::{ApplicationRecord, SenderRequestRecord};
+use domain::{ApplicationStatus, Category, LostAnswer, Money, Reference, SenderStatus, Timestamp};
+
+const PRICE: Money = Money::from_micros(50_000);
+
+/// An application that can send.
+fn ready() -> ApplicationRecord {
+    ApplicationRecord {
+        reference: Reference::from_number(123_456),
+        category: Category::Sms,
+        status: ApplicationStatus::Active,
+        sender_name: None,
+        requested_sender: None,
+        balance: PRICE,
+        test_balance: Money::ZERO,
+        created_at: Timestamp::from_unix_ms(0),
+        activation_requested_at: None,
+        lost_answer: LostAnswer::Hold,
+        suspend_reason: None,
+        low_balance: None,
+        batch_mails_since: None,
+        email: "owner@example.org".to_owned(),
+    }
+}
+
+fn request(status: SenderStatus) -> Option<SenderRequestRecord> {
+    Some(SenderRequestRecord {
+        id: 1,
+        reference: Reference::from_number(123_456),
+        name: "Kiosk".to_owned(),
+        status,
+        reason: None,
+        requested_at: Timestamp::from_unix_ms(0),
+        decided_at: None,
+    })
+}
+
+#[test]
+fn an_application_that_has_all_it_needs_can_send() {
+    assert_eq!(hindrances(&ready(), PRICE, true), []);
+}
+
+#[test]
+fn each_thing_that_is_missing_is_named() {
+    let pending = ApplicationRecord {
+        status: ApplicationStatus::Pending,
+        ..ready()
+    };
+    let cases = [
+        (pending.clone(), Hindrance::ActivationNotRequested),
+        (
+            ApplicationRecord {
+                activation_requested_at: Some(Timestamp::from_unix_ms(1)),
+                ..pending
+            },
+            Hindrance::ActivationWaits,
+        ),
+        (
+            ApplicationRecord {
+                status: ApplicationStatus::Suspended,
+                ..ready()
+            },
+            Hindrance::Suspended,
+        ),
+        (
+            ApplicationRecord {
+                requested_sender: request(SenderStatus::Pending),
+                ..ready()
+            },
+            Hindrance::SenderNameWaits,
+        ),
+        (
+            ApplicationRecord {
+                requested_sender: request(SenderStatus::Rejected),
+                ..ready()
+            },
+            Hindrance::SenderNameRejected,
+        ),
+        (
+            ApplicationRecord {
+                balance: Money::from_micros(49_999),
+                ..ready()
+            },
+            Hindrance::Balance,
+        ),
+    ];
+    for (application, hindrance) in cases {
+        assert_eq!(hindrances(&application, PRICE, true), [hindrance]);
+    }
+    assert_eq!(hindrances(&ready(), PRICE, false), [Hindrance::NoCarrier]);
+}
+
+#[test]
+fn a_name_in_use_stays_so_beside_a_request_for_another_one() {
+    for status in [SenderStatus::Pending, SenderStatus::Rejected] {
+        let application = ApplicationRecord {
+            sender_name: Some("Kiosk".to_owned()),
+            requested_sender: request(status),
+            ..ready()
+        };
+        assert_eq!(hindrances(&application, PRICE, true), []);
+    }
+}
+
+#[test]
+fn several_things_stand_in_the_order_of_the_needs() {
+    let application = ApplicationRecord {
+        status: ApplicationStatus::Pending,
+        requested_sender: request(SenderStatus::Pending),
+        balance: Money::ZERO,
+        ..ready()
+    };
+    let found = hindrances(&application, PRICE, false);
+    let needs: Vec<_> = found.iter().map(|hindrance| hindrance.need()).collect();
+    assert_eq!(needs, Need::ALL);
+}
+
+#[test]
+fn an_application_of_another_category_sends_nothing_whatever_it_has() {
+    let application = ApplicationRecord {
+        category: Category::Electricity,
+        ..ready()
+    };
+    assert_eq!(hindrances(&application, PRICE, true), [Hindrance::Category]);
+}
