@@ -11,6 +11,8 @@ tools := $(CURDIR)/.tools
 machine := $(PATH):$(HOME)/.cargo/bin
 # .tools/rust is there only where the machine's own Rust cannot build for WebAssembly.
 export PATH := $(tools)/rust/bin:$(tools)/bin:$(machine)
+# Where the scripts look for what cargo built, whatever the caller's environment says.
+export CARGO_TARGET_DIR := $(CURDIR)/target
 # Lints come with the machine's own Rust.
 lint := PATH="$(tools)/bin:$(machine)"
 wasm := --target wasm32-unknown-unknown
@@ -81,6 +83,7 @@ check: ## Check format, lints, licences, advisories and the structure
 	@$(lint) cargo clippy --locked --all-targets -- -D warnings
 	@$(lint) cargo clippy --locked -p smpp34-peer -p frontend-bindings --all-targets -- -D warnings
 	@$(lint) cargo clippy --locked -p frontend -p app --features app/hydrate -- -D warnings
+	@$(lint) cargo clippy --locked -p frontend -p app --features app/hydrate,app/support -- -D warnings
 	@cargo deny --log-level error check licenses bans sources
 	@.make/advisories
 

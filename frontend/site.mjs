@@ -1,4 +1,4 @@
-// Makes target/site, the files that browsers load, from the WebAssembly that cargo left in
+// Makes target/site, the files that browsers load, from the WebAssembly that .make/build left in
 // target/front and the styles in style/: completes and shrinks the WebAssembly, bundles scripts and
 // styles, names each file after its content, and puts compressed copies beside it. What is already
 // there is not made again. .make/build calls it.
@@ -12,7 +12,8 @@ import { build } from 'esbuild';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 
-const compiled = 'target/front/wasm32-unknown-unknown/wasm-release/frontend.wasm';
+/** The code of the customers' pages, and the code of all pages, which staff load. */
+const programs = ['heliograph', 'support'];
 const tool = 'target/debug/frontend-bindings';
 const completed = 'target/front/site';
 const site = 'target/site';
@@ -20,25 +21,27 @@ const pkg = join(site, 'pkg');
 /** The first versions with light-dark() and nesting; for older ones rules would be rewritten. */
 const browsers = ['chrome123', 'edge123', 'firefox120', 'safari17.5', 'ios17.5'];
 
-completeWebAssembly();
+programs.forEach(completeWebAssembly);
 const names = await bundle();
 names.forEach(compress);
 publish(names);
 
 /** Adds the script that loads the WebAssembly, and shrinks it. Of all this it takes longest. */
-function completeWebAssembly() {
+function completeWebAssembly(program) {
+  const compiled = `target/front/${program}.wasm`;
+  const folder = join(completed, program);
   const inputs = [compiled, tool, 'frontend/package-lock.json', 'frontend/site.mjs'];
   const hash = createHash('sha256');
   for (const input of inputs) hash.update(readFileSync(input));
   const wanted = hash.digest('hex');
-  const stamp = join(completed, 'inputs');
+  const stamp = join(folder, 'inputs');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
 
-  rmSync(completed, { recursive: true, force: true });
-  execFileSync(tool, [compiled, completed], { stdio: 'inherit' });
-  const raw = join(completed, 'heliograph_bg.wasm');
+  rmSync(folder, { recursive: true, force: true });
+  execFileSync(tool, [compiled, folder], { stdio: 'inherit' });
+  const raw = join(folder, 'heliograph_bg.wasm');
   const features = ['--enable-bulk-memory', '--enable-nontrapping-float-to-int'];
-  const optimised = join(completed, 'heliograph.wasm');
+  const optimised = join(folder, 'heliograph.wasm');
   const options = ['-Oz', ...features, raw, '-o', optimised];
   execFileSync('frontend/node_modules/.bin/wasm-opt', options, { stdio: 'inherit' });
   writeFileSync(stamp, wanted);
@@ -46,12 +49,12 @@ function completeWebAssembly() {
 
 /** Writes scripts, WebAssembly and styles, and returns the names they have in the folder `pkg`. */
 async function bundle() {
+  const code = programs.flatMap((program) => [
+    { in: join(completed, program, 'heliograph.js'), out: program },
+    { in: join(completed, program, 'heliograph.wasm'), out: program },
+  ]);
   const { metafile } = await build({
-    entryPoints: [
-      { in: join(completed, 'heliograph.js'), out: 'heliograph' },
-      { in: join(completed, 'heliograph.wasm'), out: 'heliograph' },
-      { in: 'style/main.css', out: 'heliograph' },
-    ],
+    entryPoints: [...code, { in: 'style/main.css', out: 'heliograph' }],
     outdir: pkg,
     entryNames: '[name].[hash]',
     loader: { '.wasm': 'copy' },
@@ -77,13 +80,17 @@ function compress(name) {
 
 /** Tells the server the names, in the form that leptos reads, and removes what is out of date. */
 function publish(names) {
-  const lines = names.map((name) => {
-    const [, hash] = name.split('.');
-    return `${extname(name).slice(1)}: ${hash}\n`;
-  });
-  // In one step: a running server reads it for each page.
-  writeFileSync(join(site, 'hash.new'), lines.join(''));
-  renameSync(join(site, 'hash.new'), join(site, 'hash.txt'));
+  for (const program of programs) {
+    const own = names.filter((name) => name.startsWith(`${program}.`));
+    const lines = own.map((name) => {
+      const [, hash] = name.split('.');
+      return `${extname(name).slice(1)}: ${hash}\n`;
+    });
+    const list = join(site, program === 'heliograph' ? 'hash.txt' : `${program}-hash.txt`);
+    // In one step: a running server reads it for each page.
+    writeFileSync(`${list}.new`, lines.join(''));
+    renameSync(`${list}.new`, list);
+  }
   const current = new Set(names.flatMap((name) => [name, `${name}.br`, `${name}.gz`]));
   for (const name of readdirSync(pkg)) {
     if (!current.has(name)) rmSync(join(pkg, name), { recursive: true });

@@ -119,7 +119,7 @@ fn Prices(prices: PriceTable) -> impl IntoView {
     let table =
         Table::narrow(&rows)
             .column("To", |row| row.0)
-            .money("Per page", &prices.currency, |row| row.1);
+            .money("Per page", &prices.currency, |row| row.1.shown());
     let more = has_more.then(|| {
         view! {
             <p>

@@ -1,7 +1,7 @@
 //! Lists of prices, as customers and staff see them.
 
 use domain::number::LOCAL_DIGITS;
-use domain::{Kind, PriceRecord};
+use domain::{Kind, Money, PriceRecord};
 use leptos::prelude::*;
 
 use crate::ui::{Moment, Table};
@@ -12,9 +12,7 @@ pub fn listed<'r>(prices: &'r [PriceRecord], currency: &str) -> Table<'r, PriceR
         .column("Numbers", numbers)
         .money("Per page", currency, |price| {
             let none = || "as other international numbers".to_owned();
-            price
-                .per_page
-                .map_or_else(none, |amount| amount.to_string())
+            price.per_page.map_or_else(none, Money::shown)
         })
         .styled("figures", "From (UTC)", |price| {
             view! { <Moment at=price.from/> }

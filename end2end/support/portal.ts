@@ -180,6 +180,29 @@ export class Portal {
     await this.page.getByLabel('Sender name').fill(sender);
   }
 
+  /** Replaces a key on the page of the keys, after its confirmation; the new key. */
+  async replaceKey(reference: string, kind: 'live' | 'test', password: string): Promise<string> {
+    await this.confirmReplacement(reference, kind, password);
+    const [key] = (await this.newKeys(1)) as [string];
+    return key;
+  }
+
+  /** Asks for a new key and confirms that by a password, wherever that leads. */
+  async confirmReplacement(
+    reference: string,
+    kind: 'live' | 'test',
+    password: string,
+  ): Promise<void> {
+    const [open, confirm] =
+      kind === 'live'
+        ? ['Get a new API key', 'Replace key']
+        : ['Get a new test key', 'Replace test key'];
+    await this.open(`/applications/${reference}/keys`);
+    await this.link(open).click();
+    await this.form(confirm).getByLabel('Password').fill(password);
+    await this.button(confirm).click();
+  }
+
   /** Both keys of a new application, read from the page that shows them once. */
   async readKeys(): Promise<Application> {
     const keys = await this.newKeys(2);

@@ -69,8 +69,8 @@ test('the pages of batch, messages and statement link to each other', async ({
 
   await portal.row('58777011').getByRole('link').click();
   await expect(portal.fact('Batch')).toHaveText(batchid);
-  await portal.open(`/applications/${reference}`);
-  await expect(portal.row(batchid)).toContainText('−0.1');
+  await portal.open(`/applications/${reference}/statement`);
+  await expect(portal.row(batchid)).toContainText('−0.10');
   await portal.link(batchid).click();
   await portal.at(`/reports/${batchid}`);
 });

@@ -45,7 +45,7 @@ test('staff set prices from a moment on, and customers see them', async ({
   const later = page.getByRole('region', { name: 'Prices that are set for later' });
   await expect(later).toContainText(`${year}-03-04`);
   const history = page.getByRole('region', { name: 'History of prices' });
-  await expect(history).toContainText('Base prices: local 0.06, international 0.3 USD');
+  await expect(history).toContainText('Base prices: local 0.06, international 0.30 USD');
 
   await customer.open('/docs');
   const seen = customer.page.getByRole('region', { name: 'Prices in force' });

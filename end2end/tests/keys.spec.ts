@@ -5,9 +5,7 @@ test('a wrong password replaces nothing', async ({ portal, server, anotherBrowse
   const other = await anotherBrowser();
   await other.signIn(customer);
 
-  await portal.open(`/applications/${customer.reference}`);
-  await portal.form('Replace key').getByLabel('Password').fill('not the password');
-  await portal.button('Replace key').click();
+  await portal.confirmReplacement(customer.reference, 'live', 'not the password');
   await expect(portal.alert('The password is wrong.')).toBeVisible();
   expect(await portal.shownKeys()).toEqual([]);
 
@@ -17,12 +15,25 @@ test('a wrong password replaces nothing', async ({ portal, server, anotherBrowse
   await expect(other.heading('My Applications')).toBeVisible();
 });
 
+test('Enter in a field never replaces the other key', async ({ portal, server }) => {
+  const customer = await portal.customer();
+  await portal.open(`/applications/${customer.reference}/keys`);
+  // No password is asked for before a person says which key is to be replaced.
+  await expect(portal.main.getByLabel('Password')).toHaveCount(0);
+  await portal.link('Get a new test key').click();
+  const password = portal.form('Replace test key').getByLabel('Password');
+  await expect(portal.button('Replace key')).toHaveCount(0);
+  await password.fill(customer.password);
+  await password.press('Enter');
+  const [testKey] = (await portal.newKeys(1)) as [string];
+  expect(testKey).toMatch(new RegExp(`^${customer.reference}ht_`));
+  const sent = await server.send(customer.key, '58000001', 'With the same live key');
+  expect(sent).toMatchObject({ status: 200, body: { code: 200 } });
+});
+
 test('replacing the test key leaves the live key as it is', async ({ portal, server }) => {
   const customer = await portal.customer();
-  await portal.open(`/applications/${customer.reference}`);
-  await portal.form('Replace test key').getByLabel('Password').fill(customer.password);
-  await portal.button('Replace test key').click();
-  const [testKey] = (await portal.newKeys(1)) as [string];
+  const testKey = await portal.replaceKey(customer.reference, 'test', customer.password);
   expect(testKey).toMatch(new RegExp(`^${customer.reference}ht_`));
 
   const old = await server.send(customer.testKey, '00000001', 'With the old test key');
@@ -48,7 +59,7 @@ test('the test key works while the application is Pending, on the test balance',
   await expect(portal.row('00000002')).toContainText('failed');
   await expect(portal.row('00000002')).toContainText(/test/i);
   await portal.open(`/applications/${reference}`);
-  await expect(portal.fact('Balance')).toContainText(/^0 USD/);
+  await expect(portal.fact('Balance')).toContainText(/^0\.00 USD/);
 });
 
 test('the quick start has a line with the new test key', async ({ portal, server }) => {

@@ -151,6 +151,11 @@ lookedAt('pages of a customer who sends', async ({ portal, look, server, another
   };
   await visit('/applications', 'applications');
   await visit(`/applications/${reference}`, 'application');
+  for (const page of ['messages', 'statement', 'sender', 'keys', 'settings', 'start']) {
+    await visit(`/applications/${reference}/${page}`, `application-${page}`);
+  }
+  await portal.open(`/applications/${reference}/keys?replace=live`);
+  await look('application-replace-key');
   await visit(`/reports/${slow.body['batchid']}`, 'batch');
   await visit(`/reports/${done}`, 'batch-done');
   await visit('/reports', 'reports');
@@ -163,10 +168,12 @@ lookedAt('pages of a customer who sends', async ({ portal, look, server, another
   const reason = 'Complaints about unwanted messages.';
   await server.staff('application', 'suspend', reference, '--reason', reason);
   await portal.open(`/applications/${reference}`);
+  await look('application-suspended');
+  await portal.open(`/applications/${reference}/sender`);
   await portal.form('Request sender name').getByLabel('Sender name').fill(unique('Q').slice(0, 9));
   await portal.button('Request sender name').click();
   await expect(portal.main).toContainText('pending');
-  await look('application-suspended');
+  await look('application-sender-pending');
 });
 
 lookedAt('pages of staff', async ({ portal, look, server }) => {

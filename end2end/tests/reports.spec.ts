@@ -81,7 +81,8 @@ test('the charge of a message that no carrier took is released', async ({ portal
   expect(sent.body).toMatchObject({ code: 200, balance: 9.95 });
   expect(await portal.settled(key, sent.body['transid'])).toMatchObject({ status: 'rejected' });
   await portal.open(`/applications/${reference}`);
-  await expect(portal.fact('Balance')).toContainText('10 USD');
+  await expect(portal.fact('Balance')).toContainText('10.00 USD');
+  await portal.open(`/applications/${reference}/statement`);
   await expect(portal.row('Release')).toContainText('+0.05');
 });
 

@@ -28,7 +28,7 @@ test('a rejected name shows why, and can be replaced', async ({ portal, server }
   const reason = 'It belongs to a bank — see <rules> & "terms".';
   await server.staff('sender', 'reject', await portal.senderRequest(bad), '--reason', reason);
 
-  await portal.open(`/applications/${reference}`);
+  await portal.open(`/applications/${reference}/sender`);
   await expect(portal.main).toContainText('rejected');
   await expect(portal.main).toContainText(reason);
   const refused = await server.send(key, '58000001', 'With a rejected name');
@@ -36,8 +36,10 @@ test('a rejected name shows why, and can be replaced', async ({ portal, server }
 
   await portal.form('Request sender name').getByLabel('Sender name').fill(good);
   await portal.button('Request sender name').click();
-  await expect(portal.main).toContainText(good);
-  await expect(portal.main).not.toContainText(reason);
+  await expect(portal.main.locator('.notice')).toContainText(good);
+  await expect(portal.main.locator('.notice')).not.toContainText(reason);
+  // The history keeps the answer to the earlier request.
+  await expect(portal.row(bad)).toContainText(reason);
   await server.staff('sender', 'accept', await portal.senderRequest(good));
   const sent = await server.send(key, '58000001', 'With a good name');
   expect(await portal.settled(key, sent.body['transid'])).toMatchObject({ sender: good });
@@ -48,10 +50,12 @@ test('an accepted name stays in use beside a new request', async ({ portal, serv
   const { key, reference } = await portal.customer(first);
   await server.staff('sender', 'accept', await portal.senderRequest(first));
 
-  await portal.open(`/applications/${reference}`);
+  await portal.open(`/applications/${reference}/sender`);
   await portal.form('Request sender name').getByLabel('Sender name').fill(second);
   await portal.button('Request sender name').click();
-  await expect(portal.main).toContainText(second);
+  await expect(portal.main.locator('.notice')).toContainText(second);
+  await expect(portal.main).toContainText(`Your request for ${second} waits`);
+  await portal.open(`/applications/${reference}`);
   await expect(portal.fact('Sender name')).toHaveText(first);
   const sent = await server.send(key, '58000001', 'While another name is asked for');
   expect(await portal.settled(key, sent.body['transid'])).toMatchObject({ sender: first });
@@ -60,7 +64,7 @@ test('an accepted name stays in use beside a new request', async ({ portal, serv
 test('an invalid name is refused, and stays in the form', async ({ portal }) => {
   await portal.register();
   const { reference } = await portal.createApplication();
-  await portal.open(`/applications/${reference}`);
+  await portal.open(`/applications/${reference}/sender`);
   const field = portal.form('Request sender name').getByLabel('Sender name');
   await field.fill('My Shop');
   await portal.button('Request sender name').click();
@@ -80,7 +84,7 @@ test('a name that is accepted for one account is refused to another, whatever it
   const other = await anotherBrowser();
   await other.register();
   const { reference } = await other.createApplication();
-  await other.open(`/applications/${reference}`);
+  await other.open(`/applications/${reference}/sender`);
   await other.form('Request sender name').getByLabel('Sender name').fill(sender.toUpperCase());
   await other.button('Request sender name').click();
   await expect(other.alert('This sender name belongs to another customer')).toBeVisible();

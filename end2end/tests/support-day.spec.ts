@@ -46,6 +46,8 @@ test("support's day, and what the customer sees of it", async ({
     await customer.open(`/applications/${reference}`);
     await expect(customer.fact('Status')).toHaveText('Active');
     await expect(customer.main).toContainText('Please ask for the name of your company.');
+    await customer.link('Ask for another one').click();
+    await customer.at(`/applications/${reference}/sender`);
     await customer.page.getByLabel('Sender name').fill(unique('S').slice(0, 9));
     await customer.button('Request sender name').click();
     await portal.open('/support/senders');
@@ -74,7 +76,7 @@ test("support's day, and what the customer sees of it", async ({
     const lines = [`${first};${reference};7,50`, `${second};nobody;1,00`];
     await portal.importStatement(lines, first);
     await customer.open(`/applications/${reference}`);
-    await expect(customer.fact('Balance')).toContainText('10.5');
+    await expect(customer.fact('Balance')).toContainText('10.50');
     await portal.open('/support/deposits');
     await expect(portal.row(second)).toHaveCount(1);
   });

@@ -53,7 +53,7 @@ test('from registration to a delivered message and a replaced key', async ({
 
     await portal.deposit({ reference, key, testKey }, '10');
     await portal.reload();
-    await expect(portal.fact('Balance')).toContainText('10 USD');
+    await expect(portal.fact('Balance')).toContainText('10.00 USD');
   });
 
   const number = '58123456';
@@ -83,7 +83,9 @@ test('from registration to a delivered message and a replaced key', async ({
 
     await portal.open(`/applications/${reference}`);
     await expect(portal.fact('Balance')).toContainText('9.95 USD');
-    await expect(portal.row('Deposit')).toContainText('+10');
+    await portal.link('Statement').click();
+    await portal.at(`/applications/${reference}/statement`);
+    await expect(portal.row('Deposit')).toContainText('+10.00');
     await expect(portal.row('Charge')).toContainText('−0.05');
     await expect(portal.row('Charge')).toContainText(transid);
   });
@@ -92,10 +94,7 @@ test('from registration to a delivered message and a replaced key', async ({
     const other = await anotherBrowser();
     await other.signIn(account);
 
-    await portal.open(`/applications/${reference}`);
-    await portal.form('Replace key').getByLabel('Password').fill(account.password);
-    await portal.button('Replace key').click();
-    const [newKey] = (await portal.newKeys(1)) as [string];
+    const newKey = await portal.replaceKey(reference, 'live', account.password);
     expect(newKey).toMatch(new RegExp(`^${reference}hk_`));
     expect(newKey).not.toBe(key);
 

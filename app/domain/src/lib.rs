@@ -11,6 +11,7 @@ pub mod bulk;
 pub mod decision;
 pub mod delivery_error;
 pub mod hand_over;
+pub mod history;
 pub mod ids;
 pub mod incident;
 pub mod mail;

@@ -48,17 +48,17 @@ pub enum Hindrance {
 }
 
 impl Hindrance {
-    /// What is missing.
+    /// What is missing; `None` where nothing helps.
     #[must_use]
-    pub const fn need(self) -> Need {
+    pub const fn need(self) -> Option<Need> {
         match self {
-            Self::Category
-            | Self::ActivationNotRequested
-            | Self::ActivationWaits
-            | Self::Suspended => Need::Activation,
-            Self::SenderNameWaits | Self::SenderNameRejected => Need::SenderName,
-            Self::Balance => Need::Balance,
-            Self::NoCarrier => Need::Carrier,
+            Self::Category => None,
+            Self::ActivationNotRequested | Self::ActivationWaits | Self::Suspended => {
+                Some(Need::Activation)
+            }
+            Self::SenderNameWaits | Self::SenderNameRejected => Some(Need::SenderName),
+            Self::Balance => Some(Need::Balance),
+            Self::NoCarrier => Some(Need::Carrier),
         }
     }
 
@@ -84,9 +84,6 @@ pub fn hindrances(
     local_price: Money,
     has_carrier: bool,
 ) -> Vec<Hindrance> {
-    if application.category != Category::Sms {
-        return vec![Hindrance::Category];
-    }
     let activation = match application.status {
         ApplicationStatus::Active => None,
         ApplicationStatus::Suspended => Some(Hindrance::Suspended),
@@ -95,6 +92,12 @@ pub fn hindrances(
         }
         ApplicationStatus::Pending => Some(Hindrance::ActivationNotRequested),
     };
+    if application.category != Category::Sms {
+        return [Some(Hindrance::Category), activation]
+            .into_iter()
+            .flatten()
+            .collect();
+    }
     let asked = application.requested_sender.as_ref();
     let sender = match asked.map(|request| request.status) {
         // A name that is in use stays so beside a request for another one.

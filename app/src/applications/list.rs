@@ -1,5 +1,6 @@
 //! `/applications`: the list of applications.
 
+use domain::Category;
 use domain::records::ApplicationRecord;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
@@ -44,8 +45,10 @@ pub fn ApplicationsPage() -> impl IntoView {
 
 #[component]
 fn List(data: ApplicationsView) -> impl IntoView {
-    let new =
-        view! { <a class="button button-primary" href="/applications/new">"New application"</a> };
+    let has = |category| (data.applications.iter()).any(|one| one.category == category);
+    let new = (!Category::ALL.into_iter().all(has)).then(|| {
+        view! { <a class="button button-primary" href="/applications/new">"New application"</a> }
+    });
     view! {
         <Page title="My Applications" action=new.into_any()>
             <IncidentNotices notes=data.incidents.clone()/>
@@ -63,7 +66,9 @@ fn listed(data: &ApplicationsView) -> AnyView {
         .column("Status", |application| {
             view! { <StateMark state=application.status/> }
         })
-        .money("Balance", &data.currency, |application| application.balance)
+        .money("Balance", &data.currency, |application| {
+            application.balance.shown()
+        })
         .styled("key", "Reference", |application| {
             link(application, application.reference.to_string())
         })

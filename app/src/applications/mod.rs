@@ -1,21 +1,37 @@
-//! My Applications: the list of applications, a new application, and one application's page.
+//! My Applications: the list of applications, a new application, and the pages of one.
 
+mod data;
+mod frame;
+mod history;
 mod keys;
 mod list;
-mod lost_answer;
+mod messages;
 mod new;
 mod new_keys;
 mod notices;
 mod quick_start;
+mod readiness;
 mod sender;
+mod settings;
 mod show;
+mod shown_once;
+mod start;
 mod statement;
+mod unconfirmed;
 
+pub use keys::KeysPage;
 pub use list::ApplicationsPage;
+pub use messages::MessagesPage;
 pub use new::NewApplicationPage;
 pub use new_keys::NewKeys;
+pub use sender::SenderNamePage;
+pub use settings::SettingsPage;
 pub use show::{ApplicationPage, Overview};
-pub use statement::statement;
+pub use start::QuickStartPage;
+pub use statement::{StatementPage, statement};
 
 /// The word in the place of the sender name of an application that has none.
 const NO_SENDER_NAME: &str = "none";
+/// What applications of the other category than SMS are for.
+const NOT_FOR_SMS: &str = "An Electricity application sends no messages: the SMS API answers its \
+                           keys with the code 505.";

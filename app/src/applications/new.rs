@@ -1,9 +1,9 @@
 //! `/applications/new`: creating an application.
 
 use domain::{Category, SenderName};
-use leptos::either::Either;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
+use serde::{Deserialize, Serialize};
 
 use crate::account::Unconfirmed;
 use crate::client::call;
@@ -13,8 +13,10 @@ use crate::problem::Problem;
 use crate::ui::{Choice, Field, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
-    super::new_keys::NewKeys, crate::problem::Cause, domain::Reference,
-    domain::records::AccountRecord,
+    super::new_keys::NewKeys,
+    crate::problem::Cause,
+    domain::Reference,
+    domain::records::{AccountRecord, ApplicationRecord},
 };
 
 /// Creates an application, and shows its keys once on its page. An empty sender name is none.
@@ -66,59 +68,115 @@ pub(super) fn sender_name_fault(text: &str) -> Option<String> {
     Some(invalid.to_string())
 }
 
-/// The e-mail that the account must confirm first, if it must.
+/// What decides which application an account can create.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Possible {
+    /// The e-mail that the account must confirm first, if it must.
+    unconfirmed: Option<String>,
+    /// The categories of the applications that the account has.
+    taken: Vec<Category>,
+    /// Whether one of its applications has no sender name: a second one can't be without.
+    has_senderless: bool,
+}
+
+/// What the account can create.
 ///
 /// # Errors
 /// When nobody is signed in, or the service fails.
-#[server(prefix = "/fn", endpoint = "must-confirm", input = GetUrl)]
-pub async fn must_confirm() -> Result<Option<String>, Problem> {
+#[server(prefix = "/fn", endpoint = "new-application", input = GetUrl)]
+pub async fn load_possible() -> Result<Possible, Problem> {
     let (current, account) = signed_in().await?;
-    let must = current.service().must_confirm(account.id).await?;
-    Ok(must.then_some(account.email))
+    let service = current.service();
+    let applications = service.applications(account.id).await?;
+    let is_senderless = |application: &ApplicationRecord| {
+        application.sender_name.is_none() && application.requested_sender.is_none()
+    };
+    let must = service.must_confirm(account.id).await?;
+    Ok(Possible {
+        unconfirmed: must.then_some(account.email),
+        has_senderless: applications.iter().any(is_senderless),
+        taken: applications.iter().map(|one| one.category).collect(),
+    })
 }
 
 #[component]
 pub fn NewApplicationPage() -> impl IntoView {
     // A customer who is signed out is sent to the sign-in page before filling the form in.
-    let data = Resource::new(|| (), |()| call(MustConfirm {}));
-    let render = |unconfirmed: Option<String>| match unconfirmed {
-        Some(email) => Either::Left(view! {
-            <Page title="New application">
-                <Unconfirmed email/>
-            </Page>
-        }),
-        None => Either::Right(view! { <Form/> }),
+    let data = Resource::new(|| (), |()| call(LoadPossible {}));
+    let render = |possible: Possible| {
+        let content = match possible.unconfirmed.clone() {
+            Some(email) => view! { <Unconfirmed email/> }.into_any(),
+            None if Category::ALL.iter().all(|one| possible.taken.contains(one)) => {
+                view! { <NonePossible/> }.into_any()
+            }
+            None => view! { <Form possible/> }.into_any(),
+        };
+        view! { <Page title="New application">{content}</Page> }
     };
     view! { <Loaded data render/> }
 }
 
 #[component]
-fn Form() -> impl IntoView {
+fn NonePossible() -> impl IntoView {
+    view! {
+        <p>
+            "You have an application of each category already; an account has at most one of each. "
+            <a href="/applications">"Go to My Applications"</a>
+        </p>
+    }
+}
+
+#[component]
+fn Form(possible: Possible) -> impl IntoView {
     let form = FormState::new::<CreateApplication>("new-application-alert");
     let categories = Category::ALL
         .into_iter()
-        .map(|category| (category.as_str().to_owned(), category.as_str().to_owned()))
+        .map(|category| {
+            let word = if possible.taken.contains(&category) {
+                format!("{category} (you have one)")
+            } else {
+                category.to_string()
+            };
+            (category.as_str().to_owned(), word)
+        })
         .collect();
-    let chosen = form.typed("category").unwrap_or_default();
+    let free = Category::ALL
+        .into_iter()
+        .find(|category| !possible.taken.contains(category));
+    let chosen = form.typed("category");
+    let chosen = chosen.or_else(|| free.map(|category| category.to_string()));
+    let need = if possible.has_senderless {
+        "Needed, since your other application has none"
+    } else {
+        "Optional"
+    };
 
     view! {
-        <Page title="New application">
-            <p class="lead">
-                "You get an API key and a test key. The test key works at once, the API key as \
-                 soon as the application is active."
-            </p>
-            <PostForm form>
-                <Choice label="Category" name="category" options=categories chosen/>
-                <Field
-                    label="Sender name"
-                    name="sender"
-                    hint="Optional: 1 to 11 letters and digits, which recipients see as the \
-                          sender. The name is used once we have accepted it."
-                    check=sender_name_fault
-                    form
-                />
-                <SubmitButton label="Create application" form primary=true/>
-            </PostForm>
-        </Page>
+        <p class="lead">
+            "You get an API key and a test key. The test key works at once, the API key as soon as \
+             the application is active."
+        </p>
+        <PostForm form>
+            <Choice
+                label="Category"
+                name="category"
+                options=categories
+                chosen=chosen.unwrap_or_default()
+            />
+            <Field
+                label="Sender name"
+                name="sender"
+                hint=format!(
+                    "{need}: 1 to 11 letters and digits, which recipients see as the sender. The \
+                     name is used once we have accepted it.",
+                )
+                check=sender_name_fault
+                form
+            />
+            <SubmitButton label="Create application" form primary=true/>
+        </PostForm>
+        <p class="fine">
+            "SMS sends text messages. " {super::NOT_FOR_SMS}
+        </p>
     }
 }

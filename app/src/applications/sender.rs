@@ -1,14 +1,62 @@
-//! An application's sender name, and the request for another one.
+//! `/applications/{reference}/sender`: an application's sender name, the requests for it, and the
+//! form to ask for another one.
 
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::{Reference, SenderStatus};
 use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use serde::{Deserialize, Serialize};
 
+use super::frame::{ApplicationFrame, reference_in_address};
 use super::new::sender_name_fault;
+use crate::client::call;
 use crate::problem::Problem;
-use crate::ui::{Field, FormState, Moment, PostForm, StateMark, SubmitButton, answered_within};
+use crate::ui::{
+    Field, FormState, Loaded, Moment, PostForm, StateMark, SubmitButton, Table, answered_within,
+};
 #[cfg(feature = "ssr")]
-use {crate::portal_request::signed_in, crate::problem::Cause, domain::SenderName};
+use {
+    super::data::owned, crate::portal_request::signed_in, crate::problem::Cause,
+    domain::SenderName, domain::decision::Work,
+};
+
+/// The data of the page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SenderNameView {
+    application: ApplicationRecord,
+    /// Newest first.
+    requests: Vec<SenderRequestRecord>,
+    /// How long a request that waits usually takes, in milliseconds.
+    usual_ms: Option<i64>,
+}
+
+/// The sender name of one of the account's applications, and the requests for it.
+///
+/// # Errors
+/// When nobody is signed in, the application isn't the account's, or the service fails.
+#[server(prefix = "/fn", endpoint = "application-sender", input = GetUrl)]
+pub async fn load_sender_name(reference: String) -> Result<SenderNameView, Problem> {
+    let (current, account) = signed_in().await?;
+    let service = current.service();
+    let application = owned(service, account.id, &reference).await?;
+    let requests = service
+        .sender_names_asked_for(account.id, application.reference)
+        .await?;
+    let waits = requests.iter().any(is_pending);
+    Ok(SenderNameView {
+        application,
+        requests,
+        usual_ms: if waits {
+            service.usual_answer_ms(Work::SenderNames).await?
+        } else {
+            None
+        },
+    })
+}
+
+fn is_pending(request: &SenderRequestRecord) -> bool {
+    request.status == SenderStatus::Pending
+}
 
 /// Asks for a sender name; staff accept or reject it.
 ///
@@ -35,31 +83,47 @@ fn named(sender: &str) -> Result<SenderName, Problem> {
     Ok(SenderName::parse(sender)?)
 }
 
-/// The sender name in use, the one that is asked for, and the form to ask for another one.
 #[component]
-pub fn SenderSection(
-    application: ApplicationRecord,
-    /// How long a pending request usually takes.
-    usual_ms: Option<i64>,
-    form: FormState,
-) -> impl IntoView {
+pub fn SenderNamePage() -> impl IntoView {
+    let reference = reference_in_address();
+    let form = FormState::new::<RequestSenderName>("sender-alert");
+    let data = Resource::new(
+        move || (reference.get(), form.accepted.get()),
+        |(reference, _)| call(LoadSenderName { reference }),
+    );
+    view! { <Loaded data render=move |data| view! { <Content data form/> }/> }
+}
+
+#[component]
+fn Content(data: SenderNameView, form: FormState) -> impl IntoView {
+    let SenderNameView {
+        application,
+        requests,
+        usual_ms,
+    } = data;
+    let reference = application.reference.to_string();
+    let in_use = in_use(application.sender_name.as_deref());
+    let newest = application.requested_sender.clone();
+    let hint = match requests.iter().find(|request| is_pending(request)) {
+        Some(waiting) => format!(
+            "1 to 11 letters and digits. Your request for {} waits; a new request takes its place.",
+            waiting.name
+        ),
+        None => "1 to 11 letters and digits. Acceptance is not guaranteed.".to_owned(),
+    };
     view! {
-        <section>
-            <h2 id="sender-name">"Sender name"</h2>
-            <p>{in_use(application.sender_name.as_deref())}</p>
-            {application.requested_sender.map(|request| view! { <Request request usual_ms/> })}
+        <ApplicationFrame application at="Sender name">
+            <h2>"Sender name"</h2>
+            <p>{in_use}</p>
+            {newest.map(|request| view! { <Request request usual_ms/> })}
             <PostForm form>
-                <input type="hidden" name="reference" value=application.reference.to_string()/>
-                <Field
-                    label="Sender name"
-                    name="sender"
-                    hint="1 to 11 letters and digits. Acceptance is not guaranteed."
-                    check=sender_name_fault
-                    form
-                />
+                <input type="hidden" name="reference" value=reference/>
+                <Field label="Sender name" name="sender" hint check=sender_name_fault form/>
                 <SubmitButton label="Request sender name" form/>
             </PostForm>
-        </section>
+            <h2>"Requests"</h2>
+            {earlier(&requests)}
+        </ApplicationFrame>
     }
 }
 
@@ -68,6 +132,23 @@ fn in_use(name: Option<&str>) -> String {
         Some(name) => format!("Messages are sent as {name}."),
         None => "The application has no accepted sender name.".to_owned(),
     }
+}
+
+/// Every request, newest first, with what became of it and why.
+fn earlier(requests: &[SenderRequestRecord]) -> AnyView {
+    Table::wide(requests)
+        .styled("figures", "Requested (UTC)", |request| {
+            view! { <Moment at=request.requested_at/> }
+        })
+        .column("Name", |request| request.name.clone())
+        .column("Status", |request| {
+            view! { <StateMark state=request.status/> }
+        })
+        .styled("figures", "Decided (UTC)", |request| {
+            request.decided_at.map(|at| view! { <Moment at/> })
+        })
+        .column("Reason", |request| request.reason.clone())
+        .in_region_or("Requests", "No sender name was asked for yet.")
 }
 
 #[component]

@@ -1,11 +1,76 @@
-//! An application's statement: its transfers, newest first.
+//! `/applications/{reference}/statement`: an application's transfers, newest first.
 
-use domain::records::{Paged, StatementLine, TransferKind};
+use domain::records::{ApplicationRecord, Paged, StatementLine, TransferKind};
 use domain::{BatchId, Transid};
 use leptos::either::Either;
 use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_query_map;
+use serde::{Deserialize, Serialize};
 
-use crate::ui::{Moment, Table};
+use super::frame::{ApplicationFrame, reference_in_address};
+use crate::client::call;
+use crate::problem::Problem;
+use crate::ui::{Loaded, Moment, Table};
+#[cfg(feature = "ssr")]
+use {super::data::owned, crate::portal_request::signed_in};
+
+/// How many lines one page has.
+#[cfg(feature = "ssr")]
+const LINES: i64 = 25;
+
+/// The data of the page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StatementView {
+    application: ApplicationRecord,
+    statement: Paged<StatementLine>,
+    currency: String,
+}
+
+/// A page of the statement of one of the account's applications.
+///
+/// # Errors
+/// When nobody is signed in, the application isn't the account's, the cursor isn't one that was
+/// given out, or the service fails.
+#[server(prefix = "/fn", endpoint = "application-statement", input = GetUrl)]
+pub async fn load_statement(
+    reference: String,
+    #[server(default)] cursor: Option<String>,
+) -> Result<StatementView, Problem> {
+    let (current, account) = signed_in().await?;
+    let service = current.service();
+    let application = owned(service, account.id, &reference).await?;
+    let statement = service
+        .statement(account.id, application.reference, cursor.as_deref(), LINES)
+        .await?;
+    Ok(StatementView {
+        application,
+        statement,
+        currency: current.site().currency.clone(),
+    })
+}
+
+#[component]
+pub fn StatementPage() -> impl IntoView {
+    let reference = reference_in_address();
+    let query = use_query_map();
+    let cursor = Memo::new(move |_| query.with(|query| query.get("cursor")));
+    let data = Resource::new(
+        move || (reference.get(), cursor.get()),
+        |(reference, cursor)| call(LoadStatement { reference, cursor }),
+    );
+    view! { <Loaded data render=|data| view! { <Content data/> }/> }
+}
+
+#[component]
+fn Content(data: StatementView) -> impl IntoView {
+    let page = format!("/applications/{}/statement", data.application.reference);
+    view! {
+        <ApplicationFrame application=data.application at="Statement">
+            {statement(&page, "/reports/", data.statement, &data.currency)}
+        </ApplicationFrame>
+    }
+}
 
 /// The statement's table, or a sentence that there is no transfer yet, on the page with this path.
 /// The link of a message or a batch is `subjects` and its id.
@@ -36,12 +101,12 @@ fn transfers(lines: &[StatementLine], subjects: &'static str, currency: &str) ->
             "Time (UTC)",
             |line| view! { <Moment at=line.at/> },
         )
-        .column("What", |line| kind(line.kind).0)
-        .styled("key", "For", move |line| subject(line, subjects))
+        .column("Type", |line| kind(line.kind).0)
+        .styled("key", "Reference", move |line| subject(line, subjects))
         .money("Amount", currency, |line| {
-            format!("{}{}", kind(line.kind).1, line.amount)
+            format!("{}{}", kind(line.kind).1, line.amount.shown())
         })
-        .money("Balance", currency, |line| line.balance_after)
+        .money("Balance", currency, |line| line.balance_after.shown())
         .in_region_or("Transfers", "Nothing was paid in or charged yet.")
 }
 

@@ -25,7 +25,7 @@ pub async fn set_lost_answer(reference: Reference, lost_answer: LostAnswer) -> R
 
 /// The choice in force, and the form for another one.
 #[component]
-pub fn LostAnswerSection(
+pub fn UnconfirmedSection(
     reference: Reference,
     in_force: LostAnswer,
     form: FormState,
@@ -38,7 +38,7 @@ pub fn LostAnswerSection(
     let chosen = chosen.unwrap_or_else(|| in_force.as_str().to_owned());
     view! {
         <section>
-            <h2 id="lost-answers">"Lost answers"</h2>
+            <h2 id="unconfirmed">"Unconfirmed messages"</h2>
             <p>
                 "Now and then a connection breaks before the carrier has said whether it took a \
                  message."

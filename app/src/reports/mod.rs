@@ -18,6 +18,7 @@ pub use batch::BATCH_EVENTS_PATH;
 pub use filter::{CSV_PATH, ReportFilter};
 pub use list::ReportsPage;
 pub use message::{Charge, MessageFacts, Timeline};
+pub use messages::messages_section;
 pub use show::ReportPage;
 
 /// A count with its noun.

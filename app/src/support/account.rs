@@ -292,7 +292,9 @@ fn applications(account: i64, applications: &[ApplicationRecord], currency: &str
         .column("Status", |application| {
             view! { <StateMark state=application.status/> }
         })
-        .money("Balance", currency, |application| application.balance)
+        .money("Balance", currency, |application| {
+            application.balance.shown()
+        })
         .in_region_or("Applications", "The account has no application.")
 }
 

@@ -213,7 +213,9 @@ fn listed(
                 .activation_requested_at
                 .map(|at| view! { <Moment at/> })
         })
-        .money("Balance", currency, |application| application.balance)
+        .money("Balance", currency, |application| {
+            application.balance.shown()
+        })
         .styled(BUTTONS, "Action", move |application| {
             actions(application, form)
         })

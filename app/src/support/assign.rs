@@ -120,7 +120,7 @@ fn Assignment(data: AssignmentView, form: FormState) -> impl IntoView {
             </p>
             <dl class="facts">
                 <Fact term="Amount" class="figures">
-                    {format!("{} {currency}", deposit.amount)}
+                    {format!("{} {currency}", deposit.amount.shown())}
                 </Fact>
                 <Fact term="Bank id" class="key">{deposit.bank_id.clone()}</Fact>
                 <Fact term="Reference as written">{deposit.reference.clone()}</Fact>

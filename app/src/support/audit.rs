@@ -225,17 +225,16 @@ fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView
 
 /// Entries of the audit log.
 pub fn audit_table(entries: &[AuditRecord]) -> AnyView {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
     Table::wide(entries)
         .styled("figures", "Time (UTC)", |entry| {
             view! { <Moment at=entry.at/> }
         })
         .column("Who", |entry| entry.who.clone())
-        .column("From", move |entry| text(&entry.address))
+        .column("From", |entry| entry.address.clone())
         .column("Action", |entry| entry.action.clone())
         .column("Subject", |entry| entry.subject.clone())
-        .column("Before", move |entry| text(&entry.before))
-        .column("After", move |entry| text(&entry.after))
-        .column("Detail", move |entry| text(&entry.detail))
+        .column("Before", |entry| entry.before.clone())
+        .column("After", |entry| entry.after.clone())
+        .column("Detail", |entry| entry.detail.clone())
         .in_region_or("Audit", "There is no such entry.")
 }

@@ -136,7 +136,7 @@ fn listed(list: DepositList, deposits: &[DepositCase], currency: &str) -> AnyVie
         .column("Reference as written", |case| {
             case.deposit.reference.clone()
         })
-        .money("Amount", currency, |case| case.deposit.amount)
+        .money("Amount", currency, |case| case.deposit.amount.shown())
         .styled("figures", "Received (UTC)", |case| {
             view! { <Moment at=case.deposit.received_at/> }
         })

@@ -284,7 +284,7 @@ fn lines(lines: &[BankStatementLine], currency: &str) -> AnyView {
         .amount("Line", |line| line.line)
         .styled("key", "Bank id", |line| line.bank_id.clone())
         .column("Reference as written", |line| line.reference.clone())
-        .money("Amount", currency, |line| line.amount)
+        .money("Amount", currency, |line| line.amount.shown())
         .column("Outcome", |line| title(line.outcome))
         .in_region("First lines")
 }

@@ -191,9 +191,9 @@ fn listed<'r>(
         .amount("Billed pages", |row| row.figures.pages)
         .amount("Segments", |row| row.figures.segments)
         .amount("Segments per page", |row| row.figures.ratio())
-        .money("Money in", currency, |row| row.figures.charged)
-        .money("Money out", currency, |row| row.figures.cost)
+        .money("Money in", currency, |row| row.figures.charged.shown())
+        .money("Money out", currency, |row| row.figures.cost.shown())
         .money("Margin", currency, |row| {
-            MarginFigures::margin(&row.figures)
+            MarginFigures::margin(&row.figures).shown()
         })
 }

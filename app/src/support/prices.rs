@@ -212,7 +212,10 @@ fn Lookup(number: Option<String>, asked: Option<Result<NumberPrice, Problem>>) -
             currency,
             why,
         } = answer;
-        let costs = format!("A page costs {} {currency} by the rule ", price.per_page);
+        let costs = format!(
+            "A page costs {} {currency} by the rule ",
+            price.per_page.shown()
+        );
         view! {
             <p class="notice">
                 {costs} <code>{rule}</code> {format!(". {why}")}
@@ -305,9 +308,12 @@ fn what(change: &PriceChange, currency: &str) -> String {
     match change {
         PriceChange::Base(prices) => format!(
             "Base prices: local {}, international {} {currency}",
-            prices.local, prices.international
+            prices.local.shown(),
+            prices.international.shown()
         ),
-        PriceChange::Prefix(prefix, Some(price)) => format!("Prefix {prefix}: {price} {currency}"),
+        PriceChange::Prefix(prefix, Some(price)) => {
+            format!("Prefix {prefix}: {} {currency}", price.shown())
+        }
         PriceChange::Prefix(prefix, None) => format!("Prefix {prefix}: removed"),
     }
 }

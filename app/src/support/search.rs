@@ -130,7 +130,9 @@ fn applications(found: &Found, currency: &str) -> Option<AnyView> {
         .column("Status", |(_, application)| {
             view! { <StateMark state=application.status/> }
         })
-        .money("Balance", currency, |(_, application)| application.balance);
+        .money("Balance", currency, |(_, application)| {
+            application.balance.shown()
+        });
     (!found.applications.is_empty()).then(|| table.in_region("Applications"))
 }
 
@@ -158,7 +160,7 @@ fn deposits(found: &Found, currency: &str) -> Option<AnyView> {
             view! { <Moment at=deposit.received_at/> }
         })
         .column("Reference as written", |deposit| deposit.reference.clone())
-        .money("Amount", currency, |deposit| deposit.amount)
+        .money("Amount", currency, |deposit| deposit.amount.shown())
         .column("Application", |deposit| match &deposit.owner {
             Some(owner) => owner_link(owner).into_any(),
             None => view! { "unmatched" }.into_any(),

@@ -230,7 +230,7 @@ pub fn AcceptedNotice(parameter: &'static str, sentence: &'static str) -> impl I
     let is_shown = move || query.with(|query| query.get(parameter).is_some());
     view! {
         <div role="status">
-            {move || is_shown().then(|| view! { <p class="notice">{sentence}</p> })}
+            {move || is_shown().then(|| view! { <p class="notice notice-good">{sentence}</p> })}
         </div>
     }
 }

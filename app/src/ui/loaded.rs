@@ -24,14 +24,21 @@ pub fn mark_live() {
 #[component]
 pub fn Page(
     #[prop(into)] title: String,
+    /// Which of several pages with this heading it is, for the title in the browser.
+    #[prop(optional, into)]
+    section: Option<String>,
     /// The page's one primary action, beside the heading.
     #[prop(optional, into)]
     action: Option<AnyView>,
     children: Children,
 ) -> impl IntoView {
     mark_live();
+    let name = match section {
+        Some(section) => format!("{section} · {title} · Heliograph"),
+        None => format!("{title} · Heliograph"),
+    };
     view! {
-        <Title text=format!("{title} · Heliograph")/>
+        <Title text=name/>
         <div class="page-head">
             <h1>{title}</h1>
             {action}

@@ -159,12 +159,17 @@ fn send(id: u32, name: &str) -> Command {
     command
 }
 
-/// Size of the portal's WebAssembly as browsers fetch it, in bytes; `None` if it isn't built.
+/// Size of the WebAssembly of the customers' pages as browsers fetch it, in bytes; `None` if it
+/// isn't built.
 pub fn wasm_bytes() -> Option<u64> {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/site/pkg");
     let file = std::fs::read_dir(built)
         .ok()?
         .filter_map(Result::ok)
-        .find(|file| file.file_name().to_string_lossy().ends_with(".wasm.br"))?;
+        .find(|file| {
+            let name = file.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with("heliograph.") && name.ends_with(".wasm.br")
+        })?;
     Some(file.metadata().ok()?.len())
 }

@@ -54,7 +54,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 112] = [
+const TABLE: [(&str, &str, &str, Row); 121] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -64,6 +64,12 @@ const TABLE: [(&str, &str, &str, Row); 112] = [
     ("GET", "/applications", "", SIGNED_IN),
     ("GET", "/applications/new", "", SIGNED_IN),
     ("GET", "/applications/{reference}", "", OWNER),
+    ("GET", "/applications/{reference}/messages", "", OWNER),
+    ("GET", "/applications/{reference}/statement", "", OWNER),
+    ("GET", "/applications/{reference}/sender", "", OWNER),
+    ("GET", "/applications/{reference}/keys", "", OWNER),
+    ("GET", "/applications/{reference}/settings", "", OWNER),
+    ("GET", "/applications/{reference}/start", "", OWNER),
     ("GET", "/reports", "", SIGNED_IN),
     ("GET", "/reports/{id}", "", OWNER),
     ("GET", "/devices", "", SIGNED_IN),
@@ -118,6 +124,24 @@ const TABLE: [(&str, &str, &str, Row); 112] = [
         SIGNED_IN,
     ),
     ("GET", "/fn/application", "reference={reference}", OWNER),
+    (
+        "GET",
+        "/fn/application-messages",
+        "reference={reference}",
+        OWNER,
+    ),
+    (
+        "GET",
+        "/fn/application-statement",
+        "reference={reference}",
+        OWNER,
+    ),
+    (
+        "GET",
+        "/fn/application-sender",
+        "reference={reference}",
+        OWNER,
+    ),
     ("GET", "/fn/report", "id={id}", OWNER),
     ("GET", "/fn/report", "id={batchid}", OWNER),
     (
@@ -166,7 +190,7 @@ const TABLE: [(&str, &str, &str, Row); 112] = [
     ),
     ("GET", "/confirm/{token}", "", EVERYBODY),
     ("POST", "/fn/confirm", "token=x", EVERYBODY),
-    ("GET", "/fn/must-confirm", "", SIGNED_IN),
+    ("GET", "/fn/new-application", "", SIGNED_IN),
     ("POST", "/fn/mail-confirmation", "", SIGNED_IN),
     (
         "POST",

@@ -26,8 +26,8 @@ fn ready() -> ApplicationRecord {
     }
 }
 
-fn request(status: SenderStatus) -> Option<SenderRequestRecord> {
-    Some(SenderRequestRecord {
+fn request(status: SenderStatus) -> SenderRequestRecord {
+    SenderRequestRecord {
         id: 1,
         reference: Reference::from_number(123_456),
         name: "Kiosk".to_owned(),
@@ -35,7 +35,7 @@ fn request(status: SenderStatus) -> Option<SenderRequestRecord> {
         reason: None,
         requested_at: Timestamp::from_unix_ms(0),
         decided_at: None,
-    })
+    }
 }
 
 #[test]
@@ -67,14 +67,14 @@ fn each_thing_that_is_missing_is_named() {
         ),
         (
             ApplicationRecord {
-                requested_sender: request(SenderStatus::Pending),
+                requested_sender: Some(request(SenderStatus::Pending)),
                 ..ready()
             },
             Hindrance::SenderNameWaits,
         ),
         (
             ApplicationRecord {
-                requested_sender: request(SenderStatus::Rejected),
+                requested_sender: Some(request(SenderStatus::Rejected)),
                 ..ready()
             },
             Hindrance::SenderNameRejected,
@@ -98,7 +98,7 @@ fn a_name_in_use_stays_so_beside_a_request_for_another_one() {
     for status in [SenderStatus::Pending, SenderStatus::Rejected] {
         let application = ApplicationRecord {
             sender_name: Some("Kiosk".to_owned()),
-            requested_sender: request(status),
+            requested_sender: Some(request(status)),
             ..ready()
         };
         assert_eq!(hindrances(&application, PRICE, true), []);
@@ -109,13 +109,13 @@ fn a_name_in_use_stays_so_beside_a_request_for_another_one() {
 fn several_things_stand_in_the_order_of_the_needs() {
     let application = ApplicationRecord {
         status: ApplicationStatus::Pending,
-        requested_sender: request(SenderStatus::Pending),
+        requested_sender: Some(request(SenderStatus::Pending)),
         balance: Money::ZERO,
         ..ready()
     };
     let found = hindrances(&application, PRICE, false);
     let needs: Vec<_> = found.iter().map(|hindrance| hindrance.need()).collect();
-    assert_eq!(needs, Need::ALL);
+    assert_eq!(needs, Need::ALL.map(Some));
 }
 
 #[test]
@@ -125,4 +125,11 @@ fn an_application_of_another_category_sends_nothing_whatever_it_has() {
         ..ready()
     };
     assert_eq!(hindrances(&application, PRICE, true), [Hindrance::Category]);
+    let pending = ApplicationRecord {
+        status: ApplicationStatus::Pending,
+        ..application
+    };
+    // Its activation can be requested all the same.
+    let both = [Hindrance::Category, Hindrance::ActivationNotRequested];
+    assert_eq!(hindrances(&pending, PRICE, true), both);
 }

@@ -1,5 +1,6 @@
 //! Applications: creating and listing them, and what staff do to their status.
 
+mod history;
 pub(crate) mod keys;
 mod looks;
 mod review;

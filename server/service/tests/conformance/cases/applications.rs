@@ -1,6 +1,7 @@
 //! Applications: one of a category, their statuses and their keys.
 
-use domain::{ApplicationStatus, Category, KeyKind, Reason};
+use domain::history::{HistoryAction, HistoryAuthor};
+use domain::{ApplicationStatus, Category, KeyKind, Reason, SenderStatus};
 use service::{Actor, Refusal, SendError};
 
 use crate::database::Backend;
@@ -12,6 +13,8 @@ on_each_backend![
     status_moves_as_the_contract_says_and_everything_else_is_refused,
     activation_is_requested_while_pending_and_by_the_owner_alone,
     a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works,
+    its_owner_reads_what_was_done_with_an_application,
+    its_owner_reads_every_request_for_a_sender_name,
 ];
 
 async fn one_application_per_category_is_created_however_many_forms_arrive_at_once(
@@ -151,4 +154,76 @@ async fn a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works(back
     world.send(&key, "12345678").await.unwrap();
     world.send(&customer.test, "12345678").await.unwrap();
     world.assert_sound().await;
+}
+
+async fn its_owner_reads_what_was_done_with_an_application(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let customer = world.pending("history@example.org").await;
+    let (owner, reference) = (customer.account.id, customer.reference);
+    let other = world.account("other@example.org").await;
+    let staff = Actor::Account(world.account("staff@example.org").await.id);
+    service.request_activation(owner, reference).await.unwrap();
+    service.approve(&staff, reference).await.unwrap();
+    world.deposit("bank-1", reference, "12.5").await;
+    // What staff look at is for staff.
+    let visit = service.visit_application(&staff, owner, reference);
+    visit.await.unwrap();
+    let suspending = service.suspend(&staff, reference, "A payment was disputed.");
+    suspending.await.unwrap();
+
+    let history = service.application_history(owner, reference).await.unwrap();
+    let done: Vec<_> = (history.iter().rev())
+        .map(|entry| (entry.action, entry.author))
+        .collect();
+    assert_eq!(
+        done,
+        [
+            (HistoryAction::Created, HistoryAuthor::Owner),
+            (HistoryAction::ActivationRequested, HistoryAuthor::Owner),
+            (HistoryAction::Approved, HistoryAuthor::Support),
+            (HistoryAction::DepositCredited, HistoryAuthor::Support),
+            (HistoryAction::Suspended, HistoryAuthor::Support),
+        ]
+    );
+    let [suspended, deposit, ..] = history.as_slice() else {
+        panic!("{history:?}");
+    };
+    assert_eq!(suspended.detail.as_deref(), Some("A payment was disputed."));
+    let balances = (deposit.before.as_deref(), deposit.after.as_deref());
+    assert_eq!(balances, (Some("0"), Some("12.5")));
+    let refused = service.application_history(other.id, reference).await;
+    assert_eq!(
+        refused.unwrap_err().refusal(),
+        Some(&Refusal::NoSuchApplication)
+    );
+}
+
+async fn its_owner_reads_every_request_for_a_sender_name(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let customer = world.pending("names@example.org").await;
+    let (owner, reference) = (customer.account.id, customer.reference);
+    for text in ["First", "Second", "Third"] {
+        let asking = service.request_sender_name(owner, reference, &name(text));
+        asking.await.unwrap();
+    }
+    let requests = service.sender_names_asked_for(owner, reference).await;
+    let requests: Vec<_> = (requests.unwrap().into_iter())
+        .map(|request| (request.name, request.status))
+        .collect();
+    assert_eq!(
+        requests,
+        [
+            ("Third".to_owned(), SenderStatus::Pending),
+            ("Second".to_owned(), SenderStatus::Replaced),
+            ("First".to_owned(), SenderStatus::Replaced),
+        ]
+    );
+    let other = world.account("other@example.org").await;
+    let refused = service.sender_names_asked_for(other.id, reference).await;
+    assert_eq!(
+        refused.unwrap_err().refusal(),
+        Some(&Refusal::NoSuchApplication)
+    );
 }

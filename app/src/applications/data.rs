@@ -1,0 +1,92 @@
+//! The data that the pages of an application share.
+
+use domain::history::HistoryEntry;
+use domain::readiness::Hindrance;
+use domain::records::ApplicationRecord;
+use domain::{Money, Reference};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use serde::{Deserialize, Serialize};
+
+use crate::incidents::IncidentNote;
+use crate::problem::Problem;
+#[cfg(feature = "ssr")]
+use {
+    crate::incidents::incident_notes, crate::portal_request::signed_in, crate::problem::Cause,
+    domain::decision::Work, domain::readiness::hindrances, service::Service,
+};
+
+/// An application, and whether it can send now.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ApplicationView {
+    pub application: ApplicationRecord,
+    /// What keeps it from sending now.
+    pub hindrances: Vec<Hindrance>,
+    /// What a page to a local number costs.
+    pub local_price: Money,
+    pub currency: String,
+    pub base_url: String,
+    /// Whom to pay, and how; lines of text.
+    pub payment_instructions: Option<String>,
+    /// The sender name that recipients see where an application has none.
+    pub default_sender: String,
+    /// How long an activation that was requested usually takes, in milliseconds.
+    pub activation_ms: Option<i64>,
+    /// How long a sender name that is pending usually takes, in milliseconds.
+    pub sender_ms: Option<i64>,
+    /// What was done with it, newest first.
+    pub history: Vec<HistoryEntry>,
+    pub incidents: Vec<IncidentNote>,
+}
+
+/// One of the account's applications.
+///
+/// # Errors
+/// When nobody is signed in, the application isn't the account's, or the service fails.
+#[server(prefix = "/fn", endpoint = "application", input = GetUrl)]
+pub async fn load_application(reference: String) -> Result<ApplicationView, Problem> {
+    let (current, account) = signed_in().await?;
+    let service = current.service();
+    let application = owned(service, account.id, &reference).await?;
+    let site = current.site();
+    let local_price = service.price_list().await?.prices.local;
+    let delivers = service.has_carrier_for_messages().await?;
+    let hindrances = hindrances(&application, local_price, delivers);
+    let usual = async |work, hindrance| {
+        if hindrances.contains(&hindrance) {
+            service.usual_answer_ms(work).await
+        } else {
+            Ok(None)
+        }
+    };
+    Ok(ApplicationView {
+        activation_ms: usual(Work::Activations, Hindrance::ActivationWaits).await?,
+        sender_ms: usual(Work::SenderNames, Hindrance::SenderNameWaits).await?,
+        incidents: incident_notes(service).await?,
+        history: service
+            .application_history(account.id, application.reference)
+            .await?,
+        default_sender: service.default_sender().to_owned(),
+        currency: site.currency.clone(),
+        payment_instructions: site.payment_instructions.clone(),
+        base_url: site.base_url.clone(),
+        application,
+        hindrances,
+        local_price,
+    })
+}
+
+/// The application with the reference that stands in an address.
+///
+/// # Errors
+/// When the text isn't a reference, the application isn't the account's, or the service fails.
+#[cfg(feature = "ssr")]
+pub(super) async fn owned(
+    service: &Service,
+    account_id: i64,
+    reference: &str,
+) -> Result<ApplicationRecord, Problem> {
+    let reference = Reference::parse(reference)?;
+    let found = service.application(account_id, reference).await?;
+    Ok(found.ok_or(Cause::NotFound)?)
+}

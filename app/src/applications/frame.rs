@@ -1,0 +1,57 @@
+//! The frame of an application's pages: its name, and the navigation between them.
+
+use domain::records::ApplicationRecord;
+use domain::{Category, Reference};
+use leptos::prelude::*;
+use leptos_router::components::A;
+use leptos_router::hooks::use_params_map;
+
+use crate::ui::Page;
+
+/// The reference in the address of one of an application's pages.
+pub fn reference_in_address() -> Memo<String> {
+    let params = use_params_map();
+    Memo::new(move |_| {
+        params
+            .with(|params| params.get("reference"))
+            .unwrap_or_default()
+    })
+}
+
+/// One of an application's pages: the application's name, the navigation, and what is on the page.
+#[component]
+pub fn ApplicationFrame(
+    application: ApplicationRecord,
+    /// The page's name in the navigation.
+    at: &'static str,
+    children: Children,
+) -> impl IntoView {
+    let title = match &application.sender_name {
+        Some(name) => format!("{} application {name}", application.category),
+        None => format!("{} application", application.category),
+    };
+    view! {
+        <Page title section=at>
+            <Navigation reference=application.reference category=application.category/>
+            {children()}
+        </Page>
+    }
+}
+
+#[component]
+fn Navigation(reference: Reference, category: Category) -> impl IntoView {
+    let page = move |name: &str| format!("/applications/{reference}{name}");
+    // An application of another category has neither messages nor anything to try.
+    let sends = category == Category::Sms;
+    view! {
+        <nav class="subnav" aria-label="Application">
+            <A href=page("") exact=true>"Overview"</A>
+            {sends.then(|| view! { <A href=page("/messages")>"Messages"</A> })}
+            <A href=page("/statement")>"Statement"</A>
+            <A href=page("/sender")>"Sender name"</A>
+            <A href=page("/keys")>"Keys"</A>
+            <A href=page("/settings")>"Settings"</A>
+            {sends.then(|| view! { <A href=page("/start")>"Quick start"</A> })}
+        </nav>
+    }
+}

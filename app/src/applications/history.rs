@@ -1,0 +1,67 @@
+//! What was done with an application: who, when and why.
+
+use domain::history::{HistoryAction, HistoryAuthor, HistoryEntry};
+use domain::{LostAnswer, Money};
+use leptos::prelude::*;
+
+use crate::ui::{Moment, Table};
+
+/// The table of the history, newest first.
+pub fn history(entries: &[HistoryEntry], currency: &str) -> AnyView {
+    Table::wide(entries)
+        .styled("figures", "Time (UTC)", |entry| {
+            view! { <Moment at=entry.at/> }
+        })
+        .column("Who", |entry| match entry.author {
+            HistoryAuthor::Owner => "You",
+            HistoryAuthor::Support => "Support",
+            HistoryAuthor::System => "Heliograph",
+        })
+        .column("What was done", |entry| sentence(entry, currency))
+        .in_region_or("History", "Nothing was done yet.")
+}
+
+fn sentence(entry: &HistoryEntry, currency: &str) -> String {
+    let before = entry.before.as_deref().unwrap_or("none");
+    let after = entry.after.as_deref().unwrap_or("none");
+    let detail = entry.detail.as_deref().unwrap_or("none given");
+    match entry.action {
+        HistoryAction::Created => "The application was created.".to_owned(),
+        HistoryAction::ActivationRequested => "Activation was requested.".to_owned(),
+        HistoryAction::Approved => "The application was activated.".to_owned(),
+        HistoryAction::Suspended => format!("The application was suspended. Reason: {detail}"),
+        HistoryAction::Reinstated => format!("The suspension ended: it is {after} again."),
+        HistoryAction::SenderNameRequested => format!("The sender name {after} was requested."),
+        HistoryAction::SenderNameAccepted => format!("The sender name {after} was accepted."),
+        HistoryAction::SenderNameRejected => format!("A sender name was rejected. {detail}"),
+        HistoryAction::LiveKeyReplaced => "The API key was replaced.".to_owned(),
+        HistoryAction::TestKeyReplaced => "The test key was replaced.".to_owned(),
+        HistoryAction::DepositCredited | HistoryAction::DepositAssigned => {
+            deposit(before, after, currency)
+        }
+        HistoryAction::MailsChanged => format!("Mails: {after}; before: {before}."),
+        HistoryAction::LostAnswerChanged => format!(
+            "Unconfirmed messages: {}; before: {}.",
+            policy(after),
+            policy(before)
+        ),
+    }
+}
+
+/// A deposit by the balances before and after it.
+fn deposit(before: &str, after: &str, currency: &str) -> String {
+    let balances = Money::parse(before).ok().zip(Money::parse(after).ok());
+    let amount = balances.and_then(|(before, after)| Some((after.checked_sub(before)?, after)));
+    match amount {
+        Some((amount, balance)) => format!(
+            "A deposit of {} {currency} was added; the balance was {} {currency} then.",
+            amount.shown(),
+            balance.shown()
+        ),
+        None => "A deposit was added.".to_owned(),
+    }
+}
+
+fn policy(word: &str) -> &'static str {
+    LostAnswer::parse(word).map_or("unknown", LostAnswer::label)
+}

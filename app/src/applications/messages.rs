@@ -1,0 +1,84 @@
+//! `/applications/{reference}/messages`: the newest messages of an application.
+
+use domain::records::{ApplicationRecord, MessageRecord, Paged};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use serde::{Deserialize, Serialize};
+
+use super::frame::{ApplicationFrame, reference_in_address};
+use crate::client::call;
+use crate::incidents::{IncidentNote, IncidentNotices};
+use crate::problem::Problem;
+use crate::reports::{ReportFilter, messages_section};
+use crate::ui::Loaded;
+#[cfg(feature = "ssr")]
+use {
+    super::data::owned, crate::incidents::incident_notes, crate::portal_request::signed_in,
+    service::MessageFilter,
+};
+
+/// How many messages the page has; the reports have the older ones.
+#[cfg(feature = "ssr")]
+const MESSAGES: i64 = 25;
+
+/// The data of the page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MessagesView {
+    application: ApplicationRecord,
+    messages: Paged<MessageRecord>,
+    currency: String,
+    incidents: Vec<IncidentNote>,
+}
+
+/// The newest messages of one of the account's applications.
+///
+/// # Errors
+/// When nobody is signed in, the application isn't the account's, or the service fails.
+#[server(prefix = "/fn", endpoint = "application-messages", input = GetUrl)]
+pub async fn load_messages(reference: String) -> Result<MessagesView, Problem> {
+    let (current, account) = signed_in().await?;
+    let service = current.service();
+    let application = owned(service, account.id, &reference).await?;
+    let newest = MessageFilter {
+        limit: MESSAGES,
+        ..MessageFilter::default()
+    };
+    let messages = service
+        .account_messages(account.id, Some(application.reference), &newest)
+        .await?;
+    Ok(MessagesView {
+        application,
+        messages,
+        currency: current.site().currency.clone(),
+        incidents: incident_notes(service).await?,
+    })
+}
+
+#[component]
+pub fn MessagesPage() -> impl IntoView {
+    let reference = reference_in_address();
+    let data = Resource::new(
+        move || reference.get(),
+        |reference| call(LoadMessages { reference }),
+    );
+    view! { <Loaded data render=|data| view! { <Messages data/> }/> }
+}
+
+#[component]
+fn Messages(data: MessagesView) -> impl IntoView {
+    let filter = ReportFilter {
+        application: data.application.reference.to_string(),
+        ..ReportFilter::default()
+    };
+    let reports = filter.address("/reports", ("", ""));
+    view! {
+        <ApplicationFrame application=data.application at="Messages">
+            <IncidentNotices notes=data.incidents/>
+            <p>
+                "The newest messages. " <a href=reports>"Reports"</a>
+                " have all of them, with filters and a chart."
+            </p>
+            {messages_section(&data.messages, &filter, &data.currency)}
+        </ApplicationFrame>
+    }
+}

@@ -1,0 +1,180 @@
+//! "Can this application send now?": each need of it ticked, or with what is to be done.
+
+use domain::Category;
+use domain::readiness::{Hindrance, Need};
+use domain::records::ApplicationRecord;
+use leptos::prelude::*;
+
+use super::NOT_FOR_SMS;
+use super::data::ApplicationView;
+use crate::ui::{FormAlert, FormState, Moment, PostForm, SubmitButton, answered_within};
+
+/// The answer, and the list of what an application needs to send.
+#[component]
+pub fn Readiness(data: ApplicationView, activate: FormState) -> impl IntoView {
+    let needs: &[Need] = if data.hindrances.contains(&Hindrance::Category) {
+        &[Need::Activation]
+    } else {
+        &Need::ALL
+    };
+    let items: Vec<_> = (needs.iter())
+        .map(|need| item(&data, *need, activate))
+        .collect();
+    view! {
+        <section class="panel">
+            <h2 id="readiness">"Can this application send now?"</h2>
+            <p><strong>{answer(&data.hindrances)}</strong></p>
+            <ul class="checks">{items}</ul>
+        </section>
+    }
+}
+
+fn answer(hindrances: &[Hindrance]) -> &'static str {
+    match hindrances {
+        [] => "Yes.",
+        [Hindrance::Category, ..] => NOT_FOR_SMS,
+        [Hindrance::NoCarrier] => {
+            "Yes, but what it sends waits: no carrier takes messages at present."
+        }
+        _ => "No, not with its API key.",
+    }
+}
+
+/// A need: whether it is met, and what to do where it isn't.
+fn item(data: &ApplicationView, need: Need, activate: FormState) -> impl IntoView + use<> {
+    let application = &data.application;
+    let hindrance = data
+        .hindrances
+        .iter()
+        .find(|found| found.need() == Some(need));
+    let (class, mark) = match hindrance {
+        None => ("check check-met", "Done: "),
+        Some(hindrance) if hindrance.is_for_customer() => ("check check-open", "To do: "),
+        Some(_) => ("check check-waits", "Waits: "),
+    };
+    let words = match hindrance {
+        None => met(data, need).into_any(),
+        Some(Hindrance::ActivationNotRequested) => ask_for_activation(application, activate),
+        Some(hindrance) => unmet(data, *hindrance),
+    };
+    view! {
+        <li class=class>
+            <span class="visually-hidden">{mark}</span>
+            {words}
+        </li>
+    }
+}
+
+fn met(data: &ApplicationView, need: Need) -> String {
+    match need {
+        Need::Activation => "The application is Active.".to_owned(),
+        Need::SenderName => match &data.application.sender_name {
+            Some(name) => format!("Messages are sent as {name}."),
+            None => format!(
+                "Messages are sent as {}, since the application has no sender name.",
+                data.default_sender
+            ),
+        },
+        Need::Balance => format!(
+            "The balance is {} {}.",
+            data.application.balance.shown(),
+            data.currency
+        ),
+        Need::Carrier => "A carrier takes messages.".to_owned(),
+    }
+}
+
+fn ask_for_activation(application: &ApplicationRecord, activate: FormState) -> AnyView {
+    let reference = application.reference.to_string();
+    view! {
+        <p>
+            "The application is Pending: its API key sends nothing until it is activated."
+            {has_test_key(application)}
+        </p>
+        <FormAlert form=activate/>
+        <PostForm form=activate inline=true>
+            <input type="hidden" name="reference" value=reference/>
+            <SubmitButton label="Request activation" form=activate primary=true/>
+        </PostForm>
+    }
+    .into_any()
+}
+
+/// What the customer can do meanwhile.
+fn has_test_key(application: &ApplicationRecord) -> Option<&'static str> {
+    let sends = application.category == Category::Sms;
+    sends.then_some(" The test key works already.")
+}
+
+fn unmet(data: &ApplicationView, hindrance: Hindrance) -> AnyView {
+    let application = &data.application;
+    let page = |name: &str| format!("/applications/{}{name}", application.reference);
+    match hindrance {
+        Hindrance::Category | Hindrance::ActivationNotRequested => ().into_any(),
+        Hindrance::ActivationWaits => {
+            let asked = application.activation_requested_at;
+            view! {
+                "You requested activation "
+                {asked.map(|at| view! { <Moment at/> })}
+                ". "
+                {answered_within(data.activation_ms)}
+                {has_test_key(application)}
+            }
+            .into_any()
+        }
+        Hindrance::Suspended => {
+            let reason = application.suspend_reason.clone();
+            let reason = reason.unwrap_or_else(|| "none given".to_owned());
+            view! {
+                "The application is suspended: its keys send nothing until that is lifted. Reason: "
+                {reason}
+            }
+            .into_any()
+        }
+        Hindrance::SenderNameWaits => view! {
+            "We check the sender name "
+            {asked_for(application)}
+            ". Until it is accepted, nothing can be sent. "
+            {answered_within(data.sender_ms)}
+        }
+        .into_any(),
+        Hindrance::SenderNameRejected => {
+            let request = application.requested_sender.as_ref();
+            let reason = request.and_then(|request| request.reason.clone());
+            view! {
+                "The sender name "
+                {asked_for(application)}
+                " was not accepted: "
+                {reason}
+                " "
+                <a href=page("/sender")>"Ask for another one"</a>
+            }
+            .into_any()
+        }
+        Hindrance::Balance => balance(data),
+        Hindrance::NoCarrier => "No carrier takes messages at present. What is sent is accepted \
+                                 and waits for up to 48 hours; what no carrier took is given back."
+            .into_any(),
+    }
+}
+
+fn asked_for(application: &ApplicationRecord) -> Option<String> {
+    let request = application.requested_sender.as_ref();
+    request.map(|request| request.name.clone())
+}
+
+fn balance(data: &ApplicationView) -> AnyView {
+    let currency = &data.currency;
+    let sentence = format!(
+        "The balance is {} {currency}, and a page to a local number costs {} {currency}. ",
+        data.application.balance.shown(),
+        data.local_price.shown()
+    );
+    let reference = data.application.reference;
+    let href = format!("/applications/{reference}#deposits");
+    view! {
+        {sentence}
+        <a href=href>"Pay in"</a>
+    }
+    .into_any()
+}

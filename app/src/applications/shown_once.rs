@@ -1,0 +1,69 @@
+//! Keys that were just made, as a page shows them: once.
+
+use leptos::prelude::*;
+
+use super::new_keys::NewKeys;
+use crate::problem::Problem;
+use crate::ui::SecretField;
+#[cfg(feature = "ssr")]
+use {
+    crate::portal_request::{current_request, is_shown},
+    domain::Reference,
+};
+
+/// Gives new keys out and forgets them. It is called by POST, since it changes something.
+///
+/// # Errors
+/// When the text isn't a reference, or the session can't be read or written.
+#[server(prefix = "/fn", endpoint = "take-keys")]
+pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
+    if !is_shown() {
+        return Ok(None);
+    }
+    current_request()?
+        .take_keys(Reference::parse(&reference)?)
+        .await
+}
+
+/// New keys, which are shown this once.
+#[component]
+fn KeysShown(keys: NewKeys) -> impl IntoView {
+    // The form that made the keys may stand far below.
+    let section = NodeRef::<leptos::html::Section>::new();
+    Effect::new(move || {
+        if let Some(section) = section.get() {
+            // A browser that can't move the focus shows the keys nevertheless.
+            let _ = section.focus();
+        }
+    });
+    let fields: Vec<_> = [
+        ("API key", "api-key", keys.live, "Copy key"),
+        ("Test key", "test-key", keys.test, "Copy test key"),
+    ]
+    .into_iter()
+    .filter_map(|(label, name, value, copy_label)| {
+        let value = value?;
+        Some(view! { <SecretField label name value copy_label/> })
+    })
+    .collect();
+    view! {
+        <section class="once" tabindex="-1" node_ref=section>
+            <p>
+                <strong>"Keep this now: it is shown this once."</strong>
+                " We store only a fingerprint of a key. Whoever has the key can spend the balance."
+            </p>
+            {fields}
+        </section>
+    }
+}
+
+/// The new keys, if there are some that weren't shown yet.
+pub fn shown_once(keys: Resource<Result<Option<NewKeys>, Problem>>) -> impl IntoView + use<> {
+    let shown = move || {
+        Suspend::new(async move {
+            let keys = keys.await.ok().flatten();
+            keys.map(|keys| view! { <KeysShown keys/> })
+        })
+    };
+    view! { <Transition>{shown}</Transition> }
+}
