@@ -91,7 +91,12 @@ fn SignedInBar(viewer: Viewer, sign_out: FormState) -> impl IntoView {
         })
     };
     view! {
-        <nav class="nav" aria-label="Main">
+        // On a narrow screen the navigation is a menu, which opens without scripts too. It is made
+        // anew on each page, and so closes when a link is followed.
+        <button type="button" class="button button-quiet menu" popovertarget="navigation">
+            "Menu"
+        </button>
+        <nav id="navigation" class="nav" popover="auto" aria-label="Main">
             {links}
         </nav>
         <div class="whoami">
@@ -123,6 +128,10 @@ pub fn LostPage() -> impl IntoView {
         <header class="bar">
             <div class="bar-inner">
                 <Brand/>
+                <nav class="nav" aria-label="Main">
+                    <A href="/applications">"My Applications"</A>
+                    <A href="/docs">"API"</A>
+                </nav>
             </div>
         </header>
         <main id="main" tabindex="-1">
