@@ -200,6 +200,24 @@ CREATE TABLE reference_homes (
     application_id BIGINT NOT NULL UNIQUE -- the application that has the reference
 );
 
+CREATE TABLE api_keys (
+    reference TEXT NOT NULL,
+    kind      TEXT NOT NULL CHECK (kind = 'live' OR kind = 'test'),
+    ending    TEXT NOT NULL,
+    made_at   BIGINT NOT NULL,
+    used_at   BIGINT,
+    used_from TEXT,
+    PRIMARY KEY (reference, kind)
+);
+
+CREATE TABLE api_key_calls (
+    reference TEXT NOT NULL,
+    kind      TEXT NOT NULL,
+    hour      BIGINT NOT NULL,
+    calls     BIGINT NOT NULL,
+    PRIMARY KEY (reference, kind, hour)
+);
+
 CREATE SEQUENCE sender_requests_id;
 CREATE TABLE sender_requests (
     home           BIGINT NOT NULL,

@@ -224,6 +224,27 @@ CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, c
 CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id)
     WHERE sender_state = 'none';
 
+-- What owners are shown of their applications' keys; never a key. There is no foreign key: with
+-- PostgreSQL applications are distributed.
+CREATE TABLE api_keys (
+    reference TEXT NOT NULL,         -- of the application
+    kind      TEXT NOT NULL CHECK (kind = 'live' OR kind = 'test'), -- which of its two keys
+    ending    TEXT NOT NULL,         -- the key's last 4 characters
+    made_at   INTEGER NOT NULL,      -- when it was made
+    used_at   INTEGER,               -- when it was last used; written once a minute at most
+    used_from TEXT,                  -- the address of the client that used it last
+    PRIMARY KEY (reference, kind)
+) STRICT, WITHOUT ROWID;
+
+-- How many calls had a key, by the hour.
+CREATE TABLE api_key_calls (
+    reference TEXT NOT NULL,         -- of the application
+    kind      TEXT NOT NULL,         -- which of its two keys
+    hour      INTEGER NOT NULL,      -- since 1970-01-01; forgotten after a day
+    calls     INTEGER NOT NULL,      -- with the key that is in force
+    PRIMARY KEY (reference, kind, hour)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE sender_requests (
     id             INTEGER PRIMARY KEY, -- in the order in which they were made
     -- the application that is to have the name

@@ -222,7 +222,7 @@ impl Inner {
         let names_host = names_host(&request);
         let answered = async {
             match (is_api, names_host) {
-                (true, true) => self.answer_api(request).await,
+                (true, true) => self.answer_api(peer, request).await,
                 (true, false) => api::without_host(),
                 (false, true) => self.answer_portal(peer, request).await,
                 (false, false) => {
@@ -243,8 +243,10 @@ impl Inner {
 
     /// What a GET has for a body is nobody's parameter: it is read once the answer is there, so
     /// that the client sees the answer.
-    async fn answer_api(&self, request: Request<Incoming>) -> Response<Body> {
-        let (head, body) = request.into_parts();
+    async fn answer_api(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
+        let (mut head, body) = request.into_parts();
+        let client = ClientAddress::find(peer.ip(), &head.headers, &self.trusted_proxies);
+        head.extensions.insert(client);
         let (taken, rest) = match head.method {
             _ if body.is_end_stream() => (Body::empty(), None),
             Method::POST => (Body::new(body), None),

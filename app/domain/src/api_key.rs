@@ -8,9 +8,11 @@
 use std::fmt;
 
 use crc::{CRC_32_ISO_HDLC, Crc};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::ids::{REFERENCE_DIGITS, Reference};
+use crate::words::words;
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARS: usize = 30;
@@ -18,17 +20,21 @@ const CRC_CHARS: usize = 6;
 const PREFIX_CHARS: usize = 3;
 /// Length of every API key in characters, all of them ASCII.
 pub const API_KEY_CHARS: usize = REFERENCE_DIGITS + PREFIX_CHARS + RANDOM_CHARS + CRC_CHARS;
+/// How many characters of a key its owner is shown later.
+const ENDING_CHARS: usize = 4;
 /// How many random bytes a key is made from: 256 bits for 30 base62 characters (179 bits), so that
 /// the bias of taking remainders stays below 2⁻⁷⁷.
 pub const ENTROPY_BYTES: usize = 32;
 
-/// Which of an application's two keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum KeyKind {
-    /// Sends for real and is charged.
-    Live,
-    /// Sends to nobody, and is charged to the test balance.
-    Test,
+words! {
+    /// Which of an application's two keys.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum KeyKind {
+        /// Sends for real and is charged.
+        Live = "live",
+        /// Sends to nobody, and is charged to the test balance.
+        Test = "test",
+    }
 }
 
 impl KeyKind {
@@ -106,6 +112,13 @@ impl ApiKey {
     }
 
     /// The application's reference, the key's first 6 digits.
+    /// The last characters: they tell one key from another, and nobody sends with them.
+    #[must_use]
+    pub fn ending(&self) -> &str {
+        // A key has ASCII characters alone.
+        &self.text[API_KEY_CHARS - ENDING_CHARS..]
+    }
+
     #[must_use]
     pub fn reference(&self) -> Reference {
         self.reference

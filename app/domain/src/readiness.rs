@@ -14,16 +14,19 @@ pub enum Need {
     SenderName,
     /// Money for a page to a local number.
     Balance,
+    /// An application has it from the beginning.
+    Key,
     /// A carrier that takes messages.
     Carrier,
 }
 
 impl Need {
     /// In the order in which a customer meets them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Activation,
         Self::SenderName,
         Self::Balance,
+        Self::Key,
         Self::Carrier,
     ];
 }

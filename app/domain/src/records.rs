@@ -247,6 +247,21 @@ pub struct ApplicationRecord {
     pub email: String,
 }
 
+/// What an application's owner is shown of one of its keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyRecord {
+    pub kind: KeyKind,
+    /// The key's last characters.
+    pub ending: String,
+    pub made_at: Timestamp,
+    /// When it was last used, to the minute.
+    pub used_at: Option<Timestamp>,
+    /// The address of the client that used it last.
+    pub used_from: Option<String>,
+    /// How many calls had it in the last 24 hours, to the hour.
+    pub calls: i64,
+}
+
 /// A request for a sender name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SenderRequestRecord {

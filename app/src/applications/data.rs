@@ -2,7 +2,7 @@
 
 use domain::history::HistoryEntry;
 use domain::readiness::Hindrance;
-use domain::records::ApplicationRecord;
+use domain::records::{ApplicationRecord, KeyRecord};
 use domain::{Money, Reference};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
@@ -34,6 +34,8 @@ pub struct ApplicationView {
     pub activation_ms: Option<i64>,
     /// How long a sender name that is pending usually takes, in milliseconds.
     pub sender_ms: Option<i64>,
+    /// The keys whose making is known.
+    pub keys: Vec<KeyRecord>,
     /// What was done with it, newest first.
     pub history: Vec<HistoryEntry>,
     pub incidents: Vec<IncidentNote>,
@@ -63,6 +65,9 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
         activation_ms: usual(Work::Activations, Hindrance::ActivationWaits).await?,
         sender_ms: usual(Work::SenderNames, Hindrance::SenderNameWaits).await?,
         incidents: incident_notes(service).await?,
+        keys: service
+            .key_records(account.id, application.reference)
+            .await?,
         history: service
             .application_history(account.id, application.reference)
             .await?,

@@ -1,8 +1,8 @@
 //! "Can this application send now?": each need of it ticked, or with what is to be done.
 
-use domain::Category;
 use domain::readiness::{Hindrance, Need};
-use domain::records::ApplicationRecord;
+use domain::records::{ApplicationRecord, KeyRecord};
+use domain::{Category, KeyKind};
 use leptos::prelude::*;
 
 use super::NOT_FOR_SMS;
@@ -80,8 +80,19 @@ fn met(data: &ApplicationView, need: Need) -> String {
             data.application.balance.shown(),
             data.currency
         ),
+        Need::Key => match live_key(&data.keys) {
+            Some(key) if key.used_at.is_some() => {
+                format!("The API key ends in {} and was used already.", key.ending)
+            }
+            Some(key) => format!("The API key ends in {}; it wasn't used yet.", key.ending),
+            None => "The application has an API key.".to_owned(),
+        },
         Need::Carrier => "A carrier takes messages.".to_owned(),
     }
+}
+
+fn live_key(keys: &[KeyRecord]) -> Option<&KeyRecord> {
+    keys.iter().find(|key| key.kind == KeyKind::Live)
 }
 
 fn ask_for_activation(application: &ApplicationRecord, activate: FormState) -> AnyView {

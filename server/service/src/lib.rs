@@ -83,6 +83,7 @@ use accounts::password::Hasher;
 use accounts::sealing::Sealing;
 use accounts::throttle::Throttle;
 use admission::rates::Rates;
+use applications::key_uses::KeyUses;
 use delivery::SegmentHomes;
 use delivery::parked_names::ParkedNames;
 use delivery::routing::Router;
@@ -193,6 +194,7 @@ struct Inner {
     ids: IdSource,
     hasher: Hasher,
     throttle: Throttle,
+    key_uses: KeyUses,
     limits: Limits,
     mail: MailSettings,
     turn: Turn,
@@ -287,6 +289,7 @@ impl Service {
             ids: IdSource::after(last_id, last_of_batches),
             hasher: Hasher::new(&config.entropy)?,
             throttle: Throttle::new(&config.limits),
+            key_uses: KeyUses::default(),
             sealing: Sealing::within(&config.data_dir),
             entropy: config.entropy,
             rates: Rates::new(config.limits.requests_per_second, shared),

@@ -1,15 +1,18 @@
 //! What a request's address says: which key asks, and for which message or batch.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 
 use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
+use domain::ApiKey;
 
 use super::answer::{Answer, Failure, RouteTemplate};
 use super::form::decode;
 use super::{Api, rate};
+use crate::client_address::ClientAddress;
 
 /// How logs and metrics name the routes: with a key in a header as with one in the path.
 pub const TEMPLATES: [&str; 9] = [
@@ -42,6 +45,8 @@ pub struct Address {
     pub key: KeyText,
     /// The text that should be a transid or a batchid.
     pub id: Option<String>,
+    /// The client's address.
+    client: Option<IpAddr>,
     template: &'static str,
 }
 
@@ -63,6 +68,7 @@ impl<S: Sync> FromRequestParts<S> for Address {
         };
         Ok(Self {
             key: KeyText::find(key, &parts.headers),
+            client: parts.extensions.get().map(|ClientAddress(client)| *client),
             id: id.map(|id| decode(id.as_bytes(), false).unwrap_or_default()),
             template: template.unwrap_or_default(),
         })
@@ -72,6 +78,11 @@ impl<S: Sync> FromRequestParts<S> for Address {
 impl Address {
     /// The answer to a request, with what every answer of a route says.
     pub fn answer(&self, api: &Api, answered: Result<Answer, Failure>) -> Answer {
+        // Whatever else is refused, the key was in force then.
+        let is_known = !answered.as_ref().is_err_and(Failure::leaves_key_unknown);
+        if is_known && let Some(Ok(key)) = self.key.as_deref().map(ApiKey::parse) {
+            api.service.note_key_use(&key, self.client);
+        }
         let mut answer = answered.unwrap_or_else(Failure::into_answer);
         rate::note(&api.service, self.key.as_deref(), &mut answer);
         self.name(answer)

@@ -177,6 +177,12 @@ impl Failure {
         Self { requestid, ..self }
     }
 
+    /// Whether the key opens no application, or it wasn't found out whether it opens one.
+    pub fn leaves_key_unknown(&self) -> bool {
+        let unknown = [Reason::ApiInvalid, Reason::Internal, Reason::Unavailable];
+        unknown.contains(&self.reason)
+    }
+
     pub fn into_answer(self) -> Answer {
         self.into_answer_of()
     }

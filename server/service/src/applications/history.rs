@@ -48,6 +48,12 @@ fn for_owner(entry: AuditRecord, owner: &str) -> Option<HistoryEntry> {
     if action == HistoryAction::DepositCredited && entry.after.is_none() {
         return None;
     }
+    // What the payer wrote may be of somebody else, whose money was assigned by mistake.
+    let is_deposit = [
+        HistoryAction::DepositCredited,
+        HistoryAction::DepositAssigned,
+    ];
+    let detail = entry.detail.filter(|_| !is_deposit.contains(&action));
     let author = match entry.who.as_str() {
         who if who == owner => HistoryAuthor::Owner,
         "system" => HistoryAuthor::System,
@@ -59,6 +65,6 @@ fn for_owner(entry: AuditRecord, owner: &str) -> Option<HistoryEntry> {
         action,
         before: entry.before,
         after: entry.after,
-        detail: entry.detail,
+        detail,
     })
 }

@@ -9,7 +9,7 @@ use crate::applications::owned;
 use crate::error::Result;
 use crate::mail::{self, texts};
 use crate::store::audit::{self, Actor};
-use crate::store::{applications, sessions};
+use crate::store::{api_keys, applications, sessions};
 
 impl Service {
     /// Replaces a key: from this commit on the old key is unknown. Every device of the account
@@ -35,6 +35,7 @@ impl Service {
                 still_in_force(tx, account_id, &verified).await?;
                 let row = owned(tx, account_id, reference).await?;
                 applications::set_hash(tx, row.id, kind, &key.hash()).await?;
+                api_keys::made(tx, (reference, kind), key.ending(), now).await?;
                 let action = match kind {
                     KeyKind::Live => "key.replace_live",
                     KeyKind::Test => "key.replace_test",

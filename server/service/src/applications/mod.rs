@@ -1,6 +1,7 @@
 //! Applications: creating and listing them, and what staff do to their status.
 
 mod history;
+pub(crate) mod key_uses;
 pub(crate) mod keys;
 mod looks;
 mod review;
@@ -21,7 +22,7 @@ use crate::mail::{self, texts};
 use crate::store::applications::{self, ApplicationRow, NewRow, StatusChange};
 use crate::store::audit::{self, Actor, Change};
 use crate::store::query::Connection;
-use crate::store::{accounts, senders, transfers};
+use crate::store::{accounts, api_keys, senders, transfers};
 use crate::wakes::Wake;
 
 /// How many references are tried before they count as used up.
@@ -172,7 +173,11 @@ impl Service {
                 test_hash: &test_key.hash(),
                 sender_state,
             };
-            if let Some(id) = applications::insert(conn, &new, self.now()).await? {
+            let now = self.now();
+            if let Some(id) = applications::insert(conn, &new, now).await? {
+                for key in [&live_key, &test_key] {
+                    api_keys::made(conn, (reference, key.kind()), key.ending(), now).await?;
+                }
                 return Ok((
                     id,
                     NewApplication {

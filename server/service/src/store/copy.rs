@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied, each after the tables that it refers to. The other tables hold the
 /// state of running processes.
-pub(crate) const TABLES: [&str; 37] = [
+pub(crate) const TABLES: [&str; 39] = [
     "installation",
     "prices",
     "accounts",
@@ -32,6 +32,8 @@ pub(crate) const TABLES: [&str; 37] = [
     "reminders",
     "known_devices",
     "applications",
+    "api_keys",
+    "api_key_calls",
     "sender_requests",
     "sender_name_owners",
     "staff_lists",

@@ -6,6 +6,7 @@
 
 pub(crate) mod account_notes;
 pub(crate) mod accounts;
+pub(crate) mod api_keys;
 pub(crate) mod applications;
 pub(crate) mod audit;
 pub(crate) mod balances;

@@ -41,6 +41,7 @@ async fn every_statement_can_be_prepared_for_each_database() {
 const FILES: &[&[(&str, Sql)]] = &[
     super::account_notes::STATEMENTS,
     super::accounts::STATEMENTS,
+    super::api_keys::STATEMENTS,
     super::applications::STATEMENTS,
     super::audit::STATEMENTS,
     super::balances::STATEMENTS,

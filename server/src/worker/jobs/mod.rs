@@ -113,6 +113,13 @@ pub(super) fn table(
             work: stateless(upkeep::store_throttled),
         },
         Job {
+            name: "store uses of keys",
+            processes: Processes::All,
+            interval: Duration::from_mins(1),
+            wake: None,
+            work: stateless(upkeep::store_key_uses),
+        },
+        Job {
             name: "renew node",
             processes: Processes::Sharing,
             // A process that isn't seen for half a minute is given up.

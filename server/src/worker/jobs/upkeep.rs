@@ -88,6 +88,11 @@ pub(super) async fn store_throttled(service: Service) {
     attempt("the sum of throttled tries can't be stored", stored).await;
 }
 
+/// Stores when keys were used.
+pub(super) async fn store_key_uses(service: Service) {
+    attempt("uses of keys can't be stored", service.store_key_uses()).await;
+}
+
 /// Warns of a transaction that keeps PostgreSQL's vacuum from its work.
 pub(super) async fn look_for_old_transactions(service: Service) {
     let oldest = service.oldest_transaction_ms();

@@ -15,6 +15,7 @@ on_each_backend![
     a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works,
     its_owner_reads_what_was_done_with_an_application,
     its_owner_reads_every_request_for_a_sender_name,
+    its_owner_reads_when_keys_were_made_and_used,
 ];
 
 async fn one_application_per_category_is_created_however_many_forms_arrive_at_once(
@@ -192,6 +193,8 @@ async fn its_owner_reads_what_was_done_with_an_application(backend: Backend) {
     assert_eq!(suspended.detail.as_deref(), Some("A payment was disputed."));
     let balances = (deposit.before.as_deref(), deposit.after.as_deref());
     assert_eq!(balances, (Some("0"), Some("12.5")));
+    // What a payer wrote is for staff.
+    assert_eq!(deposit.detail, None);
     let refused = service.application_history(other.id, reference).await;
     assert_eq!(
         refused.unwrap_err().refusal(),
@@ -222,6 +225,61 @@ async fn its_owner_reads_every_request_for_a_sender_name(backend: Backend) {
     );
     let other = world.account("other@example.org").await;
     let refused = service.sender_names_asked_for(other.id, reference).await;
+    assert_eq!(
+        refused.unwrap_err().refusal(),
+        Some(&Refusal::NoSuchApplication)
+    );
+}
+
+async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let customer = world.pending("keys@example.org").await;
+    let (owner, reference) = (customer.account.id, customer.reference);
+    let made_at = world.now();
+    let records = async || service.key_records(owner, reference).await.unwrap();
+    let [live, test] = records().await.try_into().unwrap();
+    assert_eq!((live.kind, test.kind), (KeyKind::Live, KeyKind::Test));
+    assert!(customer.live.expose().ends_with(&live.ending));
+    assert_eq!(live.ending.len(), 4);
+    assert_eq!((live.made_at, live.used_at, live.calls), (made_at, None, 0));
+
+    let from = "192.0.2.7".parse().unwrap();
+    world.pass(60_000);
+    service.note_key_use(&customer.live, None);
+    world.pass(3_600_000);
+    service.note_key_use(&customer.live, Some(from));
+    let used_at = world.now();
+    service.store_key_uses().await.unwrap();
+    // Nothing is counted twice.
+    service.store_key_uses().await.unwrap();
+    let [live, test] = records().await.try_into().unwrap();
+    assert_eq!((live.used_at, live.calls), (Some(used_at), 2));
+    assert_eq!(live.used_from.as_deref(), Some("192.0.2.7"));
+    assert_eq!((test.used_at, test.calls), (None, 0));
+
+    // Calls are counted for a day.
+    world.pass(24 * 3_600_000);
+    service.note_key_use(&customer.test, Some(from));
+    service.store_key_uses().await.unwrap();
+    assert_eq!(records().await[0].calls, 1);
+
+    // The uses of the old key aren't those of the new one, whenever they are stored.
+    service.note_key_use(&customer.live, Some(from));
+    world.pass(1);
+    let replacing = service.replace_key(owner, reference, KeyKind::Live, PASSWORD, "");
+    let key = replacing.await.unwrap();
+    service.store_key_uses().await.unwrap();
+    let [live, test] = records().await.try_into().unwrap();
+    assert!(key.expose().ends_with(&live.ending));
+    assert_eq!(
+        (live.made_at, live.used_at, live.calls),
+        (world.now(), None, 0)
+    );
+    assert_eq!(test.calls, 1);
+
+    let other = world.account("other@example.org").await;
+    let refused = service.key_records(other.id, reference).await;
     assert_eq!(
         refused.unwrap_err().refusal(),
         Some(&Refusal::NoSuchApplication)

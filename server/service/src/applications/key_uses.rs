@@ -1,0 +1,103 @@
+//! When and from where keys are used, for their owners. Uses are gathered in memory and stored once a
+//! minute, so that no send pays for them; a process that dies loses those of its last minute.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use domain::records::KeyRecord;
+use domain::{ApiKey, Reference, Timestamp};
+
+use crate::Service;
+use crate::applications::owned;
+use crate::error::Result;
+use crate::store::api_keys::{self, KeyName};
+
+const HOUR_MS: i64 = 3_600_000;
+/// How long calls are counted.
+const DAY_HOURS: i64 = 24;
+
+/// The uses of keys that aren't stored yet.
+#[derive(Default)]
+pub(crate) struct KeyUses(Mutex<HashMap<KeyName, Uses>>);
+
+struct Uses {
+    at: Timestamp,
+    from: Option<IpAddr>,
+    /// The number of calls by the hour.
+    calls: BTreeMap<i64, i64>,
+}
+
+const fn hour(at: Timestamp) -> i64 {
+    at.unix_ms().div_euclid(HOUR_MS)
+}
+
+impl KeyUses {
+    fn lock(&self) -> MutexGuard<'_, HashMap<KeyName, Uses>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, key: KeyName, at: Timestamp, from: Option<IpAddr>) {
+        let mut noted = self.lock();
+        let uses = noted.entry(key).or_insert_with(|| Uses {
+            at,
+            from,
+            calls: BTreeMap::new(),
+        });
+        if at >= uses.at {
+            (uses.at, uses.from) = (at, from);
+        }
+        *uses.calls.entry(hour(at)).or_default() += 1;
+    }
+}
+
+impl Service {
+    /// Notes a call with a key that is in force.
+    pub fn note_key_use(&self, key: &ApiKey, from: Option<IpAddr>) {
+        let name = (key.reference(), key.kind());
+        self.inner.key_uses.note(name, self.now(), from);
+    }
+
+    /// Stores what was noted since the last time, and forgets calls that are more than a day old.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written: the notes since the last time
+    /// are lost then, since they may be stored already.
+    pub async fn store_key_uses(&self) -> Result<()> {
+        let noted = std::mem::take(&mut *self.inner.key_uses.lock());
+        if noted.is_empty() {
+            return Ok(());
+        }
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                for (key, uses) in noted {
+                    let from = uses.from.map(|from| from.to_string());
+                    api_keys::used(tx, key, uses.at, from.as_deref()).await?;
+                    for (hour, calls) in uses.calls {
+                        api_keys::count(tx, key, hour, calls, uses.at).await?;
+                    }
+                }
+                api_keys::sweep(tx, hour(now) - DAY_HOURS).await
+            })
+        })
+        .await
+    }
+
+    /// What is known of the keys of one of an account's applications.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub async fn key_records(
+        &self,
+        account_id: i64,
+        reference: Reference,
+    ) -> Result<Vec<KeyRecord>> {
+        let home = self.home_of(reference).await?;
+        let mut conn = self.store().read_at(home).await?;
+        owned(&mut conn, account_id, reference).await?;
+        drop(conn);
+        let mut conn = self.store().read().await?;
+        let since = hour(self.now()) - DAY_HOURS;
+        api_keys::of_application(&mut conn, reference, since).await
+    }
+}

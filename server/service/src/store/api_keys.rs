@@ -1,0 +1,109 @@
+//! What owners are shown of their applications' keys: how a key ends, when it was made, and when it
+//! was last used. Never a key, nor its hash.
+
+use domain::records::KeyRecord;
+use domain::{KeyKind, Reference, Timestamp};
+
+use super::query::{Connection, Row, query};
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+statements! {
+    const MADE: Sql = Sql::same(r"
+        INSERT INTO api_keys (reference, kind, ending, made_at)
+        VALUES ($1, $2, $3, $4)
+        ON CONFLICT (reference, kind) DO UPDATE
+        SET ending = excluded.ending, made_at = excluded.made_at, used_at = NULL, used_from = NULL");
+    const FORGET_CALLS: Sql = Sql::same(r"
+        DELETE FROM api_key_calls WHERE reference = $1 AND kind = $2");
+    /// Unless the key was replaced meanwhile, or was used later by what another process stored.
+    const USED: Sql = Sql::same(r"
+        UPDATE api_keys SET used_at = $3, used_from = $4
+        WHERE reference = $1 AND kind = $2 AND made_at <= $3
+          AND (used_at IS NULL OR used_at < $3)");
+    const COUNT: Sql = Sql::same(r"
+        INSERT INTO api_key_calls (reference, kind, hour, calls)
+        SELECT reference, kind, CAST($3 AS BIGINT), CAST($4 AS BIGINT)
+        FROM api_keys WHERE reference = $1 AND kind = $2 AND made_at <= $5
+        ON CONFLICT (reference, kind, hour)
+        DO UPDATE SET calls = api_key_calls.calls + excluded.calls");
+    const SWEEP: Sql = Sql::same("DELETE FROM api_key_calls WHERE hour < $1");
+    const OF_APPLICATION: Sql = Sql::same(r"
+        SELECT k.kind, k.ending, k.made_at, k.used_at, k.used_from,
+               (SELECT CAST(COALESCE(SUM(c.calls), 0) AS BIGINT)
+                FROM api_key_calls c
+                WHERE c.reference = k.reference AND c.kind = k.kind AND c.hour >= $2) AS calls
+        FROM api_keys k
+        WHERE k.reference = $1 ORDER BY k.kind");
+}
+
+/// A key and its application.
+pub(crate) type KeyName = (Reference, KeyKind);
+
+/// Notes a new key, which takes the place of an earlier one.
+pub(crate) async fn made(
+    conn: &mut dyn Connection,
+    (reference, kind): KeyName,
+    ending: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let key = || (reference.as_str(), kind.as_str());
+    query(FORGET_CALLS, key()).execute(&mut *conn).await?;
+    query(MADE, (reference.as_str(), kind.as_str(), ending, now))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+/// Notes when a key was last used, and the client's address where it is known.
+pub(crate) async fn used(
+    conn: &mut dyn Connection,
+    (reference, kind): KeyName,
+    at: Timestamp,
+    from: Option<&str>,
+) -> Result<()> {
+    query(USED, (reference.as_str(), kind.as_str(), at, from))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+/// Adds calls with a key within an hour, which is counted since 1970-01-01. `at` is the last one.
+pub(crate) async fn count(
+    conn: &mut dyn Connection,
+    (reference, kind): KeyName,
+    hour: i64,
+    calls: i64,
+    at: Timestamp,
+) -> Result<()> {
+    query(COUNT, (reference.as_str(), kind.as_str(), hour, calls, at))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+/// Forgets the calls before an hour.
+pub(crate) async fn sweep(conn: &mut dyn Connection, before_hour: i64) -> Result<()> {
+    query(SWEEP, before_hour).execute(conn).await.map(drop)
+}
+
+/// What is known of an application's keys. Calls are counted from an hour on.
+pub(crate) async fn of_application(
+    conn: &mut dyn Connection,
+    reference: Reference,
+    from_hour: i64,
+) -> Result<Vec<KeyRecord>> {
+    let read = |row: &Row<'_>| {
+        Ok(KeyRecord {
+            kind: super::row::word(row, "api_keys", "kind", KeyKind::parse)?,
+            ending: row.get("ending")?,
+            made_at: row.get("made_at")?,
+            used_at: row.get("used_at")?,
+            used_from: row.get("used_from")?,
+            calls: row.get("calls")?,
+        })
+    };
+    query(OF_APPLICATION, (reference.as_str(), from_hour))
+        .fetch_all(conn, read)
+        .await
+}
