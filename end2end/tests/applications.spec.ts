@@ -162,7 +162,10 @@ test('a suspension shows its reason and stops sends until it is lifted', async (
   await server.staff('application', 'reinstate', reference);
   await portal.reload();
   await expect(portal.fact('Status')).toHaveText('Active');
-  await expect(portal.main).not.toContainText(reason);
+  const readiness = portal.page.getByRole('region', { name: 'Can this application send now?' });
+  await expect(readiness).toContainText('Yes.');
+  await expect(readiness).not.toContainText(reason);
+  await expect(portal.row('The application was suspended.')).toContainText(reason);
   const sent = await server.send(key, '58000001', 'After reinstatement');
   expect(sent).toMatchObject({ status: 200, body: { code: 200 } });
 });

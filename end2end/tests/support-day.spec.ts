@@ -50,6 +50,7 @@ test("support's day, and what the customer sees of it", async ({
     await customer.at(`/applications/${reference}/sender`);
     await customer.page.getByLabel('Sender name').fill(unique('S').slice(0, 9));
     await customer.button('Request sender name').click();
+    await expect(customer.main).toContainText('a new request takes its place');
     await portal.open('/support/senders');
     await portal.row(reference).getByRole('button', { name: 'Accept', exact: true }).click();
     await expect(portal.row(reference)).toHaveCount(0);

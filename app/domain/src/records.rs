@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::api_key::KeyKind;
 use crate::decision::Work;
 use crate::security_event::SecurityEventKind;
 use crate::words::words;

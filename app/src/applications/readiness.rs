@@ -21,7 +21,7 @@ pub fn Readiness(data: ApplicationView, activate: FormState) -> impl IntoView {
         .map(|need| item(&data, *need, activate))
         .collect();
     view! {
-        <section class="panel">
+        <section class="panel" aria-labelledby="readiness">
             <h2 id="readiness">"Can this application send now?"</h2>
             <p><strong>{answer(&data.hindrances)}</strong></p>
             <ul class="checks">{items}</ul>

@@ -208,7 +208,8 @@ async fn its_owner_reads_every_request_for_a_sender_name(backend: Backend) {
     let customer = world.pending("names@example.org").await;
     let (owner, reference) = (customer.account.id, customer.reference);
     for text in ["First", "Second", "Third"] {
-        let asking = service.request_sender_name(owner, reference, &name(text));
+        let name = name(text);
+        let asking = service.request_sender_name(owner, reference, &name);
         asking.await.unwrap();
     }
     let requests = service.sender_names_asked_for(owner, reference).await;
