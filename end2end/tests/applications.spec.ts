@@ -224,3 +224,41 @@ test("nobody changes another account's choice", async ({ portal, anotherBrowser 
   await portal.open(`/applications/${reference}/settings`);
   await expect(portal.main.getByText(/^In force: /)).toHaveText("In force: Don't resend");
 });
+
+test('the first steps follow a new customer until the first message is sent', async ({
+  portal,
+  server,
+}) => {
+  await portal.register();
+  const steps = portal.page.getByRole('region', { name: 'First steps' });
+  const step = (name: string) => steps.getByRole('listitem').filter({ hasText: name });
+  await expect(step('Create an SMS application')).toHaveText(/^To do: /);
+  await expect(step('Try the test key')).toHaveText(/^Later: /);
+
+  const application = await portal.createApplication();
+  const { reference, key, testKey } = application;
+  await portal.open('/applications');
+  await expect(step('Create an SMS application')).toHaveText(/^Done: /);
+  await expect(step('Ask for a sender name')).toHaveText(/^Optional: /);
+  const tried = await server.send(testKey, '00000001', 'Does it work');
+  expect(tried).toMatchObject({ status: 200 });
+  await portal.reload();
+  await expect(step('Try the test key')).toHaveText(/^Done: /);
+
+  await steps.getByRole('link', { name: 'Ask for activation' }).click();
+  await portal.at(`/applications/${reference}`);
+  await portal.button('Request activation').click();
+  await expect(portal.main).toContainText('You requested activation');
+  await portal.open('/applications');
+  await expect(step('Ask for activation')).toHaveText(/^Waits: /);
+
+  await server.staff('application', 'approve', reference);
+  await portal.deposit(application, '10');
+  await portal.reload();
+  await expect(step('Pay in')).toHaveText(/^Done: /);
+  await expect(step('Send the first message')).toHaveText(/^To do: /);
+  const sent = await server.send(key, '58000001', 'The first one');
+  await portal.settled(key, sent.body['transid']);
+  await portal.reload();
+  await expect(steps).toHaveCount(0);
+});

@@ -10,6 +10,7 @@ pub mod application;
 pub mod bulk;
 pub mod decision;
 pub mod delivery_error;
+pub mod first_steps;
 pub mod hand_over;
 pub mod history;
 pub mod ids;

@@ -7,6 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::NO_SENDER_NAME;
+use super::first_steps::{FirstSteps, first_steps};
 use crate::client::call;
 use crate::incidents::{IncidentNote, IncidentNotices};
 use crate::problem::Problem;
@@ -19,6 +20,7 @@ use crate::{incidents::incident_notes, portal_request::signed_in};
 pub struct ApplicationsView {
     pub applications: Vec<ApplicationRecord>,
     pub currency: String,
+    pub first_steps: FirstSteps,
     pub incidents: Vec<IncidentNote>,
 }
 
@@ -29,11 +31,13 @@ pub struct ApplicationsView {
 #[server(prefix = "/fn", endpoint = "applications", input = GetUrl)]
 pub async fn load_applications() -> Result<ApplicationsView, Problem> {
     let (current, account) = signed_in().await?;
-    let applications = current.service().applications(account.id).await?;
+    let service = current.service();
+    let applications = service.applications(account.id).await?;
     Ok(ApplicationsView {
+        first_steps: FirstSteps::find(service, account.id, &applications).await?,
         applications,
         currency: current.site().currency.clone(),
-        incidents: incident_notes(current.service()).await?,
+        incidents: incident_notes(service).await?,
     })
 }
 
@@ -52,6 +56,7 @@ fn List(data: ApplicationsView) -> impl IntoView {
     view! {
         <Page title="My Applications" action=new.into_any()>
             <IncidentNotices notes=data.incidents.clone()/>
+            {first_steps(&data.first_steps)}
             {listed(&data)}
         </Page>
     }

@@ -1,6 +1,7 @@
 //! My Applications: the list of applications, a new application, and the pages of one.
 
 mod data;
+mod first_steps;
 mod frame;
 mod history;
 mod keys;

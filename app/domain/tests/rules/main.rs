@@ -11,6 +11,7 @@ mod admission;
 mod applications;
 mod bulk_files;
 mod delivery_errors;
+mod first_steps;
 mod hand_overs;
 mod ids;
 mod keys;

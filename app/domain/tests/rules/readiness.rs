@@ -7,7 +7,7 @@ use domain::{ApplicationStatus, Category, LostAnswer, Money, Reference, SenderSt
 const PRICE: Money = Money::from_micros(50_000);
 
 /// An application that can send.
-fn ready() -> ApplicationRecord {
+pub fn ready() -> ApplicationRecord {
     ApplicationRecord {
         reference: Reference::from_number(123_456),
         category: Category::Sms,
@@ -26,7 +26,7 @@ fn ready() -> ApplicationRecord {
     }
 }
 
-fn request(status: SenderStatus) -> SenderRequestRecord {
+pub fn request(status: SenderStatus) -> SenderRequestRecord {
     SenderRequestRecord {
         id: 1,
         reference: Reference::from_number(123_456),

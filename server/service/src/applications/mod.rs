@@ -1,5 +1,6 @@
 //! Applications: creating and listing them, and what staff do to their status.
 
+mod first_steps;
 mod history;
 pub(crate) mod key_uses;
 pub(crate) mod keys;

@@ -1,0 +1,111 @@
+//! The way of a new customer from the account to the first message.
+
+use serde::{Deserialize, Serialize};
+
+use crate::application::ApplicationStatus;
+use crate::records::ApplicationRecord;
+use crate::sender_name::SenderStatus;
+
+/// A step of the way, in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    ConfirmEmail,
+    CreateApplication,
+    TryTestKey,
+    /// Nobody needs one.
+    AskForSenderName,
+    RequestActivation,
+    PayIn,
+    SendFirstMessage,
+}
+
+/// How far a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StepState {
+    Done,
+    /// The customer can take it now.
+    Open,
+    /// The customer can take it now, or leave it out.
+    Optional,
+    /// Staff decide.
+    Waits,
+    /// Another step comes first.
+    Later,
+}
+
+/// What decides how far a new customer is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Whether the account needs no confirmation of its e-mail any more.
+    pub is_confirmed: bool,
+    /// The account's SMS application.
+    pub application: Option<&'a ApplicationRecord>,
+    /// Whether a message was sent with the test key.
+    pub has_tried: bool,
+    /// Whether a message was sent with the API key.
+    pub has_sent: bool,
+}
+
+/// Every step with its state; none once a message was sent with the API key.
+#[must_use]
+pub fn first_steps(progress: Progress<'_>) -> Vec<(Step, StepState)> {
+    if progress.has_sent {
+        return Vec::new();
+    }
+    let done = |is_done| {
+        if is_done {
+            StepState::Done
+        } else {
+            StepState::Open
+        }
+    };
+    let Some(application) = progress.application else {
+        let create = if progress.is_confirmed {
+            StepState::Open
+        } else {
+            StepState::Later
+        };
+        return vec![
+            (Step::ConfirmEmail, done(progress.is_confirmed)),
+            (Step::CreateApplication, create),
+            (Step::TryTestKey, StepState::Later),
+            (Step::AskForSenderName, StepState::Later),
+            (Step::RequestActivation, StepState::Later),
+            (Step::PayIn, StepState::Later),
+            (Step::SendFirstMessage, StepState::Later),
+        ];
+    };
+    let asked = application.requested_sender.as_ref();
+    let sender = match asked.map(|request| request.status) {
+        _ if application.sender_name.is_some() => StepState::Done,
+        Some(SenderStatus::Pending) => StepState::Waits,
+        Some(SenderStatus::Rejected) => StepState::Open,
+        Some(SenderStatus::Accepted | SenderStatus::Replaced) | None => StepState::Optional,
+    };
+    let activation = match application.status {
+        ApplicationStatus::Active => StepState::Done,
+        ApplicationStatus::Suspended => StepState::Waits,
+        ApplicationStatus::Pending if application.activation_requested_at.is_some() => {
+            StepState::Waits
+        }
+        ApplicationStatus::Pending => StepState::Open,
+    };
+    let pay_in = done(application.balance.micros() > 0);
+    let may_send = activation == StepState::Done
+        && pay_in == StepState::Done
+        && matches!(sender, StepState::Done | StepState::Optional);
+    let send = if may_send {
+        StepState::Open
+    } else {
+        StepState::Later
+    };
+    vec![
+        (Step::ConfirmEmail, done(progress.is_confirmed)),
+        (Step::CreateApplication, StepState::Done),
+        (Step::TryTestKey, done(progress.has_tried)),
+        (Step::AskForSenderName, sender),
+        (Step::RequestActivation, activation),
+        (Step::PayIn, pay_in),
+        (Step::SendFirstMessage, send),
+    ]
+}

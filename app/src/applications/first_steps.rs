@@ -1,0 +1,128 @@
+//! The first steps of a new customer, until the first message is sent.
+
+use domain::Reference;
+use domain::first_steps::{Step, StepState};
+use leptos::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::ui::answered_within;
+#[cfg(feature = "ssr")]
+use {
+    crate::problem::Problem, domain::Category, domain::decision::Work,
+    domain::records::ApplicationRecord, service::Service,
+};
+
+/// The first steps of an account.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FirstSteps {
+    /// None once a message was sent.
+    steps: Vec<(Step, StepState)>,
+    /// The account's SMS application.
+    reference: Option<Reference>,
+    /// How long an activation usually takes, in milliseconds, where one waits.
+    activation_ms: Option<i64>,
+    /// The same for a sender name.
+    sender_ms: Option<i64>,
+}
+
+#[cfg(feature = "ssr")]
+impl FirstSteps {
+    /// How far the account with these applications is.
+    ///
+    /// # Errors
+    /// When the service fails.
+    pub async fn find(
+        service: &Service,
+        account_id: i64,
+        applications: &[ApplicationRecord],
+    ) -> Result<Self, Problem> {
+        let steps = service.first_steps(account_id).await?;
+        let usual = async |work, step| {
+            if steps.contains(&(step, StepState::Waits)) {
+                service.usual_answer_ms(work).await
+            } else {
+                Ok(None)
+            }
+        };
+        let mut applications = applications.iter();
+        let sms = applications.find(|application| application.category == Category::Sms);
+        Ok(Self {
+            reference: sms.map(|application| application.reference),
+            activation_ms: usual(Work::Activations, Step::RequestActivation).await?,
+            sender_ms: usual(Work::SenderNames, Step::AskForSenderName).await?,
+            steps,
+        })
+    }
+}
+
+/// The list of steps, each with who has to act; nothing once they are done.
+pub fn first_steps(data: &FirstSteps) -> impl IntoView + use<> {
+    if data.steps.is_empty() {
+        return ().into_any();
+    }
+    let items = (data.steps.iter())
+        .map(|(step, state)| item(data, *step, *state))
+        .collect_view();
+    view! {
+        <section class="panel" aria-labelledby="first-steps">
+            <h2 id="first-steps">"First steps"</h2>
+            <ol class="checks">{items}</ol>
+        </section>
+    }
+    .into_any()
+}
+
+fn item(data: &FirstSteps, step: Step, state: StepState) -> impl IntoView + use<> {
+    let (class, mark, who) = match state {
+        StepState::Done => ("check check-met", "Done: ", String::new()),
+        StepState::Open => ("check check-open", "To do: ", String::new()),
+        StepState::Optional => ("check check-later", "Optional: ", " (optional)".to_owned()),
+        StepState::Waits => {
+            let usual = match step {
+                Step::RequestActivation => data.activation_ms,
+                _ => data.sender_ms,
+            };
+            let words = format!(": it waits for us. {}", answered_within(usual));
+            ("check check-waits", "Waits: ", words)
+        }
+        StepState::Later => ("check check-later", "Later: ", String::new()),
+    };
+    let (name, page) = named(step);
+    let can_act = matches!(state, StepState::Open | StepState::Optional);
+    let href = can_act.then(|| match (page, data.reference) {
+        (Page::Of(page), Some(reference)) => Some(format!("/applications/{reference}{page}")),
+        (Page::At(address), _) => Some(address.to_owned()),
+        (Page::Of(_), None) => None,
+    });
+    let name = match href.flatten() {
+        Some(href) => view! { <a href=href>{name}</a> }.into_any(),
+        None => name.into_any(),
+    };
+    view! {
+        <li class=class>
+            <span class="visually-hidden">{mark}</span>
+            {name}
+            {who}
+        </li>
+    }
+}
+
+/// Where a step is taken.
+#[derive(Clone, Copy)]
+enum Page {
+    At(&'static str),
+    /// A page of the application, by what follows its address.
+    Of(&'static str),
+}
+
+const fn named(step: Step) -> (&'static str, Page) {
+    match step {
+        Step::ConfirmEmail => ("Confirm your email", Page::At("/applications/new")),
+        Step::CreateApplication => ("Create an SMS application", Page::At("/applications/new")),
+        Step::TryTestKey => ("Try the test key", Page::Of("/start")),
+        Step::AskForSenderName => ("Ask for a sender name", Page::Of("/sender")),
+        Step::RequestActivation => ("Ask for activation", Page::Of("#readiness")),
+        Step::PayIn => ("Pay in", Page::Of("#deposits")),
+        Step::SendFirstMessage => ("Send the first message", Page::Of("/start")),
+    }
+}

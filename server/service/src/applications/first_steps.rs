@@ -1,0 +1,35 @@
+//! How far a new customer is on the way to the first message.
+
+use domain::Category;
+use domain::first_steps::{Progress, Step, StepState, first_steps};
+
+use crate::Service;
+use crate::error::Result;
+use crate::store::{applications, tally};
+
+impl Service {
+    /// The first steps of an account, by its SMS application; none once that has sent a message.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn first_steps(&self, account_id: i64) -> Result<Vec<(Step, StepState)>> {
+        let is_confirmed = !self.must_confirm(account_id).await?;
+        let home = self.home_of_account(account_id).await?;
+        let mut conn = self.store().read_at(home).await?;
+        let rows = applications::by_account(&mut conn, account_id).await?;
+        let row = (rows.iter()).find(|row| row.record.category == Category::Sms);
+        let (mut has_tried, mut has_sent) = (false, false);
+        if let Some(row) = row {
+            let days = tally::first_and_last(&mut conn, row.id, true).await?;
+            has_tried = days.is_some();
+            let days = tally::first_and_last(&mut conn, row.id, false).await?;
+            has_sent = days.is_some();
+        }
+        Ok(first_steps(Progress {
+            is_confirmed,
+            application: row.map(|row| &row.record),
+            has_tried,
+            has_sent,
+        }))
+    }
+}
