@@ -19,7 +19,7 @@ use crate::ui::{FormAlert, FormState, Loaded, Page};
 use {
     crate::portal_request::staff,
     crate::problem::Cause,
-    service::{Actor, MessageFilter},
+    service::{Actor, MessageFilter, StatementFilter},
 };
 
 /// How many messages, and how many lines of the statement, one page has.
@@ -71,7 +71,15 @@ pub async fn load_visit(
             next: found.next,
         },
         statement: service
-            .statement(account, reference, cursor.as_deref(), LINES)
+            .statement(
+                account,
+                reference,
+                StatementFilter {
+                    kind: None,
+                    cursor: cursor.as_deref(),
+                    limit: LINES,
+                },
+            )
             .await?,
         currency: current.site().currency.clone(),
     })

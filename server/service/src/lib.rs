@@ -47,7 +47,7 @@ pub use accounts::throttle::Networks;
 pub use admission::idempotency::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
 pub use admission::rates::RateState;
 pub use admission::{KeyAccess, SendAccess, SendError, SendRequest, Sent};
-pub use applications::NewApplication;
+pub use applications::{NewApplication, StatementFilter};
 pub use clock::Clock;
 pub use delivery::ended_leases::Leases;
 pub use delivery::outcomes::SubmitOutcome;

@@ -10,7 +10,7 @@ pub(crate) mod sender_names;
 
 use domain::application::StatusAction;
 use domain::decision::{self, Decided};
-use domain::records::{ApplicationRecord, Paged, StatementLine};
+use domain::records::{ApplicationRecord, Paged, StatementLine, TransferKind};
 use domain::{
     ApiKey, ApplicationId, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName,
     SenderState,
@@ -38,6 +38,17 @@ pub struct NewApplication {
     pub reference: Reference,
     pub live_key: ApiKey,
     pub test_key: ApiKey,
+}
+
+/// Which lines of a statement to list.
+#[derive(Clone, Copy, Debug)]
+pub struct StatementFilter<'a> {
+    /// Only transfers of this kind.
+    pub kind: Option<TransferKind>,
+    /// The `next` of an earlier answer.
+    pub cursor: Option<&'a str>,
+    /// The most lines of the answer, 1 to 200.
+    pub limit: i64,
 }
 
 impl Service {
@@ -344,18 +355,17 @@ impl Service {
         &self,
         account_id: i64,
         reference: Reference,
-        cursor: Option<&str>,
-        limit: i64,
+        filter: StatementFilter<'_>,
     ) -> Result<Paged<StatementLine>> {
-        let before = match cursor {
+        let before = match filter.cursor {
             Some(text) => text.parse().map_err(|_| Refusal::InvalidCursor)?,
             None => i64::MAX,
         };
-        let limit = limit.clamp(1, STATEMENT_LINES_MAX);
+        let limit = filter.limit.clamp(1, STATEMENT_LINES_MAX);
         let home = self.home_of(reference).await?;
         let mut conn = self.store().read_at(home).await?;
         let row = owned(&mut conn, account_id, reference).await?;
-        let lines = transfers::statement(&mut conn, row.id, before, limit + 1).await?;
+        let lines = transfers::statement(&mut conn, row.id, filter.kind, before, limit + 1).await?;
         Ok(Paged::of(lines, limit, |line| line.id.to_string()))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::records::{StatementLine, TransferKind};
 use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 
-use super::query::{Connection, Row, query};
+use super::query::{Argument, Connection, Row, query};
 use super::row::{self, touched};
 use super::sql::{Sql, in_home, statements};
 use crate::error::Result;
@@ -46,6 +46,21 @@ statements! {
         r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
         FROM transfers WHERE application_id = $1 AND id < $2" => " AND home = $4",
+        " ORDER BY id DESC LIMIT $3",
+    );
+    /// Deposits or releases alone: `kind` is one of both. The condition on both is the index's own.
+    const DEPOSITS_OR_RELEASES: Sql = in_home!(
+        r"
+        SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
+        FROM transfers
+        WHERE application_id = $1 AND id < $2 AND kind IN (0, 4) AND kind = $4"
+            => " AND home = $5",
+        " ORDER BY id DESC LIMIT $3",
+    );
+    const CHARGES: Sql = in_home!(
+        r"
+        SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
+        FROM transfers WHERE application_id = $1 AND id < $2 AND kind = 2" => " AND home = $4",
         " ORDER BY id DESC LIMIT $3",
     );
     const UNMATCHED_SUM: Sql = in_home!(
@@ -143,16 +158,21 @@ fn line(row: &Row<'_>) -> Result<StatementLine> {
     })
 }
 
-/// An application's transfers with ids below this one, newest first.
+/// An application's transfers with ids below this one, newest first: all, or those of a kind.
 pub(crate) async fn statement(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
+    kind: Option<TransferKind>,
     before: i64,
     limit: i64,
 ) -> Result<Vec<StatementLine>> {
-    query(STATEMENT, (application_id, before, limit))
-        .fetch_all(conn, line)
-        .await
+    let place = (application_id, before, limit);
+    let listing = match kind {
+        None => query(STATEMENT, place),
+        Some(TransferKind::Charge) => query(CHARGES, place),
+        Some(kind) => query(DEPOSITS_OR_RELEASES, place).bind([Argument::from(kind.code())]),
+    };
+    listing.fetch_all(conn, line).await
 }
 
 /// The message or the batch that a transfer is for.

@@ -10,7 +10,7 @@ use domain::{
 };
 use service::{
     Actor, Clock, Config, DepositRequest, Entropy, IdempotencyKey, KeyAccess, Lease, Limits,
-    MailSettings, Network, SendError, SendRequest, Sent, Service, Submitted,
+    MailSettings, Network, SendError, SendRequest, Sent, Service, StatementFilter, Submitted,
 };
 use tempfile::TempDir;
 
@@ -291,4 +291,13 @@ pub fn keyed(key: &str, request: SendRequest) -> SendRequest {
 /// A key that is well formed and belongs to nobody.
 pub fn stranger(reference: Reference) -> ApiKey {
     ApiKey::from_entropy(reference, KeyKind::Live, [7; 32])
+}
+
+/// The whole statement of an application, page by page.
+pub fn whole(cursor: Option<&str>, limit: i64) -> StatementFilter<'_> {
+    StatementFilter {
+        kind: None,
+        cursor,
+        limit,
+    }
 }

@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Executor as _};
 use crate::database::Backend;
 use crate::network::answered;
 use crate::uploads::{accepted, batch, plain, rows, upload};
-use crate::world::{HOUR_MS, World, money};
+use crate::world::{HOUR_MS, World, money, whole};
 
 on_each_backend![
     an_upload_is_reserved_expanded_and_sent_to_its_end,
@@ -436,7 +436,7 @@ async fn rows_that_cannot_be_read_are_rejected_and_given_back(backend: Backend) 
     assert_eq!(world.balance(&customer.live).await, money("187.5"));
     let lines = world
         .service
-        .statement(customer.account.id, customer.reference, None, 10)
+        .statement(customer.account.id, customer.reference, whole(None, 10))
         .await
         .unwrap()
         .items;

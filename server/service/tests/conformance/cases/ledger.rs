@@ -2,10 +2,10 @@
 
 use domain::Reference;
 use domain::records::TransferKind;
-use service::{Actor, DepositStatus, Refusal};
+use service::{Actor, DepositStatus, Refusal, StatementFilter};
 
 use crate::database::Backend;
-use crate::world::{World, money, order};
+use crate::world::{World, money, order, whole};
 
 on_each_backend![
     a_bank_id_is_credited_once_and_other_data_under_it_is_refused,
@@ -175,7 +175,7 @@ async fn the_statement_lists_every_transfer_with_the_balance_after_it(backend: B
         );
         async move {
             service
-                .statement(account, reference, cursor.as_deref(), 1)
+                .statement(account, reference, whole(cursor.as_deref(), 1))
                 .await
                 .unwrap()
         }
@@ -194,4 +194,21 @@ async fn the_statement_lists_every_transfer_with_the_balance_after_it(backend: B
     assert_eq!(oldest.items[0].kind, TransferKind::Deposit);
     assert_eq!(oldest.items[0].subject, "first of one@example.org");
     assert_eq!(oldest.next, None);
+
+    for (kind, listed) in [
+        (TransferKind::Charge, 1),
+        (TransferKind::Deposit, 1),
+        (TransferKind::Release, 0),
+    ] {
+        let filter = StatementFilter {
+            kind: Some(kind),
+            ..whole(None, 10)
+        };
+        let statement = (world.service)
+            .statement(customer.account.id, customer.reference, filter)
+            .await
+            .unwrap();
+        assert_eq!(statement.items.len(), listed, "{kind}");
+        assert!(statement.items.iter().all(|line| line.kind == kind));
+    }
 }

@@ -214,6 +214,8 @@ async fn people(world: &World) -> [Customer; 3] {
         .unwrap();
     let opening = service.open_incident(&STAFF, "\"Ünï\" 🙂", Some(CARRIER));
     opening.await.unwrap();
+    service.note_key_use(&one.live, Some("192.0.2.7".parse().unwrap()));
+    service.store_key_uses().await.unwrap();
     let noting = service.add_note(&STAFF, "one@example.org", "Called\nat \"noon\" 🙂");
     noting.await.unwrap();
     let unknown = order("nobody's", "999999", "7.5");

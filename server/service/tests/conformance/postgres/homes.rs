@@ -14,7 +14,7 @@ use crate::database::Backend;
 use crate::network::{answered, lost, network, taken_as};
 use crate::sending::receipt;
 use crate::uploads::{accepted, rows};
-use crate::world::{Customer, HOUR_MS, World, money, name};
+use crate::world::{Customer, HOUR_MS, World, money, name, whole};
 
 const STAFF: Actor = Actor::CommandLine;
 /// Longer than any wait here.
@@ -89,7 +89,7 @@ async fn what_belongs_to_an_account_is_in_its_home() {
         };
         let page = service.account_batches(id, None, &filter).await.unwrap();
         assert_eq!(page.items.len(), 1);
-        let statement = service.statement(id, customer.reference, None, 10);
+        let statement = service.statement(id, customer.reference, whole(None, 10));
         assert_eq!(statement.await.unwrap().items.len(), 2);
         assert_eq!(world.balance(&customer.live).await, money("9"));
     }
