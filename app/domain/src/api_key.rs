@@ -8,9 +8,11 @@
 use std::fmt;
 
 use crc::{CRC_32_ISO_HDLC, Crc};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::ids::{REFERENCE_DIGITS, Reference};
+use crate::words::words;
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARS: usize = 30;
@@ -22,13 +24,16 @@ pub const API_KEY_CHARS: usize = REFERENCE_DIGITS + PREFIX_CHARS + RANDOM_CHARS 
 /// the bias of taking remainders stays below 2⁻⁷⁷.
 pub const ENTROPY_BYTES: usize = 32;
 
-/// Which of an application's two keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum KeyKind {
-    /// Sends for real and is charged.
-    Live,
-    /// Sends to nobody, and is charged to the test balance.
-    Test,
+words! {
+    /// Which of an application's two keys.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum KeyKind {
+        /// Sends for real and is charged.
+        Live = "live",
+        /// Sends to nobody, and is charged to the test balance.
+        Test = "test",
+    }
 }
 
 impl KeyKind {

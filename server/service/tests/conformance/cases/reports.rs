@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::records::{MessageRecord, Paged};
-use domain::{Category, MessageStatus, RequestId, Timestamp, Transid};
+use domain::{Category, KeyKind, MessageStatus, RequestId, Timestamp, Transid};
 use service::{MessageFilter, Receipt, Refusal};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
@@ -216,6 +216,23 @@ async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts(back
         .map(|record| (record.transid, record.test))
         .collect();
     assert_eq!(shown, [(test, true), (live, false)]);
+    for (key, transid) in [(KeyKind::Live, live), (KeyKind::Test, test)] {
+        let of_key = MessageFilter {
+            key: Some(key),
+            ..filter()
+        };
+        let found = world.service.account_messages(account, None, &of_key);
+        let found = found.await.unwrap().items;
+        let ids: Vec<_> = found.iter().map(|record| record.transid).collect();
+        assert_eq!(ids, [transid]);
+        let days = (0, i64::MAX);
+        let totals = world.service.account_totals(account, None, Some(key), days);
+        assert_eq!(totals.await.unwrap().total(), 1);
+    }
+    let totals = world
+        .service
+        .account_totals(account, Some(one.reference), None, (0, i64::MAX));
+    assert_eq!(totals.await.unwrap().queued, 2);
     assert!(
         world
             .service
@@ -230,7 +247,7 @@ async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts(back
             .account_message(account, test)
             .await
             .unwrap()
-            .is_some()
+            .is_some_and(|(reference, _)| reference == one.reference)
     );
     let refused = world
         .service
