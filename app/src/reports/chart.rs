@@ -19,6 +19,7 @@ use {
 
 /// The statuses from the foot of a bar to its top: a status is told by its place too, and not by
 /// its colour alone.
+#[cfg(feature = "ssr")]
 const ORDER: [MessageStatus; 8] = [
     MessageStatus::Delivered,
     MessageStatus::Submitted,
@@ -50,6 +51,7 @@ impl By {
     ];
 
     /// What the address asks for; messages by status where it asks for anything else.
+    #[cfg(feature = "ssr")]
     fn read(word: &str) -> Self {
         let mut all = Self::ALL.into_iter();
         all.find(|(_, known, _)| *known == word)
@@ -292,7 +294,7 @@ pub fn amount_in_words(by: By, amount: i64) -> String {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "ssr"))]
 mod tests {
     use domain::records::StatusCounts;
 

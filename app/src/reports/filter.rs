@@ -176,6 +176,7 @@ impl ReportFilter {
 }
 
 /// The cursor at the end of a way: that of the page itself; `None` on the first page.
+#[cfg(feature = "ssr")]
 #[must_use]
 pub fn last(way: &str) -> Option<&str> {
     way.rsplit('.').next().filter(|cursor| !cursor.is_empty())

@@ -1,7 +1,7 @@
 //! `/reports`: messages and batches, filtered.
 
 use domain::records::{BatchRecord, MessageRecord, Paged, StatusCounts};
-use domain::{Category, Reference, Refusal};
+use domain::{Category, Reference};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
@@ -14,7 +14,7 @@ use super::filters::Filters;
 use super::messages::messages_section;
 use crate::client::call;
 use crate::incidents::{IncidentNote, IncidentNotices};
-use crate::problem::{Cause, Problem};
+use crate::problem::Problem;
 use crate::ui::{Loaded, Page};
 #[cfg(feature = "ssr")]
 use {
@@ -172,14 +172,6 @@ pub fn is_under_way(counts: &StatusCounts) -> bool {
     counts.completed() < counts.total()
 }
 
-/// Whether a problem is shown beside the filters, where it can be corrected.
-const fn is_about_filters(problem: &Problem) -> bool {
-    matches!(
-        problem.cause,
-        Cause::Filter(_) | Cause::Refused(Refusal::InvalidCursor) | Cause::NotFound
-    )
-}
-
 #[component]
 pub fn ReportsPage() -> impl IntoView {
     let query = use_query_map();
@@ -193,10 +185,7 @@ fn ReportsContent(reports: Reports) -> impl IntoView {
     let (filter, currency) = (reports.filter, reports.currency);
     let problem = reports.found.as_ref().err().cloned();
     #[cfg(feature = "ssr")]
-    if let Some(problem) = problem
-        .as_ref()
-        .filter(|problem| !is_about_filters(problem))
-    {
+    if let Some(problem) = &problem {
         crate::portal_request::set_status(&problem.cause);
     }
     let found = RwSignal::new(reports.found.ok());

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast as _;
-use web_sys::HtmlElement;
+use web_sys::{Element, HtmlElement};
 
 use super::filter::ReportFilter;
 use super::list::{Found, LoadReports, REPORT_EVENTS_PATH, is_under_way};
@@ -43,11 +43,16 @@ async fn read_again(filter: ReportFilter, found: RwSignal<Option<Found>>) {
     };
     let is_new = found.try_with_untracked(|before| before.as_ref() != Some(&now));
     if is_new == Some(true) {
-        let focused = focused_address();
+        let (focused, table_is_open) = (focused_address(), is_table_open());
         found.try_set(Some(now));
-        if let Some(address) = focused {
-            request_animation_frame(move || focus(&address));
-        }
+        request_animation_frame(move || {
+            if let Some(details) = chart_table().filter(|_| table_is_open) {
+                let _ = details.set_attribute("open", "");
+            }
+            if let Some(address) = focused {
+                focus(&address);
+            }
+        });
     }
 }
 
@@ -66,4 +71,13 @@ fn focus(address: &str) {
     if let Some(link) = link.and_then(|link| link.dyn_into::<HtmlElement>().ok()) {
         let _ = link.focus();
     }
+}
+
+/// What holds the chart's table.
+fn chart_table() -> Option<Element> {
+    document().query_selector("#found details").ok().flatten()
+}
+
+fn is_table_open() -> bool {
+    chart_table().is_some_and(|details| details.has_attribute("open"))
 }

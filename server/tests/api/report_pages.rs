@@ -7,7 +7,8 @@ use crate::portal::Browser;
 fn page(browser: &mut Browser, target: &str) -> String {
     let answer = browser.get(target);
     assert_eq!(answer.status, 200, "{target}: {}", answer.text());
-    answer.text().replace("<!>", "").replace("&amp;", "&")
+    let text = answer.text().replace("<!>", "");
+    text.replace("&amp;", "&").replace("%2D", "-")
 }
 
 /// The address of the link with these words.
@@ -75,6 +76,8 @@ fn days_in_the_wrong_order_are_refused_beside_the_field() {
     assert!(field.contains("To is a day before From."), "{text}");
     assert!(!text.contains("No message"), "{text}");
     assert!(text.contains("try again"), "{text}");
+    assert_eq!(browser.get("/reports?key=x").status, 400);
+    assert_eq!(browser.get("/reports?application=999999").status, 404);
 }
 
 #[test]
