@@ -161,7 +161,12 @@ impl Bars {
         view! {
             <g>
                 <a href=self.messages_of(day) tabindex="-1">
-                    <rect class="chart-day" x=percent(at, days) width=percent(1, days) height="100%">
+                    <rect
+                        class="chart-day"
+                        x=percent(at, days)
+                        width=percent(1, days)
+                        height="100%"
+                    >
                         <title>{words.join("\n")}</title>
                     </rect>
                 </a>

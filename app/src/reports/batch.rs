@@ -95,7 +95,7 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
 fn given_back(batch: &BatchRecord, currency: &str) -> Option<String> {
     let back = (batch.released > Money::ZERO).then(|| {
         format!(
-            "{} {currency} were reserved, and {} {currency} came back: no carrier took the rest. ",
+            "{} {currency} were reserved, and {} {currency} came back, for what no carrier took. ",
             batch.cost, batch.released
         )
     });

@@ -139,75 +139,119 @@ impl Chart {
             return Ok(None);
         }
         let days = days::shown(wanted, service.clock().now().day());
-        let range = (*days.start(), *days.end());
-        let key = wanted.key.unwrap_or(KeyKind::Live);
+        let source = Source {
+            service,
+            account_id,
+            applications,
+            reference,
+            key: wanted.key.unwrap_or(KeyKind::Live),
+            status: wanted.status,
+            days: (*days.start(), *days.end()),
+        };
         let by = By::read(&filter.by);
-        let mut counts = StatusCounts::default();
-        let mut layers = Vec::new();
-        match by {
-            By::Status => {
-                let found = service.account_days(account_id, reference, Some(key), range);
-                let found = found.await?;
-                found.iter().for_each(|day| counts.add(&day.counts));
-                layers.extend(ORDER.map(|status| Layer {
-                    part: Part::Status(status),
-                    days: amounts(&found, |counts| counts.get(status)),
-                }));
-                layers.retain(|layer| {
-                    let only = wanted.status.map(Part::Status);
-                    only.is_none_or(|only| only == layer.part)
-                });
-            }
-            By::Application => {
-                for (place, part) in parts(applications, reference) {
-                    let found = service.account_days(account_id, Some(part), Some(key), range);
-                    let found = found.await?;
-                    found.iter().for_each(|day| counts.add(&day.counts));
-                    layers.push(Layer {
-                        part: Part::Application(part, place),
-                        days: amounts(&found, |counts| match wanted.status {
-                            Some(status) => counts.get(status),
-                            None => counts.total(),
-                        }),
-                    });
-                }
-            }
-            By::Cost => {
-                let paid = service.account_paid(account_id, reference, range).await?;
-                layers.extend(paid.into_iter().map(|(part, paid)| {
-                    let places = applications.iter().map(|(reference, _)| *reference);
-                    let place = places.take_while(|other| *other != part).count();
-                    Layer {
-                        part: Part::Application(part, place),
-                        days: paid
-                            .into_iter()
-                            .map(|(day, paid)| (day, paid.micros()))
-                            .collect(),
-                    }
-                }));
-            }
-        }
+        let (mut layers, counts) = match by {
+            By::Status => source.by_status().await?,
+            By::Application => source.by_application().await?,
+            By::Cost => (source.cost().await?, StatusCounts::default()),
+        };
         layers.retain(|layer| layer.total() > 0);
         Ok(Some(Self {
-            first_day: range.0,
-            last_day: range.1,
+            first_day: source.days.0,
+            last_day: source.days.1,
             layers,
             by,
-            key,
+            key: source.key,
             counts: Some(counts).filter(|_| wanted.status.is_none() && by != By::Cost),
         }))
     }
 }
 
-/// The applications that the chart is of, with their places among all of them.
+/// What a chart is made from.
 #[cfg(feature = "ssr")]
-fn parts(
-    applications: &[(Reference, Category)],
+struct Source<'a> {
+    service: &'a Service,
+    account_id: i64,
+    applications: &'a [(Reference, Category)],
+    /// The application of the filters, if they name one.
     reference: Option<Reference>,
-) -> impl Iterator<Item = (usize, Reference)> {
-    let all = applications.iter().map(|(reference, _)| *reference);
-    all.enumerate()
-        .filter(move |(_, other)| reference.is_none_or(|only| only == *other))
+    key: KeyKind,
+    /// The status of the filters, if they name one.
+    status: Option<MessageStatus>,
+    days: (i64, i64),
+}
+
+#[cfg(feature = "ssr")]
+impl Source<'_> {
+    async fn days_of(&self, reference: Option<Reference>) -> Result<Vec<DayCounts>, Problem> {
+        let key = Some(self.key);
+        let found = self
+            .service
+            .account_days(self.account_id, reference, key, self.days);
+        Ok(found.await?)
+    }
+
+    /// A layer for each status, and the counts of all of them.
+    async fn by_status(&self) -> Result<(Vec<Layer>, StatusCounts), Problem> {
+        let found = self.days_of(self.reference).await?;
+        let statuses = ORDER
+            .into_iter()
+            .filter(|status| self.status.is_none_or(|only| only == *status));
+        let layers = statuses.map(|status| Layer {
+            part: Part::Status(status),
+            days: amounts(&found, |counts| counts.get(status)),
+        });
+        Ok((layers.collect(), sum(&found)))
+    }
+
+    /// A layer for each application, and the counts of all of them.
+    async fn by_application(&self) -> Result<(Vec<Layer>, StatusCounts), Problem> {
+        let (mut layers, mut counts) = (Vec::new(), StatusCounts::default());
+        for (place, (reference, _)) in self.applications.iter().enumerate() {
+            if self.reference.is_some_and(|only| only != *reference) {
+                continue;
+            }
+            let found = self.days_of(Some(*reference)).await?;
+            counts.add(&sum(&found));
+            layers.push(Layer {
+                part: Part::Application(*reference, place),
+                days: amounts(&found, |counts| match self.status {
+                    Some(status) => counts.get(status),
+                    None => counts.total(),
+                }),
+            });
+        }
+        Ok((layers, counts))
+    }
+
+    /// A layer for each application, of what was paid.
+    async fn cost(&self) -> Result<Vec<Layer>, Problem> {
+        // The filters may name days to come alone.
+        if self.days.0 > self.days.1 {
+            return Ok(Vec::new());
+        }
+        let paid = self
+            .service
+            .account_paid(self.account_id, self.reference, self.days);
+        let layer = |(of, paid): (Reference, Vec<(i64, Money)>)| {
+            let mut references = self.applications.iter().map(|(reference, _)| *reference);
+            let place = references.position(|reference| reference == of);
+            let days = paid.into_iter().map(|(day, paid)| (day, paid.micros()));
+            Layer {
+                part: Part::Application(of, place.unwrap_or_default()),
+                days: days.collect(),
+            }
+        };
+        Ok(paid.await?.into_iter().map(layer).collect())
+    }
+}
+
+#[cfg(feature = "ssr")]
+fn sum(days: &[DayCounts]) -> StatusCounts {
+    let mut counts = StatusCounts::default();
+    for day in days {
+        counts.add(&day.counts);
+    }
+    counts
 }
 
 /// The days on which an amount isn't 0.
@@ -226,7 +270,7 @@ pub fn ChartSection(chart: Chart, filter: ReportFilter, currency: String) -> imp
         reference => format!("Application {reference}"),
     };
     let what = match (chart.by, chart.key) {
-        (By::Cost, _) => "what was paid for live messages",
+        (By::Cost, _) => "what was paid for live messages of any status",
         (_, KeyKind::Live) => "live messages",
         (_, KeyKind::Test) => "test messages",
     };
@@ -257,7 +301,7 @@ pub fn ChartSection(chart: Chart, filter: ReportFilter, currency: String) -> imp
 /// Links to the page with each kind of chart.
 fn choices(filter: &ReportFilter, shown: By) -> impl IntoView + use<> {
     let links = By::ALL.map(|(by, word, name)| {
-        let href = filter.page_with(|filter| filter.by = word.to_owned());
+        let href = filter.page_with(|filter| word.clone_into(&mut filter.by));
         let current = (by == shown).then_some("true");
         view! {
             <li>

@@ -21,7 +21,7 @@ use {
     super::batches,
     crate::incidents::incident_notes,
     crate::portal_request::{CurrentRequest, signed_in},
-    domain::KeyKind,
+    domain::{KeyKind, Timestamp},
     service::{MessageFilter, Service},
 };
 
@@ -136,7 +136,7 @@ async fn total(
     {
         return Ok(None);
     }
-    let first = wanted.from.map_or(0, |from| from.day());
+    let first = wanted.from.map_or(0, Timestamp::day);
     let last = wanted.to.map_or(i64::MAX, |to| to.plus_ms(-1).day());
     let days = (first, last);
     let counts = service.account_totals(account_id, reference, wanted.key, days);

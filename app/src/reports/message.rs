@@ -17,7 +17,7 @@ pub fn MessageContent(
     currency: String,
 ) -> impl IntoView {
     let record = detail.record;
-    let (text, test) = (record.message.clone(), record.test);
+    let (text, is_test) = (record.message.clone(), record.test);
     let advice = advice(record.status, record.error.as_deref());
     let application = view! {
         <Fact term="Application" class="key">
@@ -38,7 +38,7 @@ pub fn MessageContent(
         <h2>"Timeline (UTC)"</h2>
         <Timeline timeline=detail.timeline/>
         <h2>"Charge"</h2>
-        <Charge charge=detail.charge test currency/>
+        <Charge charge=detail.charge is_test currency/>
     }
 }
 
@@ -85,7 +85,7 @@ pub fn MessageFacts(
 
 /// What a message costs, what was given back of it, and why.
 #[component]
-pub fn Charge(charge: ChargeRecord, test: bool, currency: String) -> impl IntoView {
+pub fn Charge(charge: ChargeRecord, is_test: bool, currency: String) -> impl IntoView {
     let money = |amount: Money| format!("{amount} {currency}");
     let price = format!(
         "{} at {} a page",
@@ -103,7 +103,7 @@ pub fn Charge(charge: ChargeRecord, test: bool, currency: String) -> impl IntoVi
             <Fact term="Paid" class="figures">{paid}</Fact>
         </dl>
         <p>{charge.why}</p>
-        {test
+        {is_test
             .then(|| {
                 view! { <p>"All of it is of the test balance: no money was paid."</p> }
             })}

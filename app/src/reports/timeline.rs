@@ -19,9 +19,7 @@ pub fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
         let later = begin
             .filter(|_| place > 0)
             .map(|begin| later(entry.at.ms_since(begin)));
-        let detail = entry
-            .detail
-            .filter(|detail| !detail.starts_with(TAKEN_BY));
+        let detail = entry.detail.filter(|detail| !detail.starts_with(TAKEN_BY));
         view! {
             <li>
                 <Moment at=entry.at/>
@@ -29,14 +27,20 @@ pub fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
                 <StateMark state=entry.status/>
                 <span>
                     {words}
-                    {detail
-                        .map(|detail| view! { " " <span class="fine">{format!("({detail})")}</span> })}
-                    {later.map(|later| view! { " " <span class="fine">{later}</span> })}
+                    {detail.map(|detail| aside(format!("({detail})")))} {later.map(aside)}
                 </span>
             </li>
         }
     });
     view! { <ol class="timeline">{entries.collect_view()}</ol> }
+}
+
+/// Words of less weight, after others.
+fn aside(words: String) -> impl IntoView {
+    view! {
+        " "
+        <span class="fine">{words}</span>
+    }
 }
 
 /// What a step means.

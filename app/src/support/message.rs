@@ -72,7 +72,7 @@ fn Message(data: MessageView, form: FormState) -> impl IntoView {
         currency,
         text,
     } = data;
-    let (owner, transid, test) = (file.owner, file.record.transid, file.record.test);
+    let (owner, transid, is_test) = (file.owner, file.record.transid, file.record.test);
     let account = format!("/support/accounts/{}", owner.account_id);
     let application = format!("{account}/{}", owner.reference);
     let text = match text {
@@ -104,7 +104,7 @@ fn Message(data: MessageView, form: FormState) -> impl IntoView {
             <h2>"Timeline (UTC)"</h2>
             <Timeline timeline=file.timeline/>
             <h2>"Charge"</h2>
-            <Charge charge=file.charge test currency/>
+            <Charge charge=file.charge is_test currency/>
             <h2>"Segments"</h2>
             {segments(&file.segments)}
         </Page>

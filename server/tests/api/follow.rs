@@ -1,4 +1,4 @@
-//! Batches and carriers as open pages follow them.
+//! Batches, messages and carriers as open pages follow them.
 
 use serde_json::Value;
 
