@@ -201,9 +201,13 @@ impl Service {
         days: (i64, i64),
     ) -> Result<Vec<(Reference, Vec<(i64, Money)>)>> {
         must_fit(days)?;
+        let home = self.home_of_account(account_id).await?;
+        let mut at_home = self.store().read_at(home).await?;
+        let applications = chosen(&mut at_home, account_id, reference).await?;
+        drop(at_home);
         let mut conn = self.store().read().await?;
         let mut paid = Vec::new();
-        for owned in chosen(&mut conn, account_id, reference).await? {
+        for owned in applications {
             let of_days = margins::paid(&mut conn, days, owned.reference).await?;
             paid.push((owned.reference, of_days));
         }
