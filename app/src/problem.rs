@@ -88,11 +88,14 @@ pub enum Cause {
 pub enum Filter {
     Application,
     Status,
+    Key,
     Number,
     Transid,
     Batch,
     From,
     To,
+    /// The first day is after the last one.
+    Order,
 }
 
 impl Cause {
@@ -184,7 +187,11 @@ impl Filter {
                 "An application is named by its reference, 6 digits.",
             ),
             Self::Status => ("status", "There is no such message status."),
-            Self::Number => ("number", "A number has 4 to 15 digits."),
+            Self::Key => ("key", "A key is live or test."),
+            Self::Number => (
+                "number",
+                "A number has 4 to 15 digits, with spaces and hyphens as you like.",
+            ),
             Self::Transid => (
                 "transid",
                 "A transid is m_ and 13 letters and digits: the answer to a send has it.",
@@ -195,6 +202,10 @@ impl Filter {
             ),
             Self::From => ("from", DAY),
             Self::To => ("to", DAY),
+            Self::Order => (
+                "to",
+                "To is a day before From. Choose the same day or a later one.",
+            ),
         }
     }
 }

@@ -19,7 +19,7 @@ test('the page of a batch follows it until it is done', async ({ portal, server,
   await portal.link(batchid).click();
   await portal.at(`/reports/${batchid}`);
   await expect(portal.heading('Batch')).toBeVisible();
-  await expect(portal.fact('Cost')).toHaveText('0.1 USD');
+  await expect(portal.fact('Cost')).toHaveText('0.10 USD');
   await expect(portal.fact('Request id')).toHaveText('slow-one');
 
   if (scripts) {
@@ -39,7 +39,7 @@ test('the page of a batch follows it until it is done', async ({ portal, server,
     await portal.link('Reload').click();
     await expect(portal.fact('Status')).toHaveText('done');
   }
-  await expect(portal.fact('Progress')).toContainText('2 of 2');
+  await expect(portal.fact('Progress')).toContainText('2 of 2 completed');
   await expect(portal.row('delivered')).toContainText('2');
   await expect(portal.fact('Done (UTC)')).toBeVisible();
   await expect(portal.link('Reload')).toHaveCount(0);
@@ -69,6 +69,11 @@ test('the pages of batch, messages and statement link to each other', async ({
 
   await portal.row('58777011').getByRole('link').click();
   await expect(portal.fact('Batch')).toHaveText(batchid);
+  await portal.fact('Batch').getByRole('link').click();
+  await portal.row('failed').getByRole('link').click();
+  await portal.at(`/reports?batchid=${batchid}&status=failed`);
+  await expect(portal.row('Another one, with a comma')).toHaveCount(1);
+  await expect(portal.row('58777011')).toHaveCount(0);
   await portal.open(`/applications/${reference}/statement`);
   await expect(portal.row(batchid)).toContainText('−0.10');
   await portal.link(batchid).click();
@@ -98,6 +103,8 @@ test('batches are listed, paged and filtered', async ({ portal }) => {
   await expect(listed).toContainText(tried);
   await expect(listed.getByText('test', { exact: true })).toBeVisible();
   await expect(portal.link('Older batches')).toHaveCount(0);
+  await portal.link('Newer batches').click();
+  await expect(listed).toHaveCount(5);
 
   await portal.form('Apply filters').getByLabel('Request id').fill('request-3');
   await portal.button('Apply filters').click();

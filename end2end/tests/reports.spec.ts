@@ -30,6 +30,50 @@ test('filters stand in the address and choose the messages', async ({ portal, se
   await expect(portal.row('00000002')).toHaveCount(1);
   await expect(portal.row('58777001')).toHaveCount(0);
   await expect(portal.form('Apply filters').getByLabel('Status')).toHaveValue('failed');
+
+  // Each filter in use can be taken out by itself.
+  await portal.open('/reports?status=failed&number=00 00-0002');
+  await expect(portal.row('00000002')).toHaveCount(1);
+  const chips = portal.page.getByRole('list', { name: 'Filters in use' });
+  await expect(chips.getByRole('link')).toHaveCount(2);
+  await portal.link('Remove filter Number: 00 00-0002').click();
+  await portal.at('/reports?status=failed');
+  await portal.link('Remove filter Status: failed').click();
+  await portal.at('/reports');
+  await expect(chips).toHaveCount(0);
+  await portal.link('7 days').click();
+  await expect(portal.link('7 days')).toHaveAttribute('aria-current', 'true');
+  await expect(portal.row('58777001')).toHaveCount(1);
+});
+
+test('live and test messages are told apart', async ({ portal, server }) => {
+  const { key, testKey } = await portal.customer();
+  for (const [from, number] of [[key, '58777021'], [testKey, '58777022']] as const) {
+    const sent = await server.send(from, number, 'Live or not');
+    await portal.settled(from, sent.body['transid']);
+  }
+  await portal.open('/reports');
+  await expect(portal.row('58777021')).toHaveCount(1);
+  await expect(portal.row('58777022')).toContainText('0.05 test');
+  await expect(portal.page.getByRole('img', { name: '1 message by day' })).toBeVisible();
+  await portal.form('Apply filters').getByLabel('Key').selectOption('test');
+  await portal.button('Apply filters').click();
+  await expect(portal.row('58777021')).toHaveCount(0);
+  await expect(portal.row('58777022')).toHaveCount(1);
+  await expect(portal.main).toContainText('test messages by day sent');
+});
+
+test('the list follows messages until they are final', async ({ portal, server, scripts }) => {
+  test.skip(!scripts, 'without scripts there is a link that reloads the page');
+  test.setTimeout(90_000);
+  const { key } = await portal.customer();
+  const sent = await server.send(key, '00000005', 'In half a minute');
+  expect(sent.status).toBe(200);
+  await portal.open('/reports');
+  await expect(portal.row('In half a minute')).not.toContainText('delivered');
+  await expect(portal.link('Reload')).toBeVisible();
+  await expect(portal.row('In half a minute')).toContainText('delivered', { timeout: 60_000 });
+  await expect(portal.link('Reload')).toHaveCount(0);
 });
 
 test('a message is shown as text and never as HTML', async ({ portal, server }) => {
@@ -45,7 +89,7 @@ test('a message is shown as text and never as HTML', async ({ portal, server }) 
 });
 
 test('a message has a page with its timeline and its charge', async ({ portal, server }) => {
-  const { key } = await portal.customer();
+  const { key, reference } = await portal.customer();
   const sent = await server.send(key, '27820000001', 'x'.repeat(161));
   expect(sent.body).toMatchObject({ pages: 2, cost: 0.5 });
   await portal.settled(key, sent.body['transid']);
@@ -53,6 +97,24 @@ test('a message has a page with its timeline and its charge', async ({ portal, s
   for (const word of ['27820000001', 'international', 'queued', 'submitted', 'delivered', '0.5']) {
     await expect(portal.main).toContainText(word);
   }
+  await expect(portal.main).toContainText('Accepted and charged');
+  await expect(portal.main).toContainText('It arrived on the phone.');
+  await expect(portal.fact('Paid')).toHaveText('0.50 USD');
+  await expect(portal.main).toContainText('2 segments in GSM-7');
+  await portal.fact('Application').getByRole('link').click();
+  await portal.at(`/applications/${reference}`);
+});
+
+test('a text shows where it is cut and why it is in UCS-2', async ({ portal, server }) => {
+  const { key } = await portal.customer();
+  const text = `It’s ${'long '.repeat(20)}`.trim();
+  const sent = await server.send(key, '58777031', text);
+  await portal.open(`/reports/${sent.body['transid']}`);
+  // The marks are no part of the text.
+  await expect(portal.page.locator('blockquote')).toHaveText(text);
+  await expect(portal.page.locator('blockquote mark')).toHaveText('’');
+  await expect(portal.page.locator('[data-cut="segment 1 ends"]')).toBeVisible();
+  await expect(portal.main).toContainText('UCS-2 is used because “’” (U+2019)');
 });
 
 test('a sentence says why a message was not delivered', async ({ portal, server }) => {
@@ -69,6 +131,7 @@ test('a sentence says why a message was not delivered', async ({ portal, server 
     await expect(portal.fact('Status')).toContainText(sentence);
     await expect(portal.fact('Status')).toContainText(error);
     await expect(portal.fact('Length')).toHaveText('2 pages, 2 segments');
+    await expect(portal.heading('What to do')).toBeVisible();
     await portal.open('/reports');
     await expect(portal.row(number)).toContainText(sentence);
     await expect(portal.row(number).locator('[data-label="Segments"]')).toHaveText('2');
@@ -80,6 +143,12 @@ test('the charge of a message that no carrier took is released', async ({ portal
   const sent = await server.send(key, '00000004', 'Refused by the carrier');
   expect(sent.body).toMatchObject({ code: 200, balance: 9.95 });
   expect(await portal.settled(key, sent.body['transid'])).toMatchObject({ status: 'rejected' });
+  await portal.open('/reports');
+  await expect(portal.row('00000004').locator('[data-label="Cost"]')).toHaveText('0');
+  await portal.row('00000004').getByRole('link').click();
+  await expect(portal.fact('Charged')).toHaveText('0.05 USD');
+  await expect(portal.fact('Given back')).toHaveText('0.05 USD');
+  await expect(portal.fact('Paid')).toHaveText('0.00 USD');
   await portal.open(`/applications/${reference}`);
   await expect(portal.fact('Balance')).toContainText('10.00 USD');
   await portal.open(`/applications/${reference}/statement`);
@@ -109,6 +178,13 @@ test('the chart has a table with the same figures', async ({ portal, server }) =
     const row = table.getByRole('row').filter({ hasText: day });
     await expect(row.getByRole('cell').last()).toHaveText(String(count));
   }
+  await expect(portal.main).toContainText('Delivery rate: 66.6 %');
+  const [day] = days.keys();
+  await table.getByRole('link', { name: day! }).click();
+  await expect(portal.form('Apply filters').getByLabel('From (UTC)')).toHaveValue(day!);
+  await expect(portal.form('Apply filters').getByLabel('Key')).toHaveValue('live');
+  await portal.link('Messages by application').click();
+  await expect(portal.page.getByRole('img', { name: 'by day and application' })).toBeVisible();
 
   await portal.open(`/reports?application=${reference}&status=failed`);
   await expect(portal.page.getByRole('img', { name: '1 message by day and status' })).toBeVisible();
@@ -122,6 +198,9 @@ test('an invalid filter is answered with a sentence', async ({ portal, watch }) 
   await portal.register();
   await portal.open('/reports?number=12');
   await expect(portal.alert('A number has 4 to 15 digits')).toBeVisible();
+  await portal.open('/reports?from=2026-11-22&to=2026-11-21');
+  await expect(portal.alert('To is a day before From.')).toBeVisible();
+  await expect(portal.main).not.toContainText('No message fits');
 });
 
 test('more messages than one page holds are listed once each', async ({ portal, server }) => {
@@ -137,12 +216,16 @@ test('more messages than one page holds are listed once each', async ({ portal, 
   await portal.open('/reports');
   await expect(rows).toHaveCount(50);
   found.push(...(await rows.allInnerTexts()));
-  await portal.link('Next page').click();
+  await expect(portal.main).toContainText('55 messages.');
+  await portal.link('Older messages').click();
   await expect(rows).toHaveCount(5);
   found.push(...(await rows.allInnerTexts()));
   const shown = found.map((text) => text.match(/583000\d\d/)?.[0]);
   expect(shown.toSorted()).toEqual(numbers);
-  await expect(portal.link('Next page')).toHaveCount(0);
+  await expect(portal.link('Older messages')).toHaveCount(0);
+  await portal.link('Newer messages').click();
+  await expect(rows).toHaveCount(50);
+  await expect(portal.link('Newer messages')).toHaveCount(0);
 });
 
 test('the listed messages can be downloaded as CSV', async ({ portal, server }) => {

@@ -506,6 +506,7 @@ CREATE TABLE batches (
     failed         BIGINT NOT NULL CHECK (failed >= 0),
     expired        BIGINT NOT NULL CHECK (expired >= 0),
     rejected       BIGINT NOT NULL CHECK (rejected >= 0),
+    released       BIGINT NOT NULL,
     created_at     BIGINT NOT NULL,
     expanded_at    BIGINT,
     done_at        BIGINT,
@@ -513,7 +514,7 @@ CREATE TABLE batches (
     PRIMARY KEY (id, home),
     UNIQUE (last_message_id, home),
     CHECK (queued + sending + unknown + submitted + delivered + failed + expired + rejected = rows),
-    CHECK (expanded_rows <= rows AND expanded_cost <= cost)
+    CHECK (expanded_rows <= rows AND expanded_cost <= cost AND released <= cost)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE INDEX batches_by_application ON batches (application_id, test, id);
 CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid, id)

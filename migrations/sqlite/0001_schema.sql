@@ -544,12 +544,13 @@ CREATE TABLE batches (
     failed         INTEGER NOT NULL CHECK (failed >= 0),    -- final: the network gave up
     expired        INTEGER NOT NULL CHECK (expired >= 0),   -- final: their time ran out
     rejected       INTEGER NOT NULL CHECK (rejected >= 0),  -- final: no carrier took them
+    released       INTEGER NOT NULL,  -- what was given back of the cost
     created_at     INTEGER NOT NULL,  -- acceptance
     expanded_at    INTEGER,           -- when every row was a message, or given up
     done_at        INTEGER,           -- when every row was final
     mailed_at      INTEGER,           -- when a mail about its end was written
     CHECK (queued + sending + unknown + submitted + delivered + failed + expired + rejected = rows),
-    CHECK (expanded_rows <= rows AND expanded_cost <= cost)
+    CHECK (expanded_rows <= rows AND expanded_cost <= cost AND released <= cost)
 ) STRICT;
 CREATE INDEX batches_by_application ON batches (application_id, test, id);
 CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid)

@@ -29,6 +29,7 @@ pub const ENTROPY_BYTES: usize = 32;
 words! {
     /// Which of an application's two keys.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
     pub enum KeyKind {
         /// Sends for real and is charged.
         Live = "live",

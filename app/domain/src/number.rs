@@ -63,6 +63,16 @@ impl Number {
         })
     }
 
+    /// Reads a number as people type it: with spaces and hyphens wherever they like.
+    ///
+    /// # Errors
+    /// As [`Self::parse`], of the text without them.
+    pub fn parse_typed(text: &str) -> Result<Self, InvalidNumber> {
+        let is_left_out = |c: char| c.is_whitespace() || c == '-';
+        let text: String = text.chars().filter(|c| !is_left_out(*c)).collect();
+        Self::parse(&text)
+    }
+
     /// A number as it was stored.
     #[must_use]
     pub fn from_stored(digits: String, kind: Kind) -> Self {

@@ -408,6 +408,19 @@ pub struct MessageRecord {
     pub test: bool,
 }
 
+impl MessageRecord {
+    /// What was really paid: the cost without what was given back.
+    #[must_use]
+    pub const fn paid(&self) -> Money {
+        paid(self.cost, self.released)
+    }
+}
+
+/// A cost without what was given back of it, which is never more.
+const fn paid(cost: Money, released: Money) -> Money {
+    Money::from_micros(cost.micros().saturating_sub(released.micros()))
+}
+
 /// A step in the life of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelineEntry {
@@ -446,6 +459,37 @@ impl StatusCounts {
     #[must_use]
     pub const fn get(mut self, status: MessageStatus) -> i64 {
         *self.get_mut(status)
+    }
+
+    /// How many messages there are.
+    #[must_use]
+    pub fn total(&self) -> i64 {
+        let statuses = MessageStatus::ALL.into_iter();
+        statuses.map(|status| self.get(status)).sum()
+    }
+
+    /// How many of them have a final status.
+    #[must_use]
+    pub fn completed(&self) -> i64 {
+        let finals = MessageStatus::ALL
+            .into_iter()
+            .filter(|status| status.is_final());
+        finals.map(|status| self.get(status)).sum()
+    }
+
+    /// Adds other counts to these.
+    pub fn add(&mut self, other: &Self) {
+        for status in MessageStatus::ALL {
+            *self.get_mut(status) += other.get(status);
+        }
+    }
+
+    /// How many of a thousand completed messages were delivered, rounded down; `None` before any
+    /// is completed.
+    #[must_use]
+    pub fn delivered_per_mille(&self) -> Option<i64> {
+        let completed = self.completed();
+        (completed > 0).then(|| self.delivered.saturating_mul(1000) / completed)
     }
 
     /// The count of a status, to be changed.
@@ -487,6 +531,8 @@ pub struct BatchRecord {
     pub pages: i64,
     /// The sum of the rows' prices.
     pub cost: Money,
+    /// What was given back of the cost.
+    pub released: Money,
     pub status: BatchStatus,
     /// They add up to `rows`.
     pub counts: StatusCounts,
@@ -494,6 +540,14 @@ pub struct BatchRecord {
     pub done_at: Option<Timestamp>,
     /// Uploaded with the test key.
     pub test: bool,
+}
+
+impl BatchRecord {
+    /// What was really paid, or will have been when nothing more is given back.
+    #[must_use]
+    pub const fn paid(&self) -> Money {
+        paid(self.cost, self.released)
+    }
 }
 
 words! {

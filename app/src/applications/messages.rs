@@ -70,7 +70,9 @@ fn Messages(data: MessagesView) -> impl IntoView {
         application: data.application.reference.to_string(),
         ..ReportFilter::default()
     };
-    let reports = filter.address("/reports", ("", ""));
+    let reports = filter.address("/reports", &[]);
+    let listed = i64::try_from(data.messages.items.len()).ok();
+    let total = listed.filter(|_| data.messages.next.is_none());
     view! {
         <ApplicationFrame application=data.application at="Messages">
             <IncidentNotices notes=data.incidents/>
@@ -78,7 +80,7 @@ fn Messages(data: MessagesView) -> impl IntoView {
                 "The newest messages. " <a href=reports>"Reports"</a>
                 " have all of them, with filters and a chart."
             </p>
-            {messages_section(&data.messages, &filter, &data.currency)}
+            {messages_section(&data.messages, total, &filter, &data.currency)}
         </ApplicationFrame>
     }
 }

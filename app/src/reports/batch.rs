@@ -1,10 +1,11 @@
 //! A batch's page, which follows the batch while it is being sent.
 
-use domain::MessageStatus;
-use domain::records::{BatchRecord, BatchStatus, StatusCounts};
+use domain::records::{BatchRecord, BatchStatus};
+use domain::{MessageStatus, Money, Reference};
 use leptos::prelude::*;
 
 use super::filter::CSV_PATH;
+use super::grouped;
 use super::progress::{progress, spoken};
 use crate::ui::{Fact, Moment, StateMark, Table, optional_fact};
 
@@ -12,9 +13,9 @@ use crate::ui::{Fact, Moment, StateMark, Table, optional_fact};
 pub const BATCH_EVENTS_PATH: &str = "/reports/{batchid}/events";
 
 #[component]
-pub fn BatchContent(batch: BatchRecord, currency: String) -> impl IntoView {
+pub fn BatchContent(batch: BatchRecord, reference: Reference, currency: String) -> impl IntoView {
     let address = format!("/reports/{}", batch.batchid);
-    let messages = format!("/reports?batchid={}", batch.batchid);
+    let messages = messages_of(&batch);
     let download = format!("{CSV_PATH}?batchid={}", batch.batchid);
     let live = RwSignal::new(batch);
     let is_open = move || live.with(|batch| batch.status != BatchStatus::Done);
@@ -26,7 +27,7 @@ pub fn BatchContent(batch: BatchRecord, currency: String) -> impl IntoView {
         <div class="visually-hidden" role="status">
             {move || live.with(spoken)}
         </div>
-        {move || facts(live.get(), &currency)}
+        {move || facts(live.get(), reference, &currency)}
         <p class="buttons">
             <a class="button" href=messages>
                 "Messages of this batch"
@@ -49,39 +50,81 @@ pub fn BatchContent(batch: BatchRecord, currency: String) -> impl IntoView {
     }
 }
 
+/// The address of the batch's messages.
+fn messages_of(batch: &BatchRecord) -> String {
+    format!("/reports?batchid={}", batch.batchid)
+}
+
 /// The part of the page that changes while a batch is being sent: its figures, and its messages by
 /// status.
-fn facts(batch: BatchRecord, currency: &str) -> impl IntoView + use<> {
+fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoView + use<> {
     let progress = progress(&batch);
-    let cost = format!("{} {currency}", batch.cost);
     let done = batch.done_at.map(|at| view! { <Moment at/> });
+    let cost = format!("{} {currency}", batch.paid().shown());
+    let back = given_back(&batch, currency);
     view! {
         <dl class="facts">
             <Fact term="Status"><StateMark state=batch.status/></Fact>
             <Fact term="Progress">{progress}</Fact>
-            <Fact term="Cost" class="figures">{cost}</Fact>
-            <Fact term="Rows" class="figures">{batch.rows.to_string()}</Fact>
-            <Fact term="Pages" class="figures">{batch.pages.to_string()}</Fact>
+            <Fact term="Cost" class="figures">
+                {cost} {back.map(|back| view! { <p class="fine">{back}</p> })}
+            </Fact>
+            <Fact term="Rows" class="figures">{grouped(batch.rows)}</Fact>
+            <Fact term="Pages" class="figures">{grouped(batch.pages)}</Fact>
+            <Fact term="Application" class="key">
+                <a href=format!("/applications/{reference}")>{reference.to_string()}</a>
+            </Fact>
             <Fact term="Uploaded with">
                 {if batch.test { "the test key (to nobody)" } else { "the API key" }}
             </Fact>
             <Fact term="Created (UTC)" class="figures"><Moment at=batch.created_at/></Fact>
             {optional_fact("Done (UTC)", "figures", done)}
             <Fact term="Batchid" class="key">{batch.batchid.to_string()}</Fact>
-            {optional_fact("Request id", "key", batch.requestid)}
+            {optional_fact("Request id", "key", batch.requestid.clone())}
         </dl>
         {(batch.status == BatchStatus::Expanding)
             .then(|| {
                 view! { <p class="fine">"Rows of the file are still becoming messages."</p> }
             })}
         <h2>"Messages by status"</h2>
-        {counts(batch.counts)}
+        {counts(&batch)}
     }
 }
 
-fn counts(counts: StatusCounts) -> AnyView {
+/// What was given back of the price, and whose money it is.
+fn given_back(batch: &BatchRecord, currency: &str) -> Option<String> {
+    let back = (batch.released > Money::ZERO).then(|| {
+        format!(
+            "{} {currency} were reserved, and {} {currency} came back, for what no carrier took. ",
+            batch.cost.shown(),
+            batch.released.shown()
+        )
+    });
+    let test = batch.test.then(|| "Of the test balance.".to_owned());
+    let words: Vec<_> = back.into_iter().chain(test).collect();
+    (!words.is_empty()).then(|| words.concat())
+}
+
+/// How many messages have which status, with links to those that there are.
+fn counts(batch: &BatchRecord) -> AnyView {
+    let messages = messages_of(batch);
+    let counts = batch.counts;
     Table::narrow(&MessageStatus::ALL)
         .column("Status", |status| view! { <StateMark state=*status/> })
-        .amount("Messages", |status| counts.get(*status))
+        .styled("amount", "Messages", |status| {
+            let count = counts.get(*status);
+            let words = grouped(count);
+            if count == 0 {
+                words.into_any()
+            } else {
+                let href = format!("{messages}&status={status}");
+                view! {
+                    <a href=href>
+                        {words} <span class="visually-hidden">{format!(" {status}")}</span>
+                    </a>
+                }
+                .into_any()
+            }
+        })
         .view()
 }

@@ -3,11 +3,14 @@
 use domain::records::{BatchRecord, Paged};
 use leptos::prelude::*;
 
+use super::pager::pager;
 use super::progress::progress;
-use crate::reports::ReportFilter;
+use super::{grouped, price};
+use crate::reports::{REPORTS_PATH, ReportFilter};
 use crate::ui::{Moment, StateMark, Table};
 #[cfg(feature = "ssr")]
 use {
+    super::filter::last,
     crate::problem::{Cause, Problem},
     domain::{BatchId, Reference, Refusal, Timestamp, ids},
     service::{BatchFilter, MessageFilter, Service},
@@ -37,6 +40,7 @@ pub async fn find(
     let (from, below) = bounds(filter, wanted)?;
     let query = BatchFilter {
         requestid: wanted.requestid.clone(),
+        key: wanted.key,
         limit: BATCHES,
         cursor: below.map(|id| id.to_string()),
     };
@@ -58,9 +62,9 @@ fn bounds(
     filter: &ReportFilter,
     wanted: &MessageFilter,
 ) -> Result<(BatchId, Option<BatchId>), Problem> {
-    let cursor = match filter.batches.as_str() {
-        "" => None,
-        text => Some(BatchId::parse(text).ok_or(Cause::Refused(Refusal::InvalidCursor))?),
+    let cursor = match last(&filter.batches) {
+        None => None,
+        Some(text) => Some(BatchId::parse(text).ok_or(Cause::Refused(Refusal::InvalidCursor))?),
     };
     let to = wanted.to.map(first_id);
     let only = wanted.batchid;
@@ -83,13 +87,10 @@ pub fn batches_section(
     filter: &ReportFilter,
     currency: &str,
 ) -> impl IntoView + use<> {
-    let next = batches.next.as_deref().map(|next| {
-        let address = filter.address("/reports", ("batches", next));
-        view! {
-            <p>
-                <a href=format!("{address}#batches") rel="next">"Older batches"</a>
-            </p>
-        }
+    let next = batches.next.as_deref();
+    let pager = pager("batches", &filter.batches, next, |way| {
+        let address = filter.address(REPORTS_PATH, &[("by", &filter.by), ("batches", way)]);
+        format!("{address}#batches")
     });
     let nothing = if filter.is_empty() {
         view! {
@@ -99,17 +100,23 @@ pub fn batches_section(
         }
         .into_any()
     } else {
-        "No batch fits these filters.".into_any()
+        view! {
+            "No batch fits these filters. Remove one of them above, or "
+            <a href=REPORTS_PATH>"show all batches"</a>
+            "."
+        }
+        .into_any()
     };
     view! {
         <h2 id="batches">"Batches"</h2>
         {listed(&batches.items, currency, nothing)}
-        {next}
+        {pager}
     }
 }
 
 fn listed(batches: &[BatchRecord], currency: &str, nothing: AnyView) -> AnyView {
     Table::wide(batches)
+        .compact()
         .styled("figures", "Time (UTC)", |batch| {
             view! { <Moment at=batch.created_at/> }
         })
@@ -126,7 +133,7 @@ fn listed(batches: &[BatchRecord], currency: &str, nothing: AnyView) -> AnyView 
         .styled("requestid", "Request id", |batch| batch.requestid.clone())
         .column("Status", |batch| view! { <StateMark state=batch.status/> })
         .column("Progress", progress)
-        .amount("Rows", |batch| batch.rows)
-        .money("Cost", currency, |batch| batch.cost)
+        .amount("Rows", |batch| grouped(batch.rows))
+        .money("Cost", currency, |batch| price(batch.paid(), batch.test))
         .in_region_or("Uploaded batches", nothing)
 }

@@ -1,21 +1,24 @@
-//! Messages by day and status, drawn as SVG, and the same figures as a table.
+//! The data of the chart: messages, or what was paid for them, by day.
 
-use domain::records::{DayCounts, StatusCounts};
-use domain::{MessageStatus, Reference};
-use leptos::prelude::*;
+use domain::records::StatusCounts;
+use domain::{KeyKind, MessageStatus, Money, Reference};
 use serde::{Deserialize, Serialize};
 
-use super::axis::{percent, top};
-use super::{counted, days};
-use crate::ui::Table;
+use super::fills::Fill;
+use super::grouped;
 #[cfg(feature = "ssr")]
 use {
+    super::days,
     crate::problem::Problem,
+    crate::reports::ReportFilter,
+    domain::Category,
+    domain::records::DayCounts,
     service::{MessageFilter, Service},
 };
 
 /// The statuses from the foot of a bar to its top: a status is told by its place too, and not by
 /// its colour alone.
+#[cfg(feature = "ssr")]
 const ORDER: [MessageStatus; 8] = [
     MessageStatus::Delivered,
     MessageStatus::Submitted,
@@ -27,30 +30,105 @@ const ORDER: [MessageStatus; 8] = [
     MessageStatus::Rejected,
 ];
 
-/// Counts by day, ready to be drawn. Days are counted since 1970-01-01.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// What the bars are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum By {
+    /// Messages, by status.
+    Status,
+    /// Messages, by application.
+    Application,
+    /// What was paid, by application.
+    Cost,
+}
+
+impl By {
+    /// Each, with its word in the address and its name.
+    pub const ALL: [(Self, &'static str, &'static str); 3] = [
+        (Self::Status, "", "Messages by status"),
+        (Self::Application, "application", "Messages by application"),
+        (Self::Cost, "cost", "Cost by application"),
+    ];
+
+    /// What the address asks for; messages by status where it asks for anything else.
+    #[cfg(feature = "ssr")]
+    fn read(word: &str) -> Self {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(_, known, _)| *known == word)
+            .map_or(Self::Status, |(by, _, _)| by)
+    }
+}
+
+/// What a part of each bar stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Part {
+    Status(MessageStatus),
+    /// An application, and its place among those of the account.
+    Application(Reference, usize),
+}
+
+impl Part {
+    pub fn word(self) -> String {
+        match self {
+            Self::Status(status) => status.to_string(),
+            Self::Application(reference, _) => reference.to_string(),
+        }
+    }
+
+    pub const fn fill(self) -> Fill {
+        match self {
+            Self::Status(status) => Fill::of_status(status),
+            Self::Application(_, place) => Fill::of_application(place),
+        }
+    }
+}
+
+/// A part of the bars, with its amount on each day that has one: messages, or micro-units of money.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Layer {
+    pub part: Part,
+    /// In the order of the days.
+    pub days: Vec<(i64, i64)>,
+}
+
+impl Layer {
+    pub fn on(&self, day: i64) -> i64 {
+        let place = self.days.binary_search_by_key(&day, |(day, _)| *day);
+        place.map_or(0, |place| self.days[place].1)
+    }
+
+    pub fn total(&self) -> i64 {
+        self.days.iter().map(|(_, amount)| amount).sum()
+    }
+}
+
+/// Amounts by day, ready to be drawn. Days are counted since 1970-01-01.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
-    first_day: i64,
-    last_day: i64,
-    /// Without the days that have no messages.
-    counts: Vec<DayCounts>,
-    /// The status of the filters, if they name one.
-    status: Option<MessageStatus>,
-    reference: Option<Reference>,
+    pub first_day: i64,
+    pub last_day: i64,
+    /// From the foot of a bar to its top; those that have an amount.
+    pub layers: Vec<Layer>,
+    pub by: By,
+    /// The key that the messages were sent with.
+    pub key: KeyKind,
+    /// How the messages of these days ended; `None` where the chart has those of one status, or
+    /// money.
+    pub counts: Option<StatusCounts>,
 }
 
 #[cfg(feature = "ssr")]
 impl Chart {
     /// The chart of the filters' days; `None` where the filters choose among the messages of a day,
-    /// of which no counts are kept.
+    /// of which no counts are kept. Messages of the test key are in it if the filters ask for them.
     ///
     /// # Errors
     /// When the application isn't the account's, or the service fails.
     pub async fn find(
         service: &Service,
         account_id: i64,
-        reference: Option<Reference>,
-        wanted: &MessageFilter,
+        applications: &[(Reference, Category)],
+        filter: &ReportFilter,
+        (reference, wanted): (Option<Reference>, &MessageFilter),
     ) -> Result<Option<Self>, Problem> {
         if wanted.number.is_some()
             || wanted.requestid.is_some()
@@ -60,236 +138,149 @@ impl Chart {
             return Ok(None);
         }
         let days = days::shown(wanted, service.clock().now().day());
-        let (first_day, last_day) = (*days.start(), *days.end());
-        let counts = service
-            .account_days(account_id, reference, first_day, last_day)
-            .await?;
-        Ok(Some(Self {
-            first_day,
-            last_day,
-            counts,
-            status: wanted.status,
+        let source = Source {
+            service,
+            account_id,
+            applications,
             reference,
+            key: wanted.key.unwrap_or(KeyKind::Live),
+            status: wanted.status,
+            days: (*days.start(), *days.end()),
+        };
+        let by = By::read(&filter.by);
+        let (mut layers, counts) = match by {
+            By::Status => source.by_status().await?,
+            By::Application => source.by_application().await?,
+            By::Cost => (source.cost().await?, StatusCounts::default()),
+        };
+        layers.retain(|layer| layer.total() > 0);
+        Ok(Some(Self {
+            first_day: source.days.0,
+            last_day: source.days.1,
+            layers,
+            by,
+            key: source.key,
+            counts: Some(counts).filter(|_| wanted.status.is_none() && by != By::Cost),
         }))
     }
 }
 
-/// The chart and its table, or a sentence that there are no messages.
-#[component]
-pub fn ChartSection(chart: Chart) -> impl IntoView {
-    let (first, last) = (days::name(chart.first_day), days::name(chart.last_day));
-    let whose = match chart.reference {
-        Some(reference) => format!("Application {reference}"),
-        None => "All applications".to_owned(),
-    };
-    let bars = Bars::of(chart);
-    let drawn = if bars.statuses.is_empty() {
-        view! { <p class="empty">"No messages in these days."</p> }.into_any()
-    } else {
-        view! {
-            <div class="chart">
-                <figure>{bars.drawing()} {bars.dates()}</figure>
-                {bars.totals()}
-            </div>
-            <details>
-                <summary>"The chart as a table"</summary>
-                {bars.table()}
-            </details>
-        }
-        .into_any()
-    };
-    view! {
-        <h2 id="days">"Messages by day"</h2>
-        <p class="fine">
-            {format!("{whose}, by the day of acceptance (UTC): ")}
-            <span class="unbroken">{first}</span> " to " <span class="unbroken">{last}</span> "."
-        </p>
-        {drawn}
+/// What a chart is made from.
+#[cfg(feature = "ssr")]
+struct Source<'a> {
+    service: &'a Service,
+    account_id: i64,
+    applications: &'a [(Reference, Category)],
+    /// The application of the filters, if they name one.
+    reference: Option<Reference>,
+    key: KeyKind,
+    /// The status of the filters, if they name one.
+    status: Option<MessageStatus>,
+    days: (i64, i64),
+}
+
+#[cfg(feature = "ssr")]
+impl Source<'_> {
+    async fn days_of(&self, reference: Option<Reference>) -> Result<Vec<DayCounts>, Problem> {
+        let key = Some(self.key);
+        let found = self
+            .service
+            .account_days(self.account_id, reference, key, self.days);
+        Ok(found.await?)
     }
-}
 
-/// The bars of the chart: one for each day, with a part for each status.
-struct Bars {
-    chart: Chart,
-    /// The statuses that have messages in these days, in the order of the bars.
-    statuses: Vec<MessageStatus>,
-}
-
-impl Bars {
-    fn of(chart: Chart) -> Self {
+    /// A layer for each status, and the counts of all of them.
+    async fn by_status(&self) -> Result<(Vec<Layer>, StatusCounts), Problem> {
+        let found = self.days_of(self.reference).await?;
         let statuses = ORDER
             .into_iter()
-            .filter(|status| chart.status.is_none_or(|only| only == *status))
-            .filter(|status| chart.counts.iter().any(|day| day.counts.get(*status) > 0))
-            .collect();
-        Self { chart, statuses }
-    }
-
-    fn total(&self, status: MessageStatus) -> i64 {
-        let days = self.chart.counts.iter();
-        days.map(|day| day.counts.get(status)).sum()
-    }
-
-    /// The SVG. All its lengths are percentages, so that it fills any width without being
-    /// stretched.
-    fn drawing(&self) -> impl IntoView + use<> {
-        let days = &self.chart.counts;
-        let totals = days.iter().map(|day| sum(&self.statuses, &day.counts));
-        let top = top(totals.max().unwrap_or_default());
-        let messages: i64 = self.statuses.iter().map(|status| self.total(*status)).sum();
-        let group = |(below, status): (usize, &MessageStatus)| {
-            let days = days.iter().filter(|day| day.counts.get(*status) > 0);
-            let bars: Vec<_> = days.map(|day| self.bar(day, below, top)).collect();
-            view! { <g fill=format!("url(#fill-{})", status.as_str())>{bars}</g> }
-        };
-        let groups: Vec<_> = self.statuses.iter().enumerate().map(group).collect();
-        let scale = [0, top / 2, top];
-        let hints: Vec<_> = days.iter().map(|day| self.hint(day)).collect();
-        view! {
-            <svg class="chart-bars" role="img" aria-labelledby="chart-title">
-                <title id="chart-title">
-                    {format!(
-                        "{} by day and status; the table has the figures",
-                        counted(messages, "message"),
-                    )}
-                </title>
-                <defs>{self.statuses.iter().map(|status| fill(*status)).collect_view()}</defs>
-                {Vec::from(scale.map(|count| line(count, top)))} {groups}
-                {Vec::from(scale.map(|count| label(count, top)))} {hints}
-            </svg>
-        }
-    }
-
-    /// A day's place among the days, and how many days there are.
-    fn place(&self, day: i64) -> (i64, i64) {
-        (
-            day - self.chart.first_day,
-            self.chart.last_day - self.chart.first_day + 1,
-        )
-    }
-
-    /// A status' part of a day's bar. `below` is how many statuses are drawn below it.
-    fn bar(&self, day: &DayCounts, below: usize, top: i64) -> impl IntoView + use<> {
-        let foot = sum(&self.statuses[..below], &day.counts);
-        let head = sum(&self.statuses[..=below], &day.counts);
-        let (at, days) = self.place(day.day);
-        view! {
-            <rect
-                // A fifth of a day's width is left free.
-                x=percent(10 * at + 1, 10 * days)
-                width=percent(8, 10 * days)
-                y=percent(top - head, top)
-                height=percent(head - foot, top)
-            ></rect>
-        }
-    }
-
-    /// A day's figures, shown where the pointer rests on the day.
-    fn hint(&self, day: &DayCounts) -> impl IntoView + use<> {
-        let (at, days) = self.place(day.day);
-        let counts = self.statuses.iter().rev().filter_map(|status| {
-            let count = day.counts.get(*status);
-            (count > 0).then(|| format!("{count} {}", status.as_str()))
+            .filter(|status| self.status.is_none_or(|only| only == *status));
+        let layers = statuses.map(|status| Layer {
+            part: Part::Status(status),
+            days: amounts(&found, |counts| counts.get(status)),
         });
-        let words: Vec<_> = std::iter::once(days::name(day.day)).chain(counts).collect();
-        view! {
-            <rect class="chart-day" x=percent(at, days) width=percent(1, days) height="100%">
-                <title>{words.join("\n")}</title>
-            </rect>
+        Ok((layers.collect(), sum(&found)))
+    }
+
+    /// A layer for each application, and the counts of all of them.
+    async fn by_application(&self) -> Result<(Vec<Layer>, StatusCounts), Problem> {
+        let (mut layers, mut counts) = (Vec::new(), StatusCounts::default());
+        for (place, (reference, _)) in self.applications.iter().enumerate() {
+            if self.reference.is_some_and(|only| only != *reference) {
+                continue;
+            }
+            let found = self.days_of(Some(*reference)).await?;
+            counts.add(&sum(&found));
+            layers.push(Layer {
+                part: Part::Application(*reference, place),
+                days: amounts(&found, |counts| match self.status {
+                    Some(status) => counts.get(status),
+                    None => counts.total(),
+                }),
+            });
         }
+        Ok((layers, counts))
     }
 
-    /// The first, the middle and the last day.
-    fn dates(&self) -> impl IntoView + use<> {
-        let (first, last) = (self.chart.first_day, self.chart.last_day);
-        let mut shown = vec![first, i64::midpoint(first, last), last];
-        shown.dedup();
-        let shown: Vec<_> = shown
-            .into_iter()
-            .map(|day| view! { <span>{days::name(day)}</span> })
-            .collect();
-        view! {
-            <div class="chart-dates" aria-hidden="true">
-                {shown}
-            </div>
+    /// A layer for each application, of what was paid.
+    async fn cost(&self) -> Result<Vec<Layer>, Problem> {
+        // The filters may name days to come alone.
+        if self.days.0 > self.days.1 {
+            return Ok(Vec::new());
         }
+        let paid = self
+            .service
+            .account_paid(self.account_id, self.reference, self.days);
+        let layer = |(of, paid): (Reference, Vec<(i64, Money)>)| {
+            let mut references = self.applications.iter().map(|(reference, _)| *reference);
+            let place = references.position(|reference| reference == of);
+            let days = paid.into_iter().map(|(day, paid)| (day, paid.micros()));
+            Layer {
+                part: Part::Application(of, place.unwrap_or_default()),
+                days: days.collect(),
+            }
+        };
+        Ok(paid.await?.into_iter().map(layer).collect())
     }
+}
 
-    /// The key of the fills, with the number of messages of each status.
-    fn totals(&self) -> AnyView {
-        // From the top of a bar to its foot.
-        let statuses: Vec<_> = self.statuses.iter().rev().copied().collect();
-        Table::narrow(&statuses)
-            .column("Status", |status| swatch(*status))
-            .amount("Messages", |status| self.total(*status))
-            .view()
+#[cfg(feature = "ssr")]
+fn sum(days: &[DayCounts]) -> StatusCounts {
+    let mut counts = StatusCounts::default();
+    for day in days {
+        counts.add(&day.counts);
     }
+    counts
+}
 
-    /// The chart's figures, the newest day first.
-    fn table(&self) -> AnyView {
-        let days: Vec<_> = self.chart.counts.iter().rev().copied().collect();
-        let mut table =
-            Table::narrow(&days).styled("figures", "Day (UTC)", |day| days::name(day.day));
-        for status in &self.statuses {
-            table = table.amount(status.as_str(), |day| day.counts.get(*status));
+/// The days on which an amount isn't 0.
+#[cfg(feature = "ssr")]
+fn amounts(days: &[DayCounts], amount: impl Fn(&StatusCounts) -> i64) -> Vec<(i64, i64)> {
+    let amounts = days.iter().map(|day| (day.day, amount(&day.counts)));
+    amounts.filter(|(_, amount)| *amount > 0).collect()
+}
+
+/// An amount of a chart in words.
+pub fn amount_in_words(by: By, amount: i64) -> String {
+    match by {
+        By::Status | By::Application => grouped(amount),
+        By::Cost => Money::from_micros(amount).shown(),
+    }
+}
+
+#[cfg(all(test, feature = "ssr"))]
+mod tests {
+    use super::By;
+
+    #[test]
+    fn a_chart_is_of_messages_by_status_unless_the_address_asks_for_another() {
+        for (word, by) in [
+            ("", By::Status),
+            ("application", By::Application),
+            ("cost", By::Cost),
+            ("x", By::Status),
+        ] {
+            assert_eq!(By::read(word), by);
         }
-        table
-            .amount("Together", |day| sum(&self.statuses, &day.counts))
-            .in_region("Messages by day and status")
-    }
-}
-
-/// How many messages have one of the statuses.
-fn sum(statuses: &[MessageStatus], counts: &StatusCounts) -> i64 {
-    statuses.iter().map(|status| counts.get(*status)).sum()
-}
-
-/// A status in the key: a sample of its fill, and its word.
-fn swatch(status: MessageStatus) -> impl IntoView {
-    let word = status.as_str();
-    view! {
-        <svg class="swatch" aria-hidden="true">
-            <rect width="100%" height="100%" fill=format!("url(#fill-{word})")></rect>
-        </svg>
-        {word}
-    }
-}
-
-/// A line of the scale, behind the bars.
-fn line(count: i64, top: i64) -> impl IntoView {
-    let y = percent(top - count, top);
-    view! { <line x1="0" x2="100%" y1=y.clone() y2=y></line> }
-}
-
-/// The count that a line of the scale stands for, in front of the bars.
-fn label(count: i64, top: i64) -> impl IntoView {
-    let y = percent(top - count, top);
-    (count > 0).then(|| view! { <text y=y dy="1em">{count.to_string()}</text> })
-}
-
-/// The fill of a status: a colour and a pattern of its own. The style sheet has the colours.
-fn fill(status: MessageStatus) -> impl IntoView {
-    let (ink, turn, stripe) = match status {
-        MessageStatus::Delivered => ("ink-good", 0, 6),
-        MessageStatus::Submitted => ("ink-moving", 45, 4),
-        MessageStatus::Sending => ("ink-moving", 45, 2),
-        MessageStatus::Queued => ("ink-waiting", 0, 1),
-        MessageStatus::Unknown => ("ink-waiting", 0, 4),
-        MessageStatus::Failed => ("ink-bad", -45, 4),
-        MessageStatus::Expired => ("ink-bad", -45, 2),
-        MessageStatus::Rejected => ("ink-bad", 90, 3),
-    };
-    view! {
-        <pattern
-            id=format!("fill-{}", status.as_str())
-            class=ink
-            width="6"
-            height="6"
-            patternUnits="userSpaceOnUse"
-            patternTransform=format!("rotate({turn})")
-        >
-            <rect class="wash" width="6" height="6"></rect>
-            <rect width=stripe.to_string() height="6"></rect>
-        </pattern>
     }
 }

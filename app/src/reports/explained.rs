@@ -1,57 +1,114 @@
-//! Why a message wasn't delivered, in sentences.
+//! Why a message wasn't delivered, and what to do, in sentences.
 
 use domain::{DeliveryError, MessageStatus};
 
 /// Why a message isn't delivered, as far as is known; `None` while it is on its way, and once it
 /// has arrived. `error` is what its report names.
-pub fn explained(status: MessageStatus, error: Option<&str>) -> Option<&'static str> {
-    // An error in the carrier's own words gets the sentence of the status.
+pub fn meaning(status: MessageStatus, error: Option<&str>) -> Option<&'static str> {
+    explained(status, error).map(|(meaning, _)| meaning)
+}
+
+/// What to do about a message that isn't delivered; `None` where [`meaning`] is.
+pub fn advice(status: MessageStatus, error: Option<&str>) -> Option<&'static str> {
+    explained(status, error).map(|(_, advice)| advice)
+}
+
+/// What happened, and what to do.
+type Sentences = (&'static str, &'static str);
+
+const ASK_FOR_THE_NUMBER: &str =
+    "Ask the person for the number again, with the country code if it is abroad.";
+const SEND_AGAIN_LATER: &str =
+    "Send the message again later. If it fails again, reach the person another way.";
+const ASK_BEFORE_SENDING: &str =
+    "Ask the person whether it arrived before you send it again: it may arrive twice.";
+const ASK_SUPPORT: &str =
+    "If other messages end in the same way, ask support and name the transid.";
+
+fn explained(status: MessageStatus, error: Option<&str>) -> Option<Sentences> {
+    // An error in the carrier's own words gets the sentences of the status.
     let by_status = match status {
         MessageStatus::Queued
         | MessageStatus::Sending
         | MessageStatus::Submitted
         | MessageStatus::Delivered => return None,
         MessageStatus::Unknown => {
-            return Some(
+            return Some((
                 "It was handed to a carrier whose answer was lost: it may have arrived. A receipt \
                  may still tell.",
-            );
+                "Wait: after 48 hours at most the message has a final status.",
+            ));
         }
-        MessageStatus::Failed => "The carrier couldn't deliver it.",
-        MessageStatus::Expired => "It wasn't delivered in time.",
-        MessageStatus::Rejected => "The carrier refused the message.",
+        MessageStatus::Failed => ("The carrier couldn't deliver it.", SEND_AGAIN_LATER),
+        MessageStatus::Expired => ("It wasn't delivered in time.", SEND_AGAIN_LATER),
+        MessageStatus::Rejected => ("The carrier refused the message.", ASK_SUPPORT),
     };
     Some(
         error
             .and_then(DeliveryError::parse)
-            .map_or(by_status, sentence),
+            .map_or(by_status, sentences),
     )
 }
 
-const fn sentence(error: DeliveryError) -> &'static str {
+const fn sentences(error: DeliveryError) -> Sentences {
     match error {
-        DeliveryError::NoRoute => "No carrier takes messages to this number.",
-        DeliveryError::InvalidDestination => "The carrier says that there is no such number.",
-        DeliveryError::InvalidSender => "The carrier doesn't take messages from this sender name.",
-        DeliveryError::InvalidLength => "The message is too long for the carrier.",
-        DeliveryError::InvalidValidity => {
-            "The carrier doesn't take messages with so little time left."
+        DeliveryError::NoRoute => (
+            "No carrier takes messages to this number.",
+            "Check the country code. If it is right, ask support whether the country is served.",
+        ),
+        DeliveryError::InvalidDestination => (
+            "The carrier says that there is no such number.",
+            ASK_FOR_THE_NUMBER,
+        ),
+        DeliveryError::InvalidSender => (
+            "The carrier doesn't take messages from this sender name.",
+            "Ask support whether the name can be registered, or request another sender name.",
+        ),
+        DeliveryError::InvalidLength => (
+            "The message is too long for the carrier.",
+            "Shorten the text, or send it in parts.",
+        ),
+        DeliveryError::InvalidValidity => (
+            "The carrier doesn't take messages with so little time left.",
+            "Send the message again.",
+        ),
+        DeliveryError::Refused => ("The carrier refused the message.", ASK_SUPPORT),
+        DeliveryError::HandsetUnavailable => {
+            ("The phone was off or out of reach.", SEND_AGAIN_LATER)
         }
-        DeliveryError::Refused => "The carrier refused the message.",
-        DeliveryError::HandsetUnavailable => "The phone was off or out of reach.",
-        DeliveryError::Undeliverable => "The network couldn't deliver it to the phone.",
-        DeliveryError::RejectedByNetwork => "The network rejected the message.",
-        DeliveryError::DeletedByCarrier => "The carrier deleted it before it was delivered.",
-        DeliveryError::UnknownToCarrier => "The carrier doesn't know what became of it.",
-        DeliveryError::ValidityExpired => "The phone wasn't reached in time.",
-        DeliveryError::NoAnswer => {
-            "The carrier never said whether it took it, and no receipt came: it may have arrived."
-        }
-        DeliveryError::NoReceipt => {
-            "The carrier took it, and no receipt came: it may have arrived."
-        }
-        DeliveryError::ExpiredInQueue => "No carrier could take it within 48 hours.",
-        DeliveryError::ExpiredInPart => "Within 48 hours only some of its segments were taken.",
+        DeliveryError::Undeliverable => (
+            "The network couldn't deliver it to the phone.",
+            SEND_AGAIN_LATER,
+        ),
+        DeliveryError::RejectedByNetwork => (
+            "The network rejected the message.",
+            "Ask the person whether messages of your sender name are blocked on the phone.",
+        ),
+        DeliveryError::DeletedByCarrier => (
+            "The carrier deleted it before it was delivered.",
+            SEND_AGAIN_LATER,
+        ),
+        DeliveryError::UnknownToCarrier => (
+            "The carrier doesn't know what became of it.",
+            ASK_BEFORE_SENDING,
+        ),
+        DeliveryError::ValidityExpired => ("The phone wasn't reached in time.", SEND_AGAIN_LATER),
+        DeliveryError::NoAnswer => (
+            "The carrier never said whether it took it, and no receipt came: it may have arrived.",
+            ASK_BEFORE_SENDING,
+        ),
+        DeliveryError::NoReceipt => (
+            "The carrier took it, and no receipt came: it may have arrived.",
+            ASK_BEFORE_SENDING,
+        ),
+        DeliveryError::ExpiredInQueue => (
+            "No carrier could take it within 48 hours.",
+            "Send the message again, if it is still of use.",
+        ),
+        DeliveryError::ExpiredInPart => (
+            "Within 48 hours only some of its segments were taken.",
+            ASK_BEFORE_SENDING,
+        ),
     }
 }
 
@@ -59,13 +116,13 @@ const fn sentence(error: DeliveryError) -> &'static str {
 mod tests {
     use domain::{DeliveryError, MessageStatus};
 
-    use super::explained;
+    use super::{advice, meaning};
 
     #[test]
     fn every_error_has_a_sentence_of_its_own() {
         let sentences: std::collections::HashSet<_> = DeliveryError::ALL
             .into_iter()
-            .map(|error| explained(MessageStatus::Expired, Some(error.as_str())))
+            .map(|error| meaning(MessageStatus::Expired, Some(error.as_str())))
             .collect();
         assert_eq!(sentences.len(), DeliveryError::ALL.len());
         assert!(!sentences.contains(&None));
@@ -79,7 +136,7 @@ mod tests {
             ("undeliverable_011", "network couldn't deliver"),
             ("rejected_by_network_7", "The network rejected"),
         ] {
-            let sentence = explained(MessageStatus::Failed, Some(word)).unwrap();
+            let sentence = meaning(MessageStatus::Failed, Some(word)).unwrap();
             assert!(sentence.contains(part), "{word}: {sentence}");
         }
     }
@@ -95,7 +152,8 @@ mod tests {
                     | MessageStatus::Delivered
             );
             for error in [None, Some("HTTP status 400 blocked")] {
-                assert_eq!(explained(status, error).is_none(), speaks, "{status:?}");
+                assert_eq!(meaning(status, error).is_none(), speaks, "{status:?}");
+                assert_eq!(advice(status, error).is_none(), speaks, "{status:?}");
             }
         }
     }

@@ -1,32 +1,59 @@
 //! A message's page.
 
-use domain::records::{ChargeRecord, MessageDetail, MessageRecord, TimelineEntry};
+use domain::records::{ChargeRecord, MessageDetail, MessageRecord};
+use domain::{Money, Reference};
 use leptos::prelude::*;
 
 use super::counted;
-use super::explained::explained;
-use crate::ui::{Fact, Moment, StateMark, optional_fact};
+use super::explained::{advice, meaning};
+use super::text::MessageText;
+use super::timeline::Timeline;
+use crate::ui::{Fact, StateMark, optional_fact};
 
 #[component]
-pub fn MessageContent(detail: MessageDetail, currency: String) -> impl IntoView {
-    let text = detail.record.message.clone();
+pub fn MessageContent(
+    detail: MessageDetail,
+    reference: Reference,
+    currency: String,
+) -> impl IntoView {
+    let record = detail.record;
+    let (text, is_test) = (record.message.clone(), record.test);
+    let advice = advice(record.status, record.error.as_deref());
+    let application = view! {
+        <Fact term="Application" class="key">
+            <a href=format!("/applications/{reference}")>{reference.to_string()}</a>
+        </Fact>
+    };
     view! {
-        <MessageFacts record=detail.record batches="/reports/"/>
+        <MessageFacts record batches="/reports/" application=application.into_any()/>
+        {advice
+            .map(|advice| {
+                view! {
+                    <h2>"What to do"</h2>
+                    <p>{advice}</p>
+                }
+            })}
         <h2>"Text"</h2>
-        <blockquote class="sms">{text}</blockquote>
+        <MessageText text/>
         <h2>"Timeline (UTC)"</h2>
         <Timeline timeline=detail.timeline/>
         <h2>"Charge"</h2>
-        <Charge charge=detail.charge currency/>
+        <Charge charge=detail.charge is_test currency/>
     }
 }
 
 /// The facts of a message, without its text. The link to its batch is `batches` followed by the
 /// batchid.
 #[component]
-pub fn MessageFacts(record: MessageRecord, batches: &'static str) -> impl IntoView {
+pub fn MessageFacts(
+    record: MessageRecord,
+    batches: &'static str,
+    /// The fact that names the message's application, where nothing else on the page does.
+    #[prop(optional)]
+    application: Option<AnyView>,
+) -> impl IntoView {
     let kind = record.kind.as_str();
-    let explained = explained(record.status, record.error.as_deref());
+    let meaning = meaning(record.status, record.error.as_deref());
     let pages = counted(record.pages, "page");
     let length = format!("{pages}, {}", counted(record.segments, "segment"));
     let error = record.error.map(|error| format!(" ({error})"));
@@ -38,9 +65,10 @@ pub fn MessageFacts(record: MessageRecord, batches: &'static str) -> impl IntoVi
             <Fact term="Status">
                 <StateMark state=record.status/>
                 {error}
-                {explained.map(|sentence| view! { <p class="fine">{sentence}</p> })}
+                {meaning.map(|sentence| view! { <p class="fine">{sentence}</p> })}
             </Fact>
             <Fact term="Number" class="figures">{format!("{} ({kind})", record.number)}</Fact>
+            {application}
             <Fact term="Sent with">
                 {if record.test { "the test key (to nobody)" } else { "the API key" }}
             </Fact>
@@ -55,44 +83,29 @@ pub fn MessageFacts(record: MessageRecord, batches: &'static str) -> impl IntoVi
     }
 }
 
+/// What a message costs, what was given back of it, and why.
 #[component]
-pub fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
-    view! {
-        <ol class="timeline">
-            {timeline
-                .into_iter()
-                .map(|entry| {
-                    view! {
-                        <li>
-                            <Moment at=entry.at/>
-                            " "
-                            <StateMark state=entry.status/>
-                            {entry
-                                .detail
-                                .map(|detail| view! { <span class="fine">{detail}</span> })}
-                        </li>
-                    }
-                })
-                .collect_view()}
-        </ol>
-    }
-}
-
-#[component]
-pub fn Charge(charge: ChargeRecord, currency: String) -> impl IntoView {
-    let money = |amount: domain::Money| format!("{amount} {currency}");
+pub fn Charge(charge: ChargeRecord, is_test: bool, currency: String) -> impl IntoView {
+    let money = |amount: Money| format!("{} {currency}", amount.shown());
     let price = format!(
         "{} at {} a page",
         counted(charge.pages, "page"),
         money(charge.unit_price)
     );
     let (charged, released) = (money(charge.charged), money(charge.released));
+    let paid = charge.charged.checked_sub(charge.released);
+    let paid = money(paid.unwrap_or_default());
     view! {
         <dl class="facts">
             <Fact term="Price" class="figures">{price}</Fact>
             <Fact term="Charged" class="figures">{charged}</Fact>
-            <Fact term="Released" class="figures">{released}</Fact>
+            <Fact term="Given back" class="figures">{released}</Fact>
+            <Fact term="Paid" class="figures">{paid}</Fact>
         </dl>
         <p>{charge.why}</p>
+        {is_test
+            .then(|| {
+                view! { <p>"All of it is of the test balance: no money was paid."</p> }
+            })}
     }
 }

@@ -1,31 +1,91 @@
 //! Reports: what became of messages and batches.
 
 mod axis;
+mod bars;
 mod batch;
 mod batches;
 mod chart;
+mod chart_section;
 mod days;
 mod explained;
+mod fills;
 mod filter;
 mod filters;
+mod found;
 mod list;
 mod message;
 mod messages;
+mod pager;
 mod progress;
+#[cfg(feature = "hydrate")]
+mod refresh;
 mod show;
+mod text;
+mod timeline;
 
 pub use batch::BATCH_EVENTS_PATH;
-pub use filter::{CSV_PATH, ReportFilter};
+pub use filter::{CSV_PATH, REPORTS_PATH, ReportFilter};
+#[cfg(feature = "ssr")]
+pub use found::open_counts;
+pub use found::{REPORT_EVENTS_PATH, is_under_way};
 pub use list::ReportsPage;
-pub use message::{Charge, MessageFacts, Timeline};
+pub use message::{Charge, MessageFacts};
 pub use messages::messages_section;
 pub use show::ReportPage;
+pub use text::MessageText;
+pub use timeline::Timeline;
+
+use domain::Money;
 
 /// A count with its noun.
 fn counted(count: i64, noun: &str) -> String {
     if count == 1 {
         format!("1 {noun}")
     } else {
-        format!("{count} {noun}s")
+        format!("{} {noun}s", grouped(count))
+    }
+}
+
+/// A count with a comma after each three digits, for example `1,234,567`.
+fn grouped(count: i64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        let left = digits.len() - place;
+        if place > 0 && left.is_multiple_of(3) && !text.ends_with('-') {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// An amount in a column of costs: one of the test balance says so.
+fn price(amount: Money, test: bool) -> String {
+    if test {
+        format!("{} test", amount.shown())
+    } else {
+        amount.shown()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{counted, grouped};
+
+    #[test]
+    fn counts_are_grouped_by_three_digits() {
+        for (count, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (-100, "-100"),
+            (-1000, "-1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(count), text);
+        }
+        assert_eq!(counted(1, "page"), "1 page");
+        assert_eq!(counted(2000, "page"), "2,000 pages");
     }
 }

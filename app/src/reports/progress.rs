@@ -1,20 +1,14 @@
 //! How far a batch is.
 
-use domain::MessageStatus;
-use domain::records::{BatchRecord, BatchStatus, StatusCounts};
+use domain::records::{BatchRecord, BatchStatus};
 use leptos::prelude::*;
 
-/// How many of these messages have a final status.
-fn finished(counts: &StatusCounts) -> i64 {
-    let finals = MessageStatus::ALL
-        .into_iter()
-        .filter(|status| status.is_final());
-    finals.map(|status| counts.get(status)).sum()
-}
+use super::grouped;
 
 /// How far a batch is, as a bar and in words.
 pub fn progress(batch: &BatchRecord) -> impl IntoView + use<> {
-    let done = finished(&batch.counts);
+    let done = batch.counts.completed();
+    let words = format!("{} of {} completed", grouped(done), grouped(batch.rows));
     view! {
         <span class="progress">
             <progress
@@ -22,7 +16,7 @@ pub fn progress(batch: &BatchRecord) -> impl IntoView + use<> {
                 value=done.to_string()
                 aria-label=format!("Progress of {}", batch.batchid)
             ></progress>
-            <span class="figures">{format!("{done} of {} final", batch.rows)}</span>
+            <span class="figures">{words}</span>
         </span>
     }
 }
@@ -30,16 +24,17 @@ pub fn progress(batch: &BatchRecord) -> impl IntoView + use<> {
 /// How far a batch is, for screen readers. It changes with each quarter and not with each message,
 /// so that it isn't read out over and over.
 pub fn spoken(batch: &BatchRecord) -> String {
-    let done = finished(&batch.counts);
+    let done = batch.counts.completed();
     match batch.status {
         BatchStatus::Done => format!(
-            "The batch is done: {} of {done} delivered.",
-            batch.counts.delivered
+            "The batch is done: {} of {} delivered.",
+            grouped(batch.counts.delivered),
+            grouped(done)
         ),
         BatchStatus::Expanding | BatchStatus::Sending => {
             let quarters = done.saturating_mul(4) / batch.rows.max(1);
             format!(
-                "At least {} percent of the messages are final.",
+                "At least {} percent of the messages are completed.",
                 quarters * 25
             )
         }
@@ -60,6 +55,7 @@ mod tests {
             rows: 8,
             pages: 8,
             cost: Money::from_micros(8),
+            released: Money::ZERO,
             status,
             counts,
             created_at: Timestamp::from_unix_ms(0),
@@ -79,7 +75,7 @@ mod tests {
             };
             assert_eq!(
                 spoken(&batch(BatchStatus::Sending, counts)),
-                format!("At least {percent} percent of the messages are final.")
+                format!("At least {percent} percent of the messages are completed.")
             );
         }
     }

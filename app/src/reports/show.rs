@@ -1,5 +1,6 @@
 //! `/reports/{transid}` and `/reports/{batchid}`: one message, one batch.
 
+use domain::Reference;
 use domain::records::{BatchRecord, MessageDetail};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
@@ -21,6 +22,8 @@ use {
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
+    /// The application whose message or batch it is.
+    reference: Reference,
     subject: Subject,
     currency: String,
 }
@@ -40,15 +43,18 @@ pub enum Subject {
 pub async fn load_report(id: String) -> Result<Report, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
-    let subject = if let Some(batchid) = BatchId::parse(&id) {
+    let (reference, subject) = if let Some(batchid) = BatchId::parse(&id) {
         let found = service.account_batch(account.id, batchid).await?;
-        Subject::Batch(found.ok_or(Cause::NotFound)?)
+        let (reference, batch) = found.ok_or(Cause::NotFound)?;
+        (reference, Subject::Batch(batch))
     } else {
         let transid = Transid::parse(&id).ok_or(Cause::NotFound)?;
         let found = service.account_message(account.id, transid).await?;
-        Subject::Message(found.ok_or(Cause::NotFound)?)
+        let (reference, detail) = found.ok_or(Cause::NotFound)?;
+        (reference, Subject::Message(detail))
     };
     Ok(Report {
+        reference,
         subject,
         currency: current.site().currency.clone(),
     })
@@ -64,13 +70,16 @@ pub fn ReportPage() -> impl IntoView {
 
 #[component]
 fn ReportContent(report: Report) -> impl IntoView {
-    let currency = report.currency;
+    let (reference, currency) = (report.reference, report.currency);
     let (title, content) = match report.subject {
         Subject::Message(detail) => (
             "Message",
-            view! { <MessageContent detail currency/> }.into_any(),
+            view! { <MessageContent detail reference currency/> }.into_any(),
         ),
-        Subject::Batch(batch) => ("Batch", view! { <BatchContent batch currency/> }.into_any()),
+        Subject::Batch(batch) => (
+            "Batch",
+            view! { <BatchContent batch reference currency/> }.into_any(),
+        ),
     };
     view! {
         <Page title>

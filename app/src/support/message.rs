@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::masked::{ShowText, ShowTextForm, masked};
 use crate::client::call;
 use crate::problem::Problem;
-use crate::reports::{Charge, MessageFacts, Timeline};
+use crate::reports::{Charge, MessageFacts, MessageText, Timeline};
 use crate::ui::{Fact, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
 use {
@@ -72,11 +72,11 @@ fn Message(data: MessageView, form: FormState) -> impl IntoView {
         currency,
         text,
     } = data;
-    let (owner, transid) = (file.owner, file.record.transid);
+    let (owner, transid, is_test) = (file.owner, file.record.transid, file.record.test);
     let account = format!("/support/accounts/{}", owner.account_id);
     let application = format!("{account}/{}", owner.reference);
     let text = match text {
-        Some(text) => view! { <blockquote class="sms">{text}</blockquote> }.into_any(),
+        Some(text) => view! { <MessageText text/> }.into_any(),
         None => view! {
             <p>{masked(file.chars)}</p>
             <ShowTextForm transid form/>
@@ -104,7 +104,7 @@ fn Message(data: MessageView, form: FormState) -> impl IntoView {
             <h2>"Timeline (UTC)"</h2>
             <Timeline timeline=file.timeline/>
             <h2>"Charge"</h2>
-            <Charge charge=file.charge currency/>
+            <Charge charge=file.charge is_test currency/>
             <h2>"Segments"</h2>
             {segments(&file.segments)}
         </Page>

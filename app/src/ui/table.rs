@@ -6,6 +6,9 @@ use leptos::prelude::*;
 
 /// The class of tables that become a list of their rows on a narrow screen.
 const STACKED: &str = "stacks";
+/// The class of tables whose rows take few lines on a narrow screen: the style sheet places their
+/// cells by their headings.
+const COMPACT: &str = "stacks compact";
 /// The class of tables that are no wider than what stands in them.
 const NARROW: &str = "narrow";
 /// The class of cells with buttons.
@@ -30,6 +33,14 @@ impl<'a, T> Table<'a, T> {
     /// A table of few columns. The cells of its first column are the headings of the rows.
     pub fn narrow(values: &'a [T]) -> Self {
         Self::new(NARROW, values)
+    }
+
+    /// Lets each row of a wide table take few lines on a narrow screen.
+    pub fn compact(self) -> Self {
+        Self {
+            class: COMPACT,
+            ..self
+        }
     }
 
     fn new(class: &'static str, values: &'a [T]) -> Self {
@@ -75,6 +86,16 @@ impl<'a, T> Table<'a, T> {
     ) -> Self {
         let shown = format!("{heading} ({currency})");
         self.add("amount", heading, shown, |value| amount(value).to_string())
+    }
+
+    /// Adds a column of a narrow table whose heading is made while the page runs.
+    pub fn titled<V: IntoView + 'static>(
+        self,
+        class: &'static str,
+        heading: String,
+        cell: impl Fn(&T) -> V,
+    ) -> Self {
+        self.add(class, "", heading, cell)
     }
 
     fn add<V: IntoView + 'static>(

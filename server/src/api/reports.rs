@@ -266,6 +266,7 @@ fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {
         to: moment(parameters, "to")?,
         limit: listing::limit(parameters)?,
         cursor: listing::cursor(parameters)?,
+        key: None,
     };
     refuse_unknown(parameters)?;
     Ok(filter)

@@ -32,7 +32,7 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
     let account = match current.account().await {
         Ok(Some(account)) => account,
         Ok(None) => {
-            let next = filter.address(CSV_PATH, ("", ""));
+            let next = filter.address(CSV_PATH, &[]);
             return match current.way_in(&next).await {
                 Ok(way_in) => Redirect::to(&way_in).into_response(),
                 Err(problem) => refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),

@@ -5,6 +5,7 @@
 pub mod batch;
 pub mod carriers;
 pub mod followers;
+pub mod reports;
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -19,7 +19,7 @@ mod session_store;
 use std::sync::Arc;
 
 use app::portal_request::{CurrentRequest, SiteSettings};
-use app::reports::{BATCH_EVENTS_PATH, CSV_PATH};
+use app::reports::{BATCH_EVENTS_PATH, CSV_PATH, REPORT_EVENTS_PATH};
 use app::support::{AUDIT_CSV_PATH, CARRIER_EVENTS_PATH, IMPORT_FILE_PATH, MARGIN_CSV_PATH};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -161,12 +161,13 @@ fn pages_listed() -> Vec<AxumRouteListing> {
 }
 
 /// What the portal has beside its pages and their server functions.
-fn others() -> [(&'static str, MethodRouter<Portal>); 5] {
+fn others() -> [(&'static str, MethodRouter<Portal>); 6] {
     [
         (CSV_PATH, get(csv::download)),
         (MARGIN_CSV_PATH, get(margin_csv::download)),
         (AUDIT_CSV_PATH, get(audit_csv::download)),
         (BATCH_EVENTS_PATH, get(follow::batch::events)),
+        (REPORT_EVENTS_PATH, get(follow::reports::events)),
         (CARRIER_EVENTS_PATH, get(follow::carriers::events)),
     ]
 }

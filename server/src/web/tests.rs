@@ -50,11 +50,13 @@ const OWNER: Row = [SignIn, In, Nothing, Nothing, SetUp];
 const STAFF: Row = [SignIn, Nothing, Nothing, In, SetUp];
 /// A stream leads nowhere: it answers 401 to all who aren't in.
 const OWNERS_STREAM: Row = [SignIn, In, Nothing, Nothing, SignIn];
+/// Each account is in at its own data.
+const ACCOUNTS_STREAM: Row = [SignIn, In, In, In, SignIn];
 const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 121] = [
+const TABLE: [(&str, &str, &str, Row); 122] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -78,6 +80,7 @@ const TABLE: [(&str, &str, &str, Row); 121] = [
     ("GET", "/support/carriers", "", STAFF),
     ("GET", "/reports/messages.csv", "", SIGNED_IN),
     ("GET", "/reports/{batchid}/events", "", OWNERS_STREAM),
+    ("GET", "/reports/events", "", ACCOUNTS_STREAM),
     ("GET", "/support/carriers/events", "", STAFFS_STREAM),
     ("GET", "/fn/viewer", "", EVERYBODY),
     ("GET", "/fn/session", "", EVERYBODY),

@@ -1,4 +1,4 @@
-//! Batches and carriers as open pages follow them.
+//! Batches, messages and carriers as open pages follow them.
 
 use serde_json::Value;
 
@@ -17,6 +17,9 @@ const CARRIERS: &str = "/support/carriers/events";
 fn events_of(batchid: &str) -> String {
     format!("/reports/{batchid}/events")
 }
+
+/// Where the messages of an account are followed.
+const REPORTS: &str = "/reports/events";
 
 /// Begins to follow a batch; the answer goes on.
 fn follow(server: &TestServer, browser: &Browser, batchid: &str) -> Connection {
@@ -73,6 +76,34 @@ fn a_batch_is_followed_until_it_is_done() {
     let mut later = follow(&server, &browser, &batchid);
     assert_eq!(event(&mut later), Some(last.clone()));
     assert_eq!(event(&mut later), None);
+}
+
+#[test]
+fn messages_are_followed_until_all_are_final() {
+    let server = TestServer::demo();
+    let browser = Browser::of_customer(&server);
+    server.accepted(server.key(), "00000001");
+    server.accepted(server.key(), "00000002");
+    let mut connection = listen(&server, &browser, REPORTS);
+    let last = last_event(&mut connection).unwrap();
+    assert_eq!(
+        (&last["delivered"], &last["failed"]),
+        (&1.into(), &1.into())
+    );
+
+    let of_test_key = format!("{REPORTS}?key=test&application={}", server.reference());
+    let mut none = listen(&server, &browser, &of_test_key);
+    assert_eq!(last_event(&mut none).unwrap()["delivered"], 0);
+}
+
+#[test]
+fn only_its_own_account_follows_an_application() {
+    let server = TestServer::demo();
+    let of_application = format!("{REPORTS}?application={}", server.reference());
+    assert_eq!(Browser::new(&server).get(&of_application).status, 401);
+    let mut other = Browser::registered(&server, "other@example.org");
+    assert_eq!(other.get(&of_application).status, 404);
+    assert_eq!(other.get(&format!("{REPORTS}?key=x")).status, 404);
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod outcomes;
 mod passkeys;
 mod portal;
 mod prices;
+mod report_pages;
 mod reports;
 mod sends;
 mod settings;

@@ -2,6 +2,7 @@
 
 mod gsm7;
 pub mod parts;
+pub mod runs;
 
 /// Characters (Unicode scalar values) of one page, the billing unit.
 pub const PAGE_CHARS: usize = 160;

@@ -1,6 +1,7 @@
 //! Messages: pages that are billed, segments that go on air.
 
 use domain::Encoding;
+use domain::message::runs::{foreign_characters, runs, segments_in_gsm7};
 use domain::message::{
     InvalidMessage, MessageText, PAGE_CHARS, PAGES_MAX_DEFAULT, encoding, gsm7_septets, pages,
     segments,
@@ -307,5 +308,66 @@ proptest! {
         let message = MessageText::parse(text, PAGES_MAX_DEFAULT).unwrap();
         let shown = format!("{message:?} {:#?}", Some(&message));
         prop_assert!(!shown.contains(['Q', 'X', 'Z']), "{}", shown);
+    }
+}
+
+#[test]
+fn runs_say_where_pages_and_segments_end_and_what_is_foreign() {
+    let marks = |text: &str| -> Vec<(usize, bool, Option<usize>, Option<usize>)> {
+        let marks = runs(text).into_iter().map(|run| {
+            let chars = run.text.chars().count();
+            (chars, run.foreign, run.ends_segment, run.ends_page)
+        });
+        marks.collect()
+    };
+    assert_eq!(marks(""), []);
+    assert_eq!(marks(&"a".repeat(160)), [(160, false, None, None)]);
+    assert_eq!(
+        marks(&"a".repeat(161)),
+        [
+            (153, false, Some(1), None),
+            (7, false, None, Some(1)),
+            (1, false, None, None),
+        ]
+    );
+    assert_eq!(
+        marks("ab’’c"),
+        [
+            (2, false, None, None),
+            (2, true, None, None),
+            (1, false, None, None),
+        ]
+    );
+    // 66 units of pairs fit into a segment, since the 34th pair would be divided.
+    assert_eq!(
+        marks(&"😀".repeat(36)),
+        [(33, true, Some(1), None), (3, true, None, None)]
+    );
+    assert_eq!(foreign_characters("a’b“c’"), ['’', '“']);
+    assert_eq!(segments_in_gsm7(&format!("’{}", "a".repeat(159))), 1);
+    assert_eq!(segments_in_gsm7(&format!("’{}", "a".repeat(160))), 2);
+}
+
+proptest! {
+    #![proptest_config(seeded(300))]
+
+    #[test]
+    fn runs_are_the_text_and_agree_with_the_counts(
+        parts in prop::collection::vec("[a-z€^’😀ж]{1,90}", 1..9),
+    ) {
+        let text = parts.concat();
+        let found = runs(&text);
+        let joined: String = found.iter().map(|run| run.text).collect();
+        prop_assert_eq!(&joined, &text);
+        let segment_ends: Vec<_> = found.iter().filter_map(|run| run.ends_segment).collect();
+        prop_assert_eq!(segment_ends, (1..segments(&text)).collect::<Vec<_>>());
+        let page_ends: Vec<_> = found.iter().filter_map(|run| run.ends_page).collect();
+        prop_assert_eq!(page_ends, (1..pages(&text)).collect::<Vec<_>>());
+        let foreign = found.iter().any(|run| run.foreign);
+        prop_assert_eq!(foreign, encoding(&text) == Encoding::Ucs2);
+        for run in &found {
+            let alike = run.text.chars().all(|c| gsm7_septets(c).is_none() == run.foreign);
+            prop_assert!(alike && !run.text.is_empty());
+        }
     }
 }

@@ -218,3 +218,23 @@ proptest! {
         prop_assert!(!shown.contains(|c: char| c.is_ascii_digit()), "{}", shown);
     }
 }
+
+#[test]
+fn a_typed_number_may_have_spaces_and_hyphens() {
+    for (typed, digits, kind) in [
+        ("58 00 19 87", "58001987", Kind::Local),
+        (" 5800-1987\u{a0}", "58001987", Kind::Local),
+        ("+266 5800 1987", "26658001987", Kind::International),
+        ("- +49 151", "49151", Kind::International),
+    ] {
+        let number = Number::parse_typed(typed).unwrap();
+        assert_eq!(
+            (number.digits(), number.kind()),
+            (digits, kind),
+            "{typed:?}"
+        );
+    }
+    for typed in ["", " - ", "58 00 1x", "1 2 3", "58(00)1987", "5800+1987"] {
+        assert!(Number::parse_typed(typed).is_err(), "{typed:?}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use domain::records::{
     AccountRecord, ApplicationRecord, ChargeRecord, MessageDetail, MessageRecord, Paged, PriceList,
-    SenderRequestRecord, StatementLine, TimelineEntry, TransferKind,
+    SenderRequestRecord, StatementLine, StatusCounts, TimelineEntry, TransferKind,
 };
 use domain::{
     ApplicationStatus, BatchId, Category, Kind, MessageStatus, Money, Prices, Reference,
@@ -133,4 +133,21 @@ fn messages_arrive() {
         currency: "USD".to_owned(),
         prices,
     });
+}
+
+#[test]
+fn counts_are_added_and_tell_how_many_of_the_completed_were_delivered() {
+    let mut counts = StatusCounts::default();
+    assert_eq!(counts.delivered_per_mille(), None);
+    counts.queued = 5;
+    assert_eq!((counts.total(), counts.completed()), (5, 0));
+    assert_eq!(counts.delivered_per_mille(), None);
+    counts.add(&StatusCounts {
+        delivered: 2,
+        failed: 1,
+        submitted: 4,
+        ..StatusCounts::default()
+    });
+    assert_eq!((counts.total(), counts.completed()), (12, 3));
+    assert_eq!(counts.delivered_per_mille(), Some(666));
 }

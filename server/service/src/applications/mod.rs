@@ -20,7 +20,7 @@ use crate::Service;
 use crate::admission::play_money;
 use crate::error::{Error, Fault, Refusal, Result};
 use crate::mail::{self, texts};
-use crate::store::applications::{self, ApplicationRow, NewRow, StatusChange};
+use crate::store::applications::{self, ApplicationIds, ApplicationRow, NewRow, StatusChange};
 use crate::store::audit::{self, Actor, Change};
 use crate::store::query::Connection;
 use crate::store::{accounts, api_keys, senders, transfers};
@@ -389,12 +389,12 @@ pub(crate) async fn owned(
     row.ok_or(Error::Refused(Refusal::NoSuchApplication))
 }
 
-/// The id of one of an account's applications, or the ids of all of them.
-pub(crate) async fn owned_ids(
+/// One of an account's applications, or all of them.
+pub(crate) async fn chosen(
     conn: &mut dyn Connection,
     account_id: i64,
     reference: Option<Reference>,
-) -> Result<Vec<ApplicationId>> {
+) -> Result<Vec<ApplicationIds>> {
     let mut owned = applications::ids_by_account(conn, account_id).await?;
     if let Some(wanted) = reference {
         owned.retain(|owned| owned.reference == wanted);
@@ -402,7 +402,17 @@ pub(crate) async fn owned_ids(
             return Err(Refusal::NoSuchApplication.into());
         }
     }
-    Ok(owned.into_iter().map(|owned| owned.id).collect())
+    Ok(owned)
+}
+
+/// The ids of what [`chosen`] gives.
+pub(crate) async fn owned_ids(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    reference: Option<Reference>,
+) -> Result<Vec<ApplicationId>> {
+    let chosen = chosen(conn, account_id, reference).await?;
+    Ok(chosen.into_iter().map(|owned| owned.id).collect())
 }
 
 /// Refuses a sender name that belongs to another account.

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use domain::ids::{self, Home, id_of_day};
 use domain::records::{MarginFigures, MarginLine, MarginReport};
-use domain::{Kind, Money, Number, PriceHistory, Timestamp};
+use domain::{Kind, Money, Number, PriceHistory, Reference, Timestamp};
 
+use crate::applications::chosen;
 use crate::delivery::routing::Message;
 use crate::error::{Error, Fault, Refusal, Result};
 use crate::store::gate::Priority;
@@ -185,6 +186,32 @@ impl Service {
             applications: margins::by_application(&mut conn, days, ROWS_MAX).await?,
             total,
         })
+    }
+
+    /// What one of an account's applications, or all of them, paid for the live messages of each
+    /// day of a range (since 1970-01-01 UTC, both included), without what was given back. A day is
+    /// counted once it is over; days without messages are left out.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`; `DaysInvalid` for too many days, or a first day after the last one.
+    pub async fn account_paid(
+        &self,
+        account_id: i64,
+        reference: Option<Reference>,
+        days: (i64, i64),
+    ) -> Result<Vec<(Reference, Vec<(i64, Money)>)>> {
+        must_fit(days)?;
+        let home = self.home_of_account(account_id).await?;
+        let mut at_home = self.store().read_at(home).await?;
+        let applications = chosen(&mut at_home, account_id, reference).await?;
+        drop(at_home);
+        let mut conn = self.store().read().await?;
+        let mut paid = Vec::new();
+        for owned in applications {
+            let of_days = margins::paid(&mut conn, days, owned.reference).await?;
+            paid.push((owned.reference, of_days));
+        }
+        Ok(paid)
     }
 
     /// The margins of a range of days, with a line for each day, rule and application.

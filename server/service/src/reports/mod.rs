@@ -17,7 +17,7 @@ use domain::{
 
 use crate::Service;
 use crate::admission::KeyAccess;
-use crate::applications::owned_ids;
+use crate::applications::{chosen, owned_ids};
 use crate::error::{Error, Refusal, Result};
 use crate::store::events;
 use crate::store::query::{At, Connection};
@@ -42,6 +42,8 @@ pub struct MessageFilter {
     pub from: Option<Timestamp>,
     /// Only messages accepted before this moment.
     pub to: Option<Timestamp>,
+    /// The kind of key that the messages were sent with, for whoever may see both kinds.
+    pub key: Option<KeyKind>,
     /// The most messages of the answer, 1 to 1000.
     pub limit: i64,
     /// The `next` of an earlier answer.
@@ -104,14 +106,14 @@ impl Service {
         let mut conn = self.report_connection(home, filter).await?;
         let mut selections = Vec::new();
         for id in owned_ids(conn.as_mut(), account_id, reference).await? {
-            for test in [false, true] {
+            for test in tests(filter.key) {
                 selections.push(selection(id, test, filter)?);
             }
         }
         self.merged(conn.as_mut(), selections).await
     }
 
-    /// One message of an account.
+    /// One message of an account, and the application that sent it.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -119,13 +121,13 @@ impl Service {
         &self,
         account_id: i64,
         transid: Transid,
-    ) -> Result<Option<MessageDetail>> {
+    ) -> Result<Option<(Reference, MessageDetail)>> {
         let home = self.home_of_account(account_id).await?;
         let mut conn = self.store().read_at(home).await?;
-        for id in owned_ids(&mut conn, account_id, None).await? {
-            for test in [false, true] {
-                if let Some(found) = self.detail(&mut conn, id, test, transid).await? {
-                    return Ok(Some(found));
+        for owned in chosen(&mut conn, account_id, None).await? {
+            for test in tests(None) {
+                if let Some(found) = self.detail(&mut conn, owned.id, test, transid).await? {
+                    return Ok(Some((owned.reference, found)));
                 }
             }
         }
@@ -203,6 +205,14 @@ impl Service {
         }
         Ok(newest.page())
     }
+}
+
+/// The values of `test` that messages and uploads with this kind of key have; of both without one.
+pub(crate) fn tests(key: Option<KeyKind>) -> impl Iterator<Item = bool> {
+    let wanted = key.map(|key| key == KeyKind::Test);
+    [false, true]
+        .into_iter()
+        .filter(move |test| wanted.is_none_or(|wanted| wanted == *test))
 }
 
 /// The message at a place, if there is one.
@@ -355,6 +365,9 @@ fn charge(row: &MessageRow, prices: &PriceHistory) -> Option<ChargeRecord> {
     };
     let fate = match (record.released > Money::ZERO, record.status.is_final()) {
         (true, _) => "It was given back because no carrier took the message.",
+        (false, true) if record.submitted_at.is_none() => {
+            "It stays because a carrier may have taken the message."
+        }
         (false, true) => "It stays because a carrier took the message.",
         (false, false) => "It is given back only if no carrier takes the message.",
     };

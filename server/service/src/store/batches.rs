@@ -20,7 +20,7 @@ macro_rules! listed {
         in_home!(
             r"
         SELECT id, test, requestid, rows, pages, cost, queued, sending, unknown, submitted,
-               delivered, failed, expired, rejected, created_at, expanded_at, done_at
+               delivered, failed, expired, rejected, released, created_at, expanded_at, done_at
         FROM batches",
             $where => $home,
             $($order)?
@@ -87,10 +87,10 @@ statements! {
         INSERT INTO batches (id, application_id, test, sender, requestid, body, rows, pages,
             cost, price_local, price_international, first_message_id, last_message_id, spool,
             created_at, price_id, spool_offset, expanded_rows, expanded_cost, queued, sending, unknown,
-            submitted, delivered, failed, expired, rejected" => ", home",
+            submitted, delivered, failed, expired, rejected, released" => ", home",
         r")
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 0, 0, 0, $7,
-                0, 0, 0, 0, 0, 0, 0" => ", $17",
+                0, 0, 0, 0, 0, 0, 0, 0" => ", $17",
         ")",
     );
     const NEXT_UNEXPANDED: Sql = unexpanded!(" AND id > $1", "$2", " ORDER BY id LIMIT 1");
@@ -110,7 +110,8 @@ statements! {
         r"
         UPDATE batches SET queued = queued - $3,
             rejected = rejected + CASE WHEN $4 = 7 THEN $3 ELSE 0 END,
-            expired = expired + CASE WHEN $4 = 6 THEN $3 ELSE 0 END, expanded_at = $5,
+            expired = expired + CASE WHEN $4 = 6 THEN $3 ELSE 0 END,
+            released = released + cost - expanded_cost, expanded_at = $5,
             done_at = CASE WHEN queued - $3 + sending + unknown + submitted = 0 THEN $5
                 ELSE done_at END
         WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND home = $6",
@@ -210,6 +211,7 @@ fn record(row: &Row<'_>) -> Result<BatchRecord> {
         rows: row.get("rows")?,
         pages: row.get("pages")?,
         cost: row.get("cost")?,
+        released: row.get("released")?,
         status: match (expanded, done_at) {
             (false, _) => BatchStatus::Expanding,
             (true, None) => BatchStatus::Sending,

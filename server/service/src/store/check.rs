@@ -264,6 +264,7 @@ statements! {
         SELECT 'batch ' || b.id || ': its counts aren''t its messages' AS what
         FROM batches b LEFT JOIN (
             SELECT batch_id, COUNT(*) AS n, CAST(SUM(cost) AS BIGINT) AS cost,
+                   CAST(SUM(released) AS BIGINT) AS released,
                    MIN(application_id) AS application_id, MAX(application_id) AS other,
                    SUM(CASE status WHEN 0 THEN 1 ELSE 0 END) AS queued,
                    SUM(CASE status WHEN 1 THEN 1 ELSE 0 END) AS sending,
@@ -277,6 +278,9 @@ statements! {
             GROUP BY batch_id) m ON m.batch_id = b.id
         WHERE b.first_message_id >= (SELECT history_low_id FROM installation) AND (
               COALESCE(m.n, 0) <> b.expanded_rows OR COALESCE(m.cost, 0) <> b.expanded_cost
+           OR b.released <> COALESCE(m.released, 0)
+                          + CASE WHEN b.expanded_at IS NULL THEN 0
+                            ELSE b.cost - b.expanded_cost END
            OR m.application_id <> b.application_id OR m.other <> b.application_id
            OR b.queued <> COALESCE(m.queued, 0)
                           + CASE WHEN b.expanded_at IS NULL THEN b.rows - b.expanded_rows

@@ -43,6 +43,14 @@ statements! {
         INSERT INTO margin_days (day, reference, rule, carrier, is_final, messages, pages,
             segments, unpriced, charged, cost)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
+    /// Each day is looked up by itself: the days of a range have rows of all applications.
+    const PAID: Sql = Sql::same(r"
+        WITH RECURSIVE days (day) AS (
+            SELECT CAST($1 AS BIGINT)
+            UNION ALL SELECT day + 1 FROM days WHERE day < $2)
+        SELECT d.day AS day, CAST(SUM(m.charged) AS BIGINT) AS charged
+        FROM days d JOIN margin_days m ON m.day = d.day AND m.reference = $3
+        GROUP BY d.day ORDER BY d.day");
     const BY_DAY: Sql = summed!("CAST(day AS TEXT) AS name", "day ORDER BY day");
     const BY_RULE: Sql = summed!("rule AS name", "rule ORDER BY charged DESC, rule LIMIT $3");
     const BY_APPLICATION: Sql = summed!(
@@ -118,6 +126,17 @@ pub(crate) async fn last(conn: &mut dyn Connection) -> Result<Option<i64>> {
 pub(crate) async fn counted(conn: &mut dyn Connection, from: i64) -> Result<Vec<i64>> {
     query(COUNTED, from)
         .fetch_all(conn, |row| row.get("day"))
+        .await
+}
+
+/// What an application paid for the live messages of each day of a range that was counted.
+pub(crate) async fn paid(
+    conn: &mut dyn Connection,
+    (first, last): (i64, i64),
+    reference: Reference,
+) -> Result<Vec<(i64, Money)>> {
+    query(PAID, (first, last, reference.as_str()))
+        .fetch_all(conn, |row| Ok((row.get("day")?, row.get("charged")?)))
         .await
 }
 

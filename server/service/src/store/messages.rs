@@ -231,6 +231,9 @@ pub(crate) async fn finish(
             continue;
         };
         tx.tally.change(&message, ending.status, now);
+        if ending.release {
+            tx.tally.release(&message);
+        }
         let status = ending.status.code();
         rows.push((
             message.id,

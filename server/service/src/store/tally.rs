@@ -22,6 +22,14 @@ statements! {
         GROUP BY day, status
         ORDER BY day",
     );
+    const TOTALS: Sql = in_home!(
+        r"
+        SELECT status, CAST(SUM(n) AS BIGINT) AS n
+        FROM message_days
+        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4" => " AND home = $5",
+        r"
+        GROUP BY status",
+    );
     const FIRST_AND_LAST: Sql = in_home!(
         r"
         SELECT MIN(day) AS first, MAX(day) AS last
@@ -112,16 +120,16 @@ statements! {
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
               AND home = $2
             ORDER BY id FOR UPDATE) b");
-    /// `[[batch, what is added to each status, in the order of the columns]]`.
+    /// `[[batch, what is added to each status, in the order of the columns, what is given back]]`.
     const MOVE_BATCHES: Sql = Sql {
         sqlite: r"
             UPDATE batches SET queued = queued + ?2, sending = sending + ?3, unknown = unknown + ?4,
                 submitted = submitted + ?5, delivered = delivered + ?6, failed = failed + ?7,
-                expired = expired + ?8, rejected = rejected + ?9,
+                expired = expired + ?8, rejected = rejected + ?9, released = released + ?10,
                 done_at = CASE
                     WHEN expanded_at IS NOT NULL
                       AND rows = delivered + failed + expired + rejected + ?6 + ?7 + ?8 + ?9
-                    THEN COALESCE(done_at, ?10) ELSE done_at END
+                    THEN COALESCE(done_at, ?11) ELSE done_at END
             WHERE id = ?1",
         postgres: r"
             UPDATE batches SET queued = queued + (r.value ->> 1)::bigint,
@@ -132,6 +140,7 @@ statements! {
                 failed = failed + (r.value ->> 6)::bigint,
                 expired = expired + (r.value ->> 7)::bigint,
                 rejected = rejected + (r.value ->> 8)::bigint,
+                released = released + (r.value ->> 9)::bigint,
                 done_at = CASE
                     WHEN expanded_at IS NOT NULL
                       AND rows = delivered + failed + expired + rejected
@@ -182,6 +191,14 @@ impl Unusual {
     }
 }
 
+/// What a transaction adds to the figures of a batch.
+#[derive(Default)]
+struct BatchChange {
+    counts: StatusCounts,
+    /// What is given back of its cost, in micro-units.
+    released: i64,
+}
+
 /// Who changes counts. In each process, each counter has rows of its own, so that no transaction
 /// waits for another counter's commit.
 #[derive(Clone, Copy)]
@@ -210,7 +227,7 @@ pub(crate) struct Tally {
     node: i64,
     pub(crate) counter: Counter,
     days: BTreeMap<DayKey, i64>,
-    batches: BTreeMap<BatchId, StatusCounts>,
+    batches: BTreeMap<BatchId, BatchChange>,
     /// Rows of unusual messages that are to be deleted, and those that are to be stored.
     usual: BTreeSet<Unusual>,
     unusual: BTreeSet<Unusual>,
@@ -276,9 +293,16 @@ impl Tally {
             self.unusual.insert(is);
         }
         if let Some(batch) = message.batch_id {
-            let counts = self.batches.entry(batch).or_default();
+            let counts = &mut self.batches.entry(batch).or_default().counts;
             *counts.get_mut(message.status) -= 1;
             *counts.get_mut(to) += 1;
+        }
+    }
+
+    /// Counts the price of a message, which is given back.
+    pub(crate) fn release(&mut self, message: &OpenMessage) {
+        if let Some(batch) = message.batch_id {
+            self.batches.entry(batch).or_default().released += message.cost;
         }
     }
 
@@ -309,7 +333,7 @@ impl Tally {
 
 async fn move_batches(
     conn: &mut dyn Connection,
-    batches: BTreeMap<BatchId, StatusCounts>,
+    batches: BTreeMap<BatchId, BatchChange>,
     now: Option<Timestamp>,
 ) -> Result<()> {
     if conn.dialect().is_shared() {
@@ -317,8 +341,8 @@ async fn move_batches(
         let locking = query(LOCK_BATCHES, json(&ids)?);
         locking.finds(&mut *conn).await?;
     }
-    let rows = batches.iter().map(|(id, counts)| {
-        let n = |status| counts.get(status);
+    let rows = batches.iter().map(|(id, change)| {
+        let n = |status| change.counts.get(status);
         (
             *id,
             n(MessageStatus::Queued),
@@ -329,6 +353,7 @@ async fn move_batches(
             n(MessageStatus::Failed),
             n(MessageStatus::Expired),
             n(MessageStatus::Rejected),
+            change.released,
         )
     });
     let moving = query(MOVE_BATCHES, now.map_or(0, Timestamp::unix_ms));
@@ -352,6 +377,25 @@ pub(crate) struct OpenMessage {
     pub(crate) status: MessageStatus,
     /// In micro-units.
     pub(crate) cost: i64,
+}
+
+/// Counts of an application's messages of all days from the first one to the last one, both
+/// included.
+pub(crate) async fn totals(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    test: bool,
+    (first, last): (i64, i64),
+) -> Result<StatusCounts> {
+    let read = |row: &Row<'_>| Ok((row::status(row, "message_days")?, row.get("n")?));
+    let rows: Vec<(MessageStatus, i64)> = query(TOTALS, (application_id, test, first, last))
+        .fetch_all(conn, read)
+        .await?;
+    let mut counts = StatusCounts::default();
+    for (status, n) in rows {
+        *counts.get_mut(status) += n;
+    }
+    Ok(counts)
 }
 
 /// Counts of an application's messages by day, from the first day to the last one, both included.

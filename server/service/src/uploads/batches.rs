@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use domain::records::{BatchRecord, DayCounts, Paged, StatusCounts};
-use domain::{ApplicationId, BatchId, KeyKind, MessageStatus, Reference};
+use domain::{ApplicationId, BatchId, KeyKind, Reference, Timestamp, ids};
 
 use crate::Service;
 use crate::admission::KeyAccess;
-use crate::applications::owned_ids;
+use crate::applications::{chosen, owned_ids};
 use crate::error::{Refusal, Result};
+use crate::reports::tests;
 use crate::store::query::Connection;
-use crate::store::{batches, tally};
+use crate::store::{batches, installation, tally};
 
 /// The most batches of one answer.
 const LIMIT_MAX: i64 = 1000;
@@ -19,6 +20,8 @@ const LIMIT_MAX: i64 = 1000;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchFilter {
     pub requestid: Option<String>,
+    /// The kind of key that they were uploaded with, for whoever may see both kinds.
+    pub key: Option<KeyKind>,
     /// The most uploads of the answer, 1 to 1000.
     pub limit: i64,
     /// The `next` of an earlier answer.
@@ -67,24 +70,28 @@ impl Service {
         let mut conn = self.store().read_at(home).await?;
         let mut found = Vec::new();
         for id in owned_ids(&mut conn, account_id, reference).await? {
-            for test in [false, true] {
+            for test in tests(filter.key) {
                 found.extend(list(&mut conn, id, test, filter).await?);
             }
         }
         Ok(paged(found, filter))
     }
 
-    /// One upload of an account.
+    /// One upload of an account, and the application that it is of.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
-    pub async fn account_batch(&self, account_id: i64, id: BatchId) -> Result<Option<BatchRecord>> {
+    pub async fn account_batch(
+        &self,
+        account_id: i64,
+        id: BatchId,
+    ) -> Result<Option<(Reference, BatchRecord)>> {
         let home = self.home_of_account(account_id).await?;
         let mut conn = self.store().read_at(home).await?;
-        for application_id in owned_ids(&mut conn, account_id, None).await? {
-            for test in [false, true] {
-                if let Some(found) = batches::one(&mut conn, application_id, test, id).await? {
-                    return Ok(Some(found));
+        for owned in chosen(&mut conn, account_id, None).await? {
+            for test in tests(None) {
+                if let Some(found) = batches::one(&mut conn, owned.id, test, id).await? {
+                    return Ok(Some((owned.reference, found)));
                 }
             }
         }
@@ -92,8 +99,8 @@ impl Service {
     }
 
     /// Counts of messages by the day of their acceptance, of one of an account's applications or of
-    /// all of them, including test messages. Days are counted since 1970-01-01 UTC, both bounds are
-    /// included, and days without messages are left out.
+    /// all of them, sent with one kind of key or with both. Days are counted since 1970-01-01 UTC,
+    /// both bounds are included, and days without messages are left out.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -101,26 +108,49 @@ impl Service {
         &self,
         account_id: i64,
         reference: Option<Reference>,
-        first: i64,
-        last: i64,
+        key: Option<KeyKind>,
+        (first, last): (i64, i64),
     ) -> Result<Vec<DayCounts>> {
         let home = self.home_of_account(account_id).await?;
         let mut conn = self.store().read_at(home).await?;
-        let mut days: BTreeMap<i64, DayCounts> = BTreeMap::new();
+        let mut days: BTreeMap<i64, StatusCounts> = BTreeMap::new();
         for id in owned_ids(&mut conn, account_id, reference).await? {
-            for test in [false, true] {
+            for test in tests(key) {
                 for found in tally::days(&mut conn, id, test, first, last).await? {
-                    let sum = days.entry(found.day).or_insert_with(|| DayCounts {
-                        day: found.day,
-                        counts: StatusCounts::default(),
-                    });
-                    for status in MessageStatus::ALL {
-                        *sum.counts.get_mut(status) += found.counts.get(status);
-                    }
+                    days.entry(found.day).or_default().add(&found.counts);
                 }
             }
         }
-        Ok(days.into_values().collect())
+        let days = days.into_iter();
+        Ok(days
+            .map(|(day, counts)| DayCounts { day, counts })
+            .collect())
+    }
+
+    /// Counts of all messages that a report can list, by status, of days as in
+    /// [`Self::account_days`].
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub async fn account_totals(
+        &self,
+        account_id: i64,
+        reference: Option<Reference>,
+        key: Option<KeyKind>,
+        (first, last): (i64, i64),
+    ) -> Result<StatusCounts> {
+        let home = self.home_of_account(account_id).await?;
+        let mut conn = self.store().read_at(home).await?;
+        // Counts of dropped days remain.
+        let low = installation::history_low(&mut conn).await?;
+        let first = first.max(Timestamp::from_unix_ms(ids::id_unix_ms(low)).day());
+        let mut totals = StatusCounts::default();
+        for id in owned_ids(&mut conn, account_id, reference).await? {
+            for test in tests(key) {
+                totals.add(&tally::totals(&mut conn, id, test, (first, last)).await?);
+            }
+        }
+        Ok(totals)
     }
 }
 

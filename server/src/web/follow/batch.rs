@@ -26,7 +26,8 @@ impl Subject for Batch {
     }
 
     async fn read(&self, service: &Service) -> service::Result<Option<BatchRecord>> {
-        service.account_batch(self.account_id, self.batchid).await
+        let found = service.account_batch(self.account_id, self.batchid).await?;
+        Ok(found.map(|(_, batch)| batch))
     }
 
     fn event(&self, batch: &BatchRecord) -> serde_json::Result<(String, bool)> {

@@ -72,9 +72,9 @@ const FILL: &str = r"
     INSERT INTO batches (home, id, application_id, test, body, rows, pages, cost, price_local,
         price_international, price_id, first_message_id, last_message_id, spool, spool_offset, expanded_rows,
         expanded_cost, queued, sending, unknown, submitted, delivered, failed, expired, rejected,
-        created_at, expanded_at)
+        released, created_at, expanded_at)
     SELECT 1, n, 1 + n % 1000, 0, 'x', 1, 1, 50000, 50000, 250000, 1, n, n, '', 0, 1, 50000,
-        0, 0, 0, 1, 0, 0, 0, 0, 0, 0
+        0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0
     FROM generate_series(1, 1000) n;
     INSERT INTO turns (home, id, created_at) SELECT 1, n, n FROM generate_series(1, 20000) n;
     INSERT INTO prices (id, local, international, in_force_at, set_at, set_by)

@@ -112,6 +112,7 @@ async fn an_upload_is_reserved_expanded_and_sent_to_its_end(backend: Backend) {
         (record.counts.delivered, record.status),
         (5001, BatchStatus::Done)
     );
+    assert_eq!(record.paid(), record.cost);
     assert_eq!(record.done_at, Some(world.now()));
     world.assert_sound().await;
 }
@@ -432,6 +433,10 @@ async fn rows_that_cannot_be_read_are_rejected_and_given_back(backend: Backend) 
     );
     let record = batch(&world, &customer, damaged).await;
     assert_eq!((record.counts.queued, record.counts.rejected), (4250, 250));
+    assert_eq!(
+        (record.released, record.paid()),
+        (money("12.5"), money("212.5"))
+    );
     world.database.assert_spools(0).await;
     assert_eq!(world.balance(&customer.live).await, money("187.5"));
     let lines = world
@@ -480,6 +485,7 @@ async fn the_price_of_each_refused_row_is_given_back(backend: Backend) {
         (record.counts.rejected, record.status),
         (3, BatchStatus::Done)
     );
+    assert_eq!((record.cost, record.paid()), (money("0.15"), Money::ZERO));
     assert_eq!(
         world.balance(&customer.live).await,
         Money::from_units(2).unwrap()

@@ -162,7 +162,7 @@ async fn the_counts_of_a_day_are_merged_once_all_its_messages_are_final(backend:
     let days = async || {
         let days = world
             .service
-            .account_days(customer.account.id, None, 0, i64::MAX);
+            .account_days(customer.account.id, None, None, (0, i64::MAX));
         days.await.unwrap()
     };
     let before = days().await;

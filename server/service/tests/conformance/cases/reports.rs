@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::records::{MessageRecord, Paged};
-use domain::{Category, MessageStatus, RequestId, Timestamp, Transid};
+use domain::{Category, KeyKind, MessageStatus, RequestId, Timestamp, Transid};
 use service::{MessageFilter, Receipt, Refusal};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
@@ -16,6 +16,7 @@ on_each_backend![
     pages_of_a_report_are_complete_and_in_order,
     filters_find_what_they_name_and_from_is_inclusive_and_to_exclusive,
     keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts,
+    the_portal_tells_messages_of_live_and_test_keys_apart,
     a_message_is_reported_with_its_charge_and_what_was_given_back,
     a_search_by_status_finds_a_message_behind_60000_others_on_its_first_page,
     a_search_that_ran_out_of_time_continues_at_its_cursor_and_misses_nothing,
@@ -230,7 +231,7 @@ async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts(back
             .account_message(account, test)
             .await
             .unwrap()
-            .is_some()
+            .is_some_and(|(reference, _)| reference == one.reference)
     );
     let refused = world
         .service
@@ -251,6 +252,35 @@ async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts(back
         .account_messages(account, Some(second.reference), &filter())
         .await;
     assert!(none.unwrap().items.is_empty());
+}
+
+async fn the_portal_tells_messages_of_live_and_test_keys_apart(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "1").await;
+    let (account, service) = (customer.account.id, &world.service);
+    let of_days = (0, i64::MAX);
+    for (kind, key) in [
+        (KeyKind::Live, &customer.live),
+        (KeyKind::Test, &customer.test),
+    ] {
+        let transid = world.send(key, "12345678").await.unwrap().transid.unwrap();
+        let of_key = MessageFilter {
+            key: Some(kind),
+            ..filter()
+        };
+        let found = service.account_messages(account, None, &of_key).await;
+        let found = found.unwrap().items;
+        let ids: Vec<_> = found.iter().map(|record| record.transid).collect();
+        assert_eq!(ids, [transid]);
+        let totals = service.account_totals(account, None, Some(kind), of_days);
+        assert_eq!(totals.await.unwrap().total(), 1);
+        let days = service.account_days(account, None, Some(kind), of_days);
+        let days = days.await.unwrap();
+        assert_eq!((days.len(), days[0].counts.queued), (1, 1));
+    }
+    let reference = Some(customer.reference);
+    let totals = service.account_totals(account, reference, None, of_days);
+    assert_eq!(totals.await.unwrap().queued, 2);
 }
 
 async fn a_message_is_reported_with_its_charge_and_what_was_given_back(backend: Backend) {

@@ -98,7 +98,9 @@ async fn days_become_weeks_and_weeks_days_and_each_table_is_dropped_in_its_time(
     assert_eq!(world.service.expire().await.unwrap(), 20);
     let account = customer.account.id;
     let counts = async || {
-        let days = world.service.account_days(account, None, 0, i64::MAX);
+        let days = world
+            .service
+            .account_days(account, None, None, (0, i64::MAX));
         days.await.unwrap()
     };
     let before = counts().await;

@@ -1,0 +1,113 @@
+//! A message's text, with what it is charged and sent by marked on the text itself.
+
+use domain::Encoding;
+use domain::message::runs::{Run, foreign_characters, runs, segments_in_gsm7};
+use domain::message::{encoding, pages, segments};
+use leptos::prelude::*;
+
+use super::counted;
+
+/// How many of the characters that aren't in GSM-7 are named.
+const NAMED_MAX: usize = 5;
+
+/// The text, where its pages and segments end, and why it has so many of them.
+#[component]
+pub fn MessageText(text: String) -> impl IntoView {
+    let lines = described(&text);
+    let runs: Vec<_> = runs(&text).into_iter().map(run).collect();
+    view! {
+        <blockquote class="sms" dir="auto">
+            {runs}
+        </blockquote>
+        <ul class="fine">
+            {lines.into_iter().map(|line| view! { <li>{line}</li> }).collect_view()}
+        </ul>
+    }
+}
+
+/// A run, and a mark where a page or a segment ends. The style sheet writes the mark's words: they
+/// are no part of the text, and aren't copied with it.
+fn run(run: Run<'_>) -> impl IntoView + use<> {
+    let text = run.text.to_owned();
+    let text = if run.foreign {
+        view! { <mark>{text}</mark> }.into_any()
+    } else {
+        text.into_any()
+    };
+    let ends = [("page", run.ends_page), ("segment", run.ends_segment)];
+    let marks = ends.map(|(noun, number)| {
+        number.map(|number| {
+            let words = format!("{noun} {number} ends");
+            view! { <span class=format!("cut cut-{noun}") data-cut=words></span> }
+        })
+    });
+    (text, Vec::from(marks))
+}
+
+/// How the pages and the segments of a text are counted.
+fn described(text: &str) -> Vec<String> {
+    let count = |n: usize, noun| counted(i64::try_from(n).unwrap_or(i64::MAX), noun);
+    let chars = count(text.chars().count(), "character");
+    let (pages, segments) = (count(pages(text), "page"), segments(text));
+    let in_segments = count(segments, "segment");
+    let mut lines = vec![format!(
+        "{chars}, {pages}: a page has up to 160 characters, and the price is by the page."
+    )];
+    if encoding(text) == Encoding::Gsm7 {
+        lines.push(format!(
+            "{in_segments} in GSM-7: a segment is what goes on air. It has 160 places, or 153 \
+             where there are several; the characters ^ {{ }} \\ [ ] ~ | and € take two."
+        ));
+        return lines;
+    }
+    let found = foreign_characters(text);
+    let mut named: Vec<_> = (found.iter().take(NAMED_MAX))
+        .map(|c| format!("“{c}” (U+{:04X})", u32::from(*c)))
+        .collect();
+    if found.len() > NAMED_MAX {
+        named.push(count(found.len() - NAMED_MAX, "other character"));
+    }
+    lines.push(format!(
+        "{in_segments} in UCS-2: a segment is what goes on air. It has 70 places, or 67 where \
+         there are several; most emoji take two."
+    ));
+    let (are, them) = if found.len() == 1 {
+        ("isn't", "it")
+    } else {
+        ("aren't", "them")
+    };
+    let plain = count(segments_in_gsm7(text), "segment");
+    lines.push(format!(
+        "UCS-2 is used because {} {are} in GSM-7. Without {them} the text would have {plain}.",
+        named.join(", ")
+    ));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::described;
+
+    #[test]
+    fn a_text_says_by_what_it_is_counted() {
+        let plain = described(&"a".repeat(161));
+        assert_eq!(plain.len(), 2);
+        assert!(
+            plain[0].starts_with("161 characters, 2 pages:"),
+            "{plain:?}"
+        );
+        assert!(plain[1].starts_with("2 segments in GSM-7:"), "{plain:?}");
+        let curly = described(&format!("’{}", "a".repeat(99)));
+        assert!(curly[1].starts_with("2 segments in UCS-2:"), "{curly:?}");
+        assert_eq!(
+            curly[2],
+            "UCS-2 is used because “’” (U+2019) isn't in GSM-7. Without it the text would have \
+             1 segment."
+        );
+        let many = described("абвгдежз");
+        assert!(
+            many[2].contains("(U+0434), 3 other characters aren't"),
+            "{many:?}"
+        );
+    }
+}

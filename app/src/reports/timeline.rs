@@ -1,0 +1,124 @@
+//! The steps in the life of a message, in words.
+
+use domain::MessageStatus;
+use domain::records::TimelineEntry;
+use leptos::prelude::*;
+
+use super::explained::meaning;
+use super::grouped;
+use crate::ui::{Moment, StateMark};
+
+/// The beginning of the detail that names the carrier that took a message.
+const TAKEN_BY: &str = "taken by ";
+
+#[component]
+pub fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
+    let begin = timeline.first().map(|entry| entry.at);
+    let entries = timeline.into_iter().enumerate().map(|(place, entry)| {
+        let words = told(&entry, place == 0);
+        let later = begin
+            .filter(|_| place > 0)
+            .map(|begin| later(entry.at.ms_since(begin)));
+        let detail = entry.detail.filter(|detail| !detail.starts_with(TAKEN_BY));
+        view! {
+            <li>
+                <Moment at=entry.at/>
+                " "
+                <StateMark state=entry.status/>
+                <span>
+                    {words}
+                    {detail.map(|detail| aside(format!("({detail})")))} {later.map(aside)}
+                </span>
+            </li>
+        }
+    });
+    view! { <ol class="timeline">{entries.collect_view()}</ol> }
+}
+
+/// Words of less weight, after others.
+fn aside(words: String) -> impl IntoView {
+    view! {
+        " "
+        <span class="fine">{words}</span>
+    }
+}
+
+/// What a step means.
+fn told(entry: &TimelineEntry, first: bool) -> String {
+    let detail = entry.detail.as_deref();
+    let words = match entry.status {
+        MessageStatus::Queued if first => "Accepted and charged; it waits for a carrier.",
+        MessageStatus::Queued => "It waits for a carrier again.",
+        MessageStatus::Sending => "It is handed to a carrier.",
+        MessageStatus::Submitted => {
+            return match detail.and_then(|detail| detail.strip_prefix(TAKEN_BY)) {
+                Some(carrier) => format!("The carrier {carrier} took it."),
+                None => "A carrier took it.".to_owned(),
+            };
+        }
+        MessageStatus::Delivered => "It arrived on the phone.",
+        status => meaning(status, detail).unwrap_or_default(),
+    };
+    words.to_owned()
+}
+
+/// How long after the first step a step came.
+fn later(ms: i64) -> String {
+    let ms = ms.max(0);
+    let (seconds, minutes, hours) = (ms / 1000, ms / 60_000, ms / 3_600_000);
+    match () {
+        () if seconds < 60 => format!("{}.{} s later", seconds, ms % 1000 / 100),
+        () if minutes < 60 => format!("{minutes} min {} s later", seconds % 60),
+        () => format!("{} h {} min later", grouped(hours), minutes % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::records::TimelineEntry;
+    use domain::{MessageStatus, Timestamp};
+
+    use super::{later, told};
+
+    #[test]
+    fn steps_are_told_in_words() {
+        let step = |status, detail: Option<&str>| TimelineEntry {
+            status,
+            at: Timestamp::from_unix_ms(0),
+            detail: detail.map(str::to_owned),
+        };
+        for (entry, words) in [
+            (
+                step(MessageStatus::Submitted, Some("taken by acme")),
+                "The carrier acme took it.",
+            ),
+            (step(MessageStatus::Submitted, None), "A carrier took it."),
+            (
+                step(MessageStatus::Failed, Some("handset_unavailable")),
+                "The phone was off or out of reach.",
+            ),
+            (
+                step(MessageStatus::Queued, None),
+                "It waits for a carrier again.",
+            ),
+        ] {
+            assert_eq!(told(&entry, false), words);
+        }
+        for status in MessageStatus::ALL {
+            assert_ne!(told(&step(status, None), true), "");
+        }
+    }
+
+    #[test]
+    fn lengths_of_time_are_written_by_their_size() {
+        for (ms, words) in [
+            (-5, "0.0 s later"),
+            (1234, "1.2 s later"),
+            (59_999, "59.9 s later"),
+            (61_000, "1 min 1 s later"),
+            (172_800_000, "48 h 0 min later"),
+        ] {
+            assert_eq!(later(ms), words);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The pages of reports as a browser without scripts meets them.
+
+use crate::harness::TestServer;
+use crate::portal::Browser;
+
+/// A page's HTML, without the marks that its scripts look for.
+fn page(browser: &mut Browser, target: &str) -> String {
+    let answer = browser.get(target);
+    assert_eq!(answer.status, 200, "{target}: {}", answer.text());
+    let text = answer.text().replace("<!>", "");
+    text.replace("&amp;", "&").replace("%2D", "-")
+}
+
+/// The address of the link with these words.
+fn link(page: &str, words: &str) -> Option<String> {
+    let end = page.find(&format!(">{words}</a>"))?;
+    let (_, tag) = page[..end].rsplit_once("<a ")?;
+    let (_, address) = tag.split_once("href=\"")?;
+    Some(address.split_once('"')?.0.to_owned())
+}
+
+/// Sends a message and waits until it is final; its transid.
+fn settled(server: &TestServer, key: &str, number: &str, text: &str) -> String {
+    let answer = server.send(key, &[("number", number), ("message", text)]);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let transid = answer.json()["transid"].as_str().unwrap().to_owned();
+    server.final_report(key, &transid);
+    transid
+}
+
+#[test]
+fn filters_are_chips_that_can_be_removed() {
+    let server = TestServer::demo();
+    settled(&server, server.key(), "58001987", "live");
+    settled(&server, server.test_key(), "58001987", "tried");
+    settled(&server, server.key(), "58001988", "another");
+    let mut browser = Browser::of_customer(&server);
+
+    let found = page(&mut browser, "/reports?number=58+00+19-87&key=live");
+    assert!(
+        found.contains(">live</span>") && !found.contains(">tried</span>"),
+        "{found}"
+    );
+    assert!(!found.contains(">another</span>"), "{found}");
+    assert!(found.contains(">Number: 58 00 19-87</span>"), "{found}");
+    assert!(found.contains("href=\"/reports?key=live\""), "{found}");
+    assert!(found.contains("1 message fits these filters."), "{found}");
+
+    let tried = page(&mut browser, "/reports?key=test");
+    assert!(
+        tried.contains(">tried</span>") && !tried.contains(">live</span>"),
+        "{tried}"
+    );
+    assert!(tried.contains("test messages by day sent (UTC)"), "{tried}");
+    assert!(tried.contains("1 message by day and status"), "{tried}");
+    // Without a filter the chart has live messages, and the list has all.
+    let all = page(&mut browser, "/reports");
+    assert!(all.contains("2 messages by day and status"), "{all}");
+    assert!(all.contains(">3 messages.<"), "{all}");
+    let days = link(&all, "7 days").unwrap();
+    assert!(days.starts_with("/reports?from=20"), "{days}");
+    assert!(page(&mut browser, &days).contains(">live</span>"));
+
+    let file = browser.get("/reports/messages.csv?key=test").text();
+    assert_eq!(file.matches("58001987").count(), 1, "{file}");
+}
+
+#[test]
+fn days_in_the_wrong_order_are_refused_beside_the_field() {
+    let server = TestServer::empty();
+    let mut browser = Browser::registered(&server, "order@example.org");
+    let answer = browser.get("/reports?from=2026-11-22&to=2026-11-21");
+    assert_eq!(answer.status, 400);
+    let text = answer.text();
+    let (_, field) = text.split_once("id=\"field-to\"").unwrap();
+    assert!(field.contains("To is a day before From."), "{text}");
+    assert!(!text.contains("No message"), "{text}");
+    assert!(text.contains("try again"), "{text}");
+    assert_eq!(browser.get("/reports?key=x").status, 400);
+    assert_eq!(browser.get("/reports?application=999999").status, 404);
+}
+
+#[test]
+fn a_list_leads_to_older_and_newer_pages() {
+    let server = TestServer::demo();
+    for place in 0..120 {
+        let number = format!("57{place:06}");
+        server.accepted(server.test_key(), &number);
+    }
+    let mut browser = Browser::of_customer(&server);
+    let first = page(&mut browser, "/reports");
+    assert!(first.contains(">120 messages.<"), "{first}");
+    assert_eq!(link(&first, "Newer messages"), None);
+    let second = page(&mut browser, &link(&first, "Older messages").unwrap());
+    assert!(
+        second.contains(">57000069<") && second.contains(">57000020<"),
+        "{second}"
+    );
+    assert_eq!(
+        link(&second, "Newer messages").unwrap(),
+        "/reports#messages"
+    );
+    assert_eq!(link(&second, "Newest messages"), None);
+    let third = page(&mut browser, &link(&second, "Older messages").unwrap());
+    assert!(
+        third.contains(">57000019<") && third.contains(">57000000<"),
+        "{third}"
+    );
+    assert_eq!(link(&third, "Older messages"), None);
+    assert_eq!(
+        link(&third, "Newest messages").unwrap(),
+        "/reports#messages"
+    );
+    let back = page(&mut browser, &link(&third, "Newer messages").unwrap());
+    assert!(
+        back.contains(">57000069<") && back.contains(">57000020<"),
+        "{back}"
+    );
+}
+
+#[test]
+fn what_was_given_back_is_no_cost() {
+    let server = TestServer::demo();
+    let rejected = settled(&server, server.key(), "00000004", "Refused");
+    let batchid = server.accepted_batch(server.key(), "00000001\n00000004");
+    server.done_batch(server.key(), &batchid);
+    let mut browser = Browser::of_customer(&server);
+
+    let list = page(&mut browser, "/reports");
+    let cost = "data-label=\"Cost\" class=\"amount\">";
+    assert_eq!(list.matches(&format!("{cost}0<")).count(), 2, "{list}");
+    // The delivered message, and the batch.
+    assert_eq!(list.matches(&format!("{cost}0.05<")).count(), 2, "{list}");
+    assert!(list.contains("Delivery rate: 33.3 %"), "{list}");
+
+    let message = page(&mut browser, &format!("/reports/{rejected}"));
+    assert!(
+        message.contains("<dt>Paid</dt><dd class=\"figures\">0.00 USD</dd>"),
+        "{message}"
+    );
+    assert!(message.contains("<h2>What to do</h2>"), "{message}");
+    let application = format!("href=\"/applications/{}\"", server.reference());
+    assert!(message.contains(&application), "{message}");
+
+    let batch = page(&mut browser, &format!("/reports/{batchid}"));
+    assert!(
+        batch.contains("0.10 USD were reserved, and 0.05 USD came back"),
+        "{batch}"
+    );
+    assert!(batch.contains("2 of 2 completed"), "{batch}");
+    assert!(batch.contains(&application), "{batch}");
+    let target = format!("/reports?batchid={batchid}&status=rejected");
+    assert!(batch.contains(&target), "{batch}");
+    let found = page(&mut browser, &target);
+    assert!(
+        found.contains(">00000004<") && !found.contains(">00000001<"),
+        "{found}"
+    );
+    // A batch that was looked for comes before its messages.
+    let found = page(&mut browser, &format!("/reports?batchid={batchid}"));
+    assert!(found.find("id=\"batches\"") < found.find("id=\"messages\""));
+}
+
+#[test]
+fn a_text_shows_its_segments_and_what_keeps_it_out_of_gsm_7() {
+    let server = TestServer::demo();
+    let text = format!("’{}", "a".repeat(160));
+    let transid = settled(&server, server.key(), "00000001", &text);
+    let mut browser = Browser::of_customer(&server);
+    let message = page(&mut browser, &format!("/reports/{transid}"));
+    assert!(message.contains("<mark>’</mark>"), "{message}");
+    for words in ["segment 1 ends", "segment 2 ends", "page 1 ends"] {
+        assert!(
+            message.contains(&format!("data-cut=\"{words}\"")),
+            "{words}"
+        );
+    }
+    assert!(message.contains("“’” (U+2019) isn't in GSM-7"), "{message}");
+    assert!(
+        message.contains("The carrier sandbox took it."),
+        "{message}"
+    );
+    assert!(message.contains("It arrived on the phone."), "{message}");
+}
+
+#[test]
+fn the_chart_leads_to_the_messages_of_a_day() {
+    let server = TestServer::demo();
+    let transid = settled(&server, server.key(), "00000001", "Counted");
+    let report = server.report(server.key(), &transid);
+    let day = &report["created_at"].as_str().unwrap()[..10];
+    let mut browser = Browser::of_customer(&server);
+    let all = page(&mut browser, "/reports");
+    let target = format!("/reports?key=live&from={day}&to={day}#messages");
+    assert_eq!(link(&all, day).unwrap(), target);
+    assert!(page(&mut browser, &target).contains(">Counted</span>"));
+
+    let kind = link(&all, "Messages by application").unwrap();
+    let by_application = page(&mut browser, &kind);
+    assert!(by_application.contains("1 message by day and application"));
+    assert!(by_application.contains(&format!(">{}</a>", server.reference())));
+    // What was paid on a day is counted when the day is over.
+    let cost = page(&mut browser, &link(&all, "Cost by application").unwrap());
+    assert!(cost.contains("Nothing was paid in these days."), "{cost}");
+}
