@@ -47,7 +47,7 @@ use support::{
     SendersPage, SupportAccountPage, SupportAccountsPage, SupportApplicationsPage,
     SupportMessagePage, SupportPage, SupportPricesPage, SupportSearchPage, VisitPage,
 };
-use ui::{Frame, LostPage};
+use ui::{Frame, LostPage, Submits};
 
 /// The document around the pages.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
@@ -83,6 +83,7 @@ pub fn App() -> impl IntoView {
     provide_meta_context();
     let come_back: ComeBack = StoredValue::new(SharedValue::new(returned_form).into_inner());
     provide_context(come_back);
+    provide_context(Submits::new(come_back.with_value(Option::is_some)));
 
     view! {
         <Router>

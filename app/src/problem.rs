@@ -38,6 +38,13 @@ pub struct ReturnedForm {
     pub problem: Problem,
 }
 
+/// The id of the place where the problem of a server function's form is shown, by the function's
+/// path. Where no scripts run, a form that comes back leads there.
+#[must_use]
+pub fn problem_anchor(path: &str) -> String {
+    format!("problem-{}", path.trim_start_matches("/fn/"))
+}
+
 /// The form that came back to the page that was loaded, until it is sent or the page is left.
 pub type ComeBack = StoredValue<Option<ReturnedForm>>;
 

@@ -156,6 +156,33 @@ test('changing the password signs out all other browsers', async ({ portal, anot
   await other.at('/devices');
 });
 
+test('a page shows what was accepted or what was refused', async ({ portal, scripts }) => {
+  const account = await portal.register();
+  const password = unique('another horse ');
+  const status = portal.main.getByRole('status').filter({ hasText: 'The password is changed' });
+  const form = portal.form('Change password');
+  const change = async (from: string, to: string) => {
+    await form.getByLabel('Current password').fill(from);
+    await form.getByLabel('New password').fill(to);
+    await portal.button('Change password').click();
+  };
+  await portal.open('/account');
+  await change(account.password, password);
+  await expect(status).toBeVisible();
+  if (scripts) await expect(status).toBeFocused();
+
+  await change('not the password', account.password);
+  const alert = portal.alert('The password is wrong.');
+  await expect(alert).toBeVisible();
+  await expect(alert).toBeInViewport();
+  if (scripts) await expect(alert).toBeFocused();
+  await expect(status).toHaveCount(0);
+
+  await change(password, account.password);
+  await expect(status).toBeVisible();
+  await expect(alert).toHaveCount(0);
+});
+
 test('a reset link sets a new password once', async ({ portal, server, anotherBrowser }) => {
   const account = await portal.register();
   const { link } = await server.staff('account', 'reset', account.email);

@@ -42,6 +42,7 @@ test('all other devices are signed out', async ({ portal, anotherBrowser }) => {
   await form.getByLabel('Password').fill(account.password);
   await portal.button('Sign out all other devices').click();
   await expect(portal.button('Sign out this device')).toHaveCount(1);
+  await expect(portal.main.getByText('All other devices are signed out.')).toBeVisible();
   const events = portal.page.getByRole('region', { name: 'Security events' });
   await expect(events.getByText('All other devices signed out')).toBeVisible();
 

@@ -11,7 +11,8 @@ use crate::client::call;
 use crate::portal_request::{prove, signed_in};
 use crate::problem::Problem;
 use crate::ui::{
-    BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton, Table,
+    AcceptedNotice, BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, ProofField,
+    SubmitButton, Table,
 };
 
 /// The browsers in which the account is signed in.
@@ -41,7 +42,7 @@ pub async fn sign_out_device(device: i64, #[server(default)] proof: String) -> R
         .sign_out_device(account.id, device)
         .await?;
     // When it was this browser, the devices page leads to the sign-in page.
-    leptos_axum::redirect("/devices");
+    leptos_axum::redirect("/devices?signed-out=1");
     Ok(())
 }
 
@@ -68,7 +69,7 @@ pub async fn sign_out_others(password: String) -> Result<(), Problem> {
         .service()
         .sign_out_others(account.id, &password, &token)
         .await?;
-    leptos_axum::redirect("/devices");
+    leptos_axum::redirect("/devices?others-signed-out=1");
     Ok(())
 }
 
@@ -90,6 +91,11 @@ fn Devices(devices: Vec<DeviceRecord>, one: FormState, others: FormState) -> imp
     let alone = devices.len() < 2;
     view! {
         <Page title="Devices">
+            <AcceptedNotice parameter="signed-out" sentence="The device is signed out."/>
+            <AcceptedNotice
+                parameter="others-signed-out"
+                sentence="All other devices are signed out."
+            />
             <p class="lead">
                 "Browsers that are signed in to your account. A session ends after 30 minutes \
                  without use, and after 12 hours in any case."

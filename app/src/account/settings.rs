@@ -73,16 +73,16 @@ fn Settings(account: AccountRecord) -> impl IntoView {
 
     view! {
         <Page title="Account">
+            <AcceptedNotice
+                parameter="changed"
+                sentence="The password is changed, and all other devices are signed out."
+            />
             <dl class="facts">
                 <Fact term="E-mail">{email}</Fact>
             </dl>
             <h2>"Two-factor"</h2>
             {two_factor(account.second_factor)}
             <h2>"Password"</h2>
-            <AcceptedNotice
-                parameter="changed"
-                sentence="The password is changed, and all other devices are signed out."
-            />
             <p>
                 "Changing the password signs out all other devices. The keys of your applications \
                  stay as they are."

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use app::client::STATUS_OF_REFUSALS;
 use app::portal_request::{CallingPage, is_local};
-use app::problem::{Cause, Problem, ReturnedForm};
+use app::problem::{Cause, Problem, ReturnedForm, problem_anchor};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{ACCEPT, COOKIE, HOST, LOCATION, REFERER, SET_COOKIE};
@@ -126,7 +126,8 @@ impl Forms {
         response
     }
 
-    /// Leads a browser without scripts on: to where the function says, else back to the page.
+    /// Leads a browser without scripts on: to where the function says, else back to the page, and
+    /// there to the form that was refused.
     fn lead(&self, response: Response, refused: Option<ReturnedForm>, page: &str) -> Response {
         if refused.is_none() && !response.status().is_success() {
             // No server function answered.
@@ -135,7 +136,11 @@ impl Forms {
         if let Some(next) = response.headers().get(LOCATION) {
             return led_to(next.clone());
         }
-        let Ok(back) = HeaderValue::from_str(page) else {
+        let back = match &refused {
+            Some(form) => format!("{page}#{}", problem_anchor(&form.function)),
+            None => page.to_owned(),
+        };
+        let Ok(back) = HeaderValue::from_str(&back) else {
             return led_to(HeaderValue::from_static("/"));
         };
         let mut answer = led_to(back);

@@ -240,6 +240,29 @@ fn a_session_id_from_before_is_not_signed_in() {
 }
 
 #[test]
+fn a_page_shows_a_notice_or_a_problem() {
+    let server = TestServer::empty();
+    let mut browser = Browser::registered(&server, "first@example.org");
+    let accepted = "/account?changed=1";
+    let notice = "all other devices are signed out.";
+    assert!(browser.get(accepted).text().contains(notice));
+    let fields = [("password", "wrong"), ("new_password", "another horse")];
+    let answer = browser.post_from(
+        &format!("http://test{accepted}"),
+        "change-password",
+        &fields,
+    );
+    // The page opens at the problem.
+    let problem = "problem-change-password";
+    assert_eq!(location(&answer), format!("{accepted}#{problem}"));
+    let page = browser.get(accepted).text();
+    assert!(page.contains(&format!("id=\"{problem}\"")), "{page}");
+    assert!(page.contains("The password is wrong."), "{page}");
+    assert!(!page.contains(notice), "{page}");
+    assert!(browser.get(accepted).text().contains(notice));
+}
+
+#[test]
 fn a_changed_password_renews_the_session_id() {
     let server = TestServer::empty();
     let mut browser = Browser::registered(&server, "first@example.org");

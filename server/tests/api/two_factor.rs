@@ -63,8 +63,11 @@ fn refused(
     fields: &[(&str, &str)],
 ) -> String {
     let answer = browser.post_from(&format!("http://test{page}"), function, fields);
-    assert_eq!(location(&answer), page);
-    browser.get(page).text()
+    let problem = format!("problem-{function}");
+    assert_eq!(location(&answer), format!("{page}#{problem}"));
+    let text = browser.get(page).text();
+    assert!(text.contains(&format!("id=\"{problem}\"")), "{text}");
+    text
 }
 
 #[test]
