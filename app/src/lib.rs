@@ -27,6 +27,7 @@ pub mod reports;
 pub mod support;
 pub mod ui;
 
+use domain::Theme;
 use leptos::prelude::*;
 use leptos_meta::{HashedStylesheet, MetaTags, provide_meta_context};
 use leptos_router::SsrMode;
@@ -51,13 +52,14 @@ use ui::{Frame, LostPage, Submits};
 
 /// The document around the pages.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
+    let theme = theme();
     view! {
         <!DOCTYPE html>
-        <html lang="en">
+        <html lang="en" data-theme=theme.as_str()>
             <head>
                 <meta charset="utf-8"/>
                 <meta name="viewport" content="width=device-width, initial-scale=1"/>
-                <meta name="color-scheme" content="light dark"/>
+                <meta name="color-scheme" content=color_scheme(theme)/>
                 <meta
                     name="description"
                     content="Heliograph sends text messages for your systems, by one HTTP API."
@@ -127,6 +129,24 @@ pub fn App() -> impl IntoView {
                 </ParentRoute>
             </Routes>
         </Router>
+    }
+}
+
+/// The colours that the browser last saw the portal in: the page has them from its first moment on.
+fn theme() -> Theme {
+    #[cfg(feature = "ssr")]
+    if let Some(request) = use_context::<portal_request::CurrentRequest>() {
+        return request.theme();
+    }
+    Theme::default()
+}
+
+/// The colours of what the browser draws before it has the styles.
+const fn color_scheme(theme: Theme) -> &'static str {
+    match theme {
+        Theme::System => "light dark",
+        Theme::Light => "light",
+        Theme::Dark => "dark",
     }
 }
 

@@ -239,3 +239,21 @@ test('too many wrong passwords are answered with the time to wait', async ({
   await context.close();
   await server.stop();
 });
+
+test('a theme is kept on the account', async ({ portal, anotherBrowser }) => {
+  const account = await portal.register();
+  await portal.open('/account');
+  await portal.page.getByLabel('Theme').selectOption('Dark');
+  await portal.button('Save theme').click();
+  await expect(portal.page.getByText('The theme is saved.')).toBeVisible();
+  const isDark = async (browser: Portal) => {
+    await expect(browser.page.locator('html')).toHaveCSS('color-scheme', 'dark');
+  };
+  await isDark(portal);
+  await expect(portal.page.getByLabel('Theme')).toHaveValue('dark');
+  await portal.open('/docs');
+  await isDark(portal);
+  const other = await anotherBrowser();
+  await other.signIn(account);
+  await isDark(other);
+});

@@ -47,7 +47,8 @@ CREATE TABLE accounts (
     confirmed_at        BIGINT DEFAULT 0,
     confirm_mailed_at   BIGINT,
     disabled_at         BIGINT,
-    disabled_reason     TEXT
+    disabled_reason     TEXT,
+    theme               TEXT NOT NULL DEFAULT 'system'
 );
 
 CREATE TABLE second_factors (

@@ -53,7 +53,8 @@ CREATE TABLE accounts (
     confirmed_at        INTEGER DEFAULT 0,
     confirm_mailed_at   INTEGER,              -- when the last mail to confirm was written
     disabled_at         INTEGER,              -- when staff disabled it; null unless disabled
-    disabled_reason     TEXT                  -- for staff; null unless disabled
+    disabled_reason     TEXT,                 -- for staff; null unless disabled
+    theme               TEXT NOT NULL DEFAULT 'system' -- the portal's colours: system, light, dark
 ) STRICT;
 
 -- The authenticator apps (TOTP, RFC 6238) of accounts that have set up two-factor.

@@ -7,7 +7,7 @@ use crate::security_event::SecurityEventKind;
 use crate::words::words;
 use crate::{
     ApplicationStatus, BatchId, Category, Kind, LostAnswer, MailKind, MailState, MessageStatus,
-    Money, PriceChange, PriceRecord, Prices, Reference, SenderStatus, Timestamp, Transid,
+    Money, PriceChange, PriceRecord, Prices, Reference, SenderStatus, Theme, Timestamp, Transid,
     UnitPrice,
 };
 
@@ -152,6 +152,8 @@ pub struct AccountRecord {
     pub confirmed_at: Option<Timestamp>,
     /// Whether an authenticator app is set up.
     pub second_factor: bool,
+    /// The colours in which the portal is shown.
+    pub theme: Theme,
 }
 
 /// A browser in which an account is signed in.

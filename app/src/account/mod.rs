@@ -10,6 +10,7 @@ mod reset;
 mod settings;
 mod sign_in;
 mod sign_in_code;
+mod theme;
 mod two_factor;
 
 use domain::records::{AccountRecord, SessionEnd};
@@ -52,6 +53,8 @@ pub async fn load_viewer() -> Result<Option<Viewer>, Problem> {
     let Some(account) = current.session_account().await? else {
         return Ok(None);
     };
+    // It may have been chosen in another browser.
+    current.keep_theme(account.theme);
     Ok(Some(Viewer {
         must_set_up: current.service().must_set_up_factor(&account),
         account,

@@ -1,4 +1,4 @@
-//! `/account`: the account and its password.
+//! `/account`: the account, its password and what its owner chooses.
 
 use domain::records::AccountRecord;
 use leptos::either::Either;
@@ -6,6 +6,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 
 use super::fields::{NewPasswordField, PasswordField};
+use super::theme::{SetTheme, ThemeForm};
 use crate::client::call;
 use crate::problem::{Problem, TWO_FACTOR_PATH};
 use crate::ui::{AcceptedNotice, Fact, FormState, Loaded, Page, PostForm, SubmitButton};
@@ -43,8 +44,9 @@ pub async fn change_password(password: String, new_password: String) -> Result<(
 
 #[component]
 pub fn AccountPage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| call(LoadAccount {}));
-    view! { <Loaded data render=|account| view! { <Settings account/> }/> }
+    let theme = FormState::new::<SetTheme>("theme-alert");
+    let data = Resource::new(move || theme.accepted.get(), |_| call(LoadAccount {}));
+    view! { <Loaded data render=move |account| view! { <Settings account theme/> }/> }
 }
 
 fn two_factor(set_up: bool) -> impl IntoView {
@@ -66,7 +68,7 @@ fn two_factor(set_up: bool) -> impl IntoView {
 }
 
 #[component]
-fn Settings(account: AccountRecord) -> impl IntoView {
+fn Settings(account: AccountRecord, theme: FormState) -> impl IntoView {
     let form = FormState::new::<ChangePassword>("account-alert");
     let email = account.email.clone();
     let weighed_against = RwSignal::new(email.clone());
@@ -77,6 +79,7 @@ fn Settings(account: AccountRecord) -> impl IntoView {
                 parameter="changed"
                 sentence="The password is changed, and all other devices are signed out."
             />
+            <AcceptedNotice parameter="theme" sentence="The theme is saved."/>
             <dl class="facts">
                 <Fact term="E-mail">{email}</Fact>
             </dl>
@@ -100,6 +103,8 @@ fn Settings(account: AccountRecord) -> impl IntoView {
                 <NewPasswordField email=weighed_against form/>
                 <SubmitButton label="Change password" form primary=true/>
             </PostForm>
+            <h2>"Appearance"</h2>
+            <ThemeForm chosen=account.theme form=theme/>
         </Page>
     }
 }

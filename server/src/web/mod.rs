@@ -15,6 +15,7 @@ mod overload;
 mod portal_request;
 mod seal;
 mod session_store;
+mod theme_cookie;
 
 use std::sync::Arc;
 
@@ -91,9 +92,7 @@ pub fn router(
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .merge(files)
         .layer(sessions(&portal, is_https))
-        .layer(from_fn(move |request, next| {
-            device_cookie::hand_out(is_https, request, next)
-        }))
+        .layer(from_fn(cookies::hand_out))
         .layer(from_fn(overload::answer))
         .layer(from_fn_with_state(
             Arc::clone(&portal.site),

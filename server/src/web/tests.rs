@@ -54,7 +54,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 112] = [
+const TABLE: [(&str, &str, &str, Row); 113] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -100,6 +100,7 @@ const TABLE: [(&str, &str, &str, Row); 112] = [
     // It gives out what the session itself keeps.
     ("POST", "/fn/take-keys", "reference={reference}", EVERYBODY),
     ("GET", "/fn/account", "", SIGNED_IN),
+    ("POST", "/fn/set-theme", "theme=dark", SIGNED_IN),
     ("GET", "/fn/devices", "", SIGNED_IN),
     ("GET", "/fn/applications", "", SIGNED_IN),
     ("GET", "/fn/reports", "", SIGNED_IN),

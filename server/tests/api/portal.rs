@@ -19,6 +19,8 @@ pub struct Browser<'a> {
     waiting_cookie: Option<String>,
     /// The cookie by which an account knows this browser.
     pub device: Option<String>,
+    /// The cookie with the theme.
+    theme: Option<String>,
 }
 
 impl<'a> Browser<'a> {
@@ -29,6 +31,7 @@ impl<'a> Browser<'a> {
             form_cookie: None,
             waiting_cookie: None,
             device: None,
+            theme: None,
         }
     }
 
@@ -56,7 +59,7 @@ impl<'a> Browser<'a> {
         let signed_in = [-30, 0, 30].iter().any(|seconds| {
             let code = secret.code(now.plus_ms(seconds * 1000));
             let answer = browser.post("sign-in-code", &[("code", &code), ("next", "")]);
-            location(&answer) == "/applications"
+            location(&answer) == "/support"
         });
         assert!(
             signed_in,
@@ -84,7 +87,7 @@ impl<'a> Browser<'a> {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        let session = [&self.cookie, &self.device];
+        let session = [&self.cookie, &self.device, &self.theme];
         let cookies = session
             .into_iter()
             .chain([&self.form_cookie, &self.waiting_cookie]);
@@ -107,6 +110,8 @@ impl<'a> Browser<'a> {
                 self.waiting_cookie = cookie.filter(|_| !set.contains("Max-Age=0"));
             } else if set.starts_with("heliograph-device=") {
                 self.device = cookie;
+            } else if set.starts_with("heliograph-theme=") {
+                self.theme = cookie.filter(|_| !set.contains("Max-Age=0"));
             } else {
                 self.cookie = cookie;
             }
@@ -263,6 +268,40 @@ fn a_page_shows_a_notice_or_a_problem() {
 }
 
 #[test]
+fn a_theme_is_in_the_page_from_its_first_byte_on() {
+    let server = TestServer::empty();
+    let mut browser = Browser::registered(&server, "first@example.org");
+    let is_shown = |browser: &mut Browser<'_>, page: &str, theme: &str| {
+        let text = browser.get(page).text();
+        let root = format!("<html lang=\"en\" data-theme=\"{theme}\"");
+        assert!(text.contains(&root), "{page}: {}", &text[..200]);
+    };
+    is_shown(&mut browser, "/account", "system");
+    let answer = browser.post("set-theme", &[("theme", "dark")]);
+    assert_eq!(location(&answer), "/account?theme=1");
+    for page in ["/account?theme=1", "/docs", "/no/such/page"] {
+        is_shown(&mut browser, page, "dark");
+    }
+    // It stays in this browser, and comes into another one by signing in there.
+    browser.post("sign-out", &[]);
+    is_shown(&mut browser, "/login", "dark");
+    let mut other = Browser::new(&server);
+    is_shown(&mut other, "/login", "system");
+    let fields = [
+        ("email", "first@example.org"),
+        ("password", PASSWORD),
+        ("next", ""),
+    ];
+    other.post("sign-in", &fields);
+    is_shown(&mut other, "/applications", "dark");
+    other.post("set-theme", &[("theme", "system")]);
+    is_shown(&mut other, "/applications", "system");
+    assert_eq!(other.theme, None);
+    let answer = other.ask("set-theme", &[("theme", "pink")]);
+    assert_eq!(answer.json()["cause"], "Unreadable");
+}
+
+#[test]
 fn a_changed_password_renews_the_session_id() {
     let server = TestServer::empty();
     let mut browser = Browser::registered(&server, "first@example.org");
@@ -347,7 +386,7 @@ fn a_refused_form_comes_back_once_and_never_in_an_address() {
     let server = TestServer::empty();
     let mut browser = Browser::new(&server);
     let answer = refused_sign_in(&mut browser, "http://test/login?next=%2Freports");
-    assert_eq!(location(&answer), "/login?next=%2Freports");
+    assert_eq!(location(&answer), "/login?next=%2Freports#problem-sign-in");
     let cookie = answer.header("set-cookie").unwrap();
     for attribute in ["Max-Age=60", "HttpOnly", "SameSite=Lax", "Path=/"] {
         assert!(cookie.contains(attribute), "{cookie}");

@@ -63,11 +63,8 @@ fn refused(
     fields: &[(&str, &str)],
 ) -> String {
     let answer = browser.post_from(&format!("http://test{page}"), function, fields);
-    let problem = format!("problem-{function}");
-    assert_eq!(location(&answer), format!("{page}#{problem}"));
-    let text = browser.get(page).text();
-    assert!(text.contains(&format!("id=\"{problem}\"")), "{text}");
-    text
+    assert_eq!(location(&answer), format!("{page}#problem-{function}"));
+    browser.get(page).text()
 }
 
 #[test]

@@ -5,6 +5,7 @@ pub(crate) mod devices;
 pub(crate) mod known_device;
 pub(crate) mod passkeys;
 pub(crate) mod password;
+mod preferences;
 pub(crate) mod sealing;
 pub(crate) mod second_factor;
 pub(crate) mod security_events;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use domain::records::AccountRecord;
 use domain::security_event::SecurityEventKind;
-use domain::{Email, Password, Timestamp};
+use domain::{Email, Password, Theme, Timestamp};
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -104,6 +105,7 @@ impl Service {
                     password_changed_at: now,
                     confirmed_at: (!unconfirmed).then_some(now),
                     second_factor: false,
+                    theme: Theme::default(),
                 };
                 if unconfirmed {
                     confirmations::expect(tx, id, now).await?;

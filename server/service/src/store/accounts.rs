@@ -1,8 +1,8 @@
 //! Accounts and reset links.
 
-use domain::Timestamp;
 use domain::ids::Home;
 use domain::records::AccountRecord;
+use domain::{Theme, Timestamp};
 
 use super::query::{Connection, Row, query};
 use super::row;
@@ -15,7 +15,7 @@ macro_rules! account_text {
         concat!(
             r"
         SELECT id, email, role, password_hash, created_at, password_changed_at, confirmed_at,
-               disabled_at, disabled_reason,
+               disabled_at, disabled_reason, theme,
                (
                    SELECT COUNT(*)
                    FROM second_factors f WHERE f.account_id = accounts.id) AS factors
@@ -84,6 +84,7 @@ statements! {
     const HOME: Sql = Sql::postgres("SELECT home FROM accounts WHERE id = $1");
     const SET_PASSWORD: Sql = Sql::same(r"
         UPDATE accounts SET password_hash = $2, password_changed_at = $3 WHERE id = $1");
+    const SET_THEME: Sql = Sql::same("UPDATE accounts SET theme = $2 WHERE id = $1");
     const COUNT: Sql = Sql::same("SELECT COUNT(*) AS n FROM accounts");
     const INSERT_RESET: Sql = Sql::same(r"
         INSERT INTO password_resets (token_hash, account_id, created_at, expires_at)
@@ -128,8 +129,8 @@ pub(crate) async fn home(conn: &mut dyn Connection, id: i64) -> Result<Home> {
         .await
 }
 
-/// Reads an account from the columns `id`, `email`, `role`, `password_changed_at`, `confirmed_at`
-/// and `factors`.
+/// Reads an account from the columns `id`, `email`, `role`, `password_changed_at`, `confirmed_at`,
+/// `factors` and `theme`.
 pub(super) fn record(row: &Row<'_>) -> Result<AccountRecord> {
     let staff = row::word(row, "accounts", "role", |role| match role {
         "staff" => Some(true),
@@ -143,6 +144,7 @@ pub(super) fn record(row: &Row<'_>) -> Result<AccountRecord> {
         password_changed_at: row.get("password_changed_at")?,
         confirmed_at: row.get("confirmed_at")?,
         second_factor: row.get::<i64>("factors")? > 0,
+        theme: row::word(row, "accounts", "theme", Theme::parse)?,
     })
 }
 
@@ -228,6 +230,11 @@ pub(crate) async fn set_password(
     let set = query(SET_PASSWORD, (id, password_hash, now))
         .execute(conn)
         .await?;
+    row::touched("accounts", 1, set)
+}
+
+pub(crate) async fn set_theme(conn: &mut dyn Connection, id: i64, theme: Theme) -> Result<()> {
+    let set = query(SET_THEME, (id, theme.as_str())).execute(conn).await?;
     row::touched("accounts", 1, set)
 }
 
