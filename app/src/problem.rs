@@ -153,7 +153,7 @@ impl Cause {
     #[must_use]
     pub const fn field(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Email | Self::Refused(Refusal::EmailTaken) => "email",
+            Self::Email | Self::Refused(Refusal::EmailTaken | Refusal::EmailUnchanged) => "email",
             Self::Password(_) => "new_password",
             Self::Amount => "low_balance",
             Self::Refused(Refusal::WrongPassword) => "password",
@@ -167,7 +167,7 @@ impl Cause {
             ) => "proof",
             Self::Refused(Refusal::WrongRecoveryCode) => "recovery_code",
             Self::Refused(Refusal::IncidentInvalid) => "text",
-            Self::Refused(Refusal::PasskeyNameInvalid) => "name",
+            Self::Refused(Refusal::PasskeyNameInvalid | Refusal::DeviceNameInvalid) => "name",
             Self::SenderName
             | Self::SenderNameMissing
             | Self::Refused(
@@ -309,6 +309,9 @@ impl From<Refusal> for Cause {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::EmailTaken
+            | Refusal::EmailUnchanged
+            | Refusal::NoMailSent
+            | Refusal::DeviceNameInvalid
             | Refusal::WrongCredentials
             | Refusal::WrongPassword
             | Refusal::AccountDisabled

@@ -48,7 +48,8 @@ CREATE TABLE accounts (
     confirm_mailed_at   BIGINT,
     disabled_at         BIGINT,
     disabled_reason     TEXT,
-    theme               TEXT NOT NULL DEFAULT 'system'
+    theme               TEXT NOT NULL DEFAULT 'system',
+    new_email           TEXT
 );
 
 CREATE TABLE second_factors (
@@ -116,7 +117,8 @@ CREATE TABLE password_resets (
 CREATE TABLE confirmations (
     token_hash TEXT PRIMARY KEY,
     account_id BIGINT NOT NULL REFERENCES accounts (id),
-    expires_at BIGINT NOT NULL
+    expires_at BIGINT NOT NULL,
+    email      TEXT
 );
 
 CREATE TABLE outbox (
@@ -146,6 +148,7 @@ CREATE TABLE known_devices (
     account_id BIGINT NOT NULL REFERENCES accounts (id),
     fingerprint TEXT NOT NULL,
     seen_at    BIGINT NOT NULL,
+    name       TEXT,
     PRIMARY KEY (account_id, fingerprint)
 );
 

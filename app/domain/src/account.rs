@@ -8,6 +8,8 @@ use crate::words::words;
 
 /// Longest e-mail address that can be used in SMTP (RFC 5321 §4.5.3.1.3, less the angle brackets).
 pub const EMAIL_CHARS_MAX: usize = 254;
+/// Longest name of a device.
+pub const DEVICE_NAME_CHARS_MAX: usize = 60;
 /// Longest part before the `@` (RFC 5321 §4.5.3.1.1).
 const LOCAL_PART_CHARS_MAX: usize = 64;
 

@@ -11,6 +11,10 @@ words! {
     pub enum MailKind {
         /// A link by which the owner of an address confirms it.
         Confirm = "confirm",
+        /// A link by which the owner of an address makes it the e-mail of an account.
+        EmailChange = "email-change",
+        /// The e-mail of the account is to be changed, or was.
+        EmailChanged = "email-changed",
         /// A link to set a new password.
         Reset = "reset",
         PasswordChanged = "password-changed",
@@ -38,6 +42,7 @@ impl MailKind {
     pub const fn secret_page(self) -> Option<&'static str> {
         match self {
             Self::Confirm => Some("/confirm/"),
+            Self::EmailChange => Some("/account/email/"),
             Self::Reset => Some("/reset/"),
             _ => None,
         }

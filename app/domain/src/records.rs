@@ -156,6 +156,14 @@ pub struct AccountRecord {
     pub theme: Theme,
 }
 
+/// What the owner of an account sees of it alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountSettings {
+    pub account: AccountRecord,
+    /// The e-mail that was asked for and isn't confirmed yet.
+    pub new_email: Option<String>,
+}
+
 /// A browser in which an account is signed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceRecord {
@@ -165,6 +173,8 @@ pub struct DeviceRecord {
     pub user_agent: String,
     /// Address at sign-in.
     pub address: String,
+    /// As the owner calls this browser in this network.
+    pub name: Option<String>,
     pub signed_in_at: Timestamp,
     pub last_seen_at: Timestamp,
     /// Whether it is the browser that asks.

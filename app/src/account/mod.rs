@@ -2,6 +2,7 @@
 
 mod confirm;
 mod devices;
+mod email;
 mod fields;
 mod forgot;
 mod passkeys;
@@ -24,6 +25,7 @@ use crate::problem::Problem;
 
 pub use confirm::{ConfirmPage, Unconfirmed};
 pub use devices::DevicesPage;
+pub use email::ChangeEmailPage;
 pub use fields::PasswordField;
 pub use forgot::ForgotPage;
 pub use register::RegisterPage;

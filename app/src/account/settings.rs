@@ -1,10 +1,12 @@
 //! `/account`: the account, its password and what its owner chooses.
 
-use domain::records::AccountRecord;
+use domain::records::AccountSettings;
 use leptos::either::Either;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
+use serde::{Deserialize, Serialize};
 
+use super::email::{EmailForms, EmailSection};
 use super::fields::{NewPasswordField, PasswordField};
 use super::theme::{SetTheme, ThemeForm};
 use crate::client::call;
@@ -13,13 +15,26 @@ use crate::ui::{AcceptedNotice, Fact, FormState, Loaded, Page, PostForm, SubmitB
 #[cfg(feature = "ssr")]
 use {crate::portal_request::signed_in, domain::Password};
 
+/// The data of the page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AccountData {
+    settings: AccountSettings,
+    /// Whether the service can mail anybody.
+    sends_mail: bool,
+}
+
 /// The account that is signed in.
 ///
 /// # Errors
 /// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "account", input = GetUrl)]
-pub async fn load_account() -> Result<AccountRecord, Problem> {
-    signed_in().await.map(|(_, account)| account)
+pub async fn load_account() -> Result<AccountData, Problem> {
+    let (current, account) = signed_in().await?;
+    let service = current.service();
+    Ok(AccountData {
+        settings: service.account_settings(account.id).await?,
+        sends_mail: service.sends_mail(),
+    })
 }
 
 /// Changes the password; all other devices are signed out.
@@ -45,8 +60,12 @@ pub async fn change_password(password: String, new_password: String) -> Result<(
 #[component]
 pub fn AccountPage() -> impl IntoView {
     let theme = FormState::new::<SetTheme>("theme-alert");
-    let data = Resource::new(move || theme.accepted.get(), |_| call(LoadAccount {}));
-    view! { <Loaded data render=move |account| view! { <Settings account theme/> }/> }
+    let email = EmailForms::new();
+    let data = Resource::new(
+        move || (theme.accepted.get(), email.accepted()),
+        |_| call(LoadAccount {}),
+    );
+    view! { <Loaded data render=move |data| view! { <Settings data email theme/> }/> }
 }
 
 fn two_factor(set_up: bool) -> impl IntoView {
@@ -68,10 +87,15 @@ fn two_factor(set_up: bool) -> impl IntoView {
 }
 
 #[component]
-fn Settings(account: AccountRecord, theme: FormState) -> impl IntoView {
+fn Settings(data: AccountData, email: EmailForms, theme: FormState) -> impl IntoView {
+    let AccountData {
+        settings,
+        sends_mail,
+    } = data;
+    let account = settings.account.clone();
     let form = FormState::new::<ChangePassword>("account-alert");
-    let email = account.email.clone();
-    let weighed_against = RwSignal::new(email.clone());
+    let address = account.email.clone();
+    let weighed_against = RwSignal::new(account.email.clone());
 
     view! {
         <Page title="Account">
@@ -79,9 +103,17 @@ fn Settings(account: AccountRecord, theme: FormState) -> impl IntoView {
                 parameter="changed"
                 sentence="The password is changed, and all other devices are signed out."
             />
+            <AcceptedNotice
+                parameter="email-asked"
+                sentence="A link is mailed to the new email. Open it to make the change."
+            />
+            <AcceptedNotice
+                parameter="email-canceled"
+                sentence="The email of your account stays as it is."
+            />
             <AcceptedNotice parameter="theme" sentence="The theme is saved."/>
             <dl class="facts">
-                <Fact term="E-mail">{email}</Fact>
+                <Fact term="E-mail">{address}</Fact>
             </dl>
             <h2>"Two-factor"</h2>
             {two_factor(account.second_factor)}
@@ -103,6 +135,7 @@ fn Settings(account: AccountRecord, theme: FormState) -> impl IntoView {
                 <NewPasswordField email=weighed_against form/>
                 <SubmitButton label="Change password" form primary=true/>
             </PostForm>
+            <EmailSection settings sends_mail forms=email/>
             <h2>"Appearance"</h2>
             <ThemeForm chosen=account.theme form=theme/>
         </Page>

@@ -122,6 +122,12 @@ impl FormState {
         }
     }
 
+    /// The id of a field of the form: several forms of a page may have one of the same name.
+    pub(super) fn id_of(&self, field: &str) -> String {
+        let function = self.address.trim_start_matches("/fn/");
+        format!("field-{function}-{field}")
+    }
+
     /// Whether the problem is about a field.
     pub fn is_about(&self, field: &str) -> bool {
         self.problem.with(|problem| {

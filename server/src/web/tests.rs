@@ -54,7 +54,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 113] = [
+const TABLE: [(&str, &str, &str, Row); 118] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -101,6 +101,16 @@ const TABLE: [(&str, &str, &str, Row); 113] = [
     ("POST", "/fn/take-keys", "reference={reference}", EVERYBODY),
     ("GET", "/fn/account", "", SIGNED_IN),
     ("POST", "/fn/set-theme", "theme=dark", SIGNED_IN),
+    ("POST", "/fn/name-device", "device=0&name=Work", SIGNED_IN),
+    ("GET", "/account/email/{token}", "", EVERYBODY),
+    (
+        "POST",
+        "/fn/ask-email-change",
+        "email=new@example.org&password=wrong",
+        SIGNED_IN,
+    ),
+    ("POST", "/fn/cancel-email-change", "", SIGNED_IN),
+    ("POST", "/fn/change-email", "token=x", EVERYBODY),
     ("GET", "/fn/devices", "", SIGNED_IN),
     ("GET", "/fn/applications", "", SIGNED_IN),
     ("GET", "/fn/reports", "", SIGNED_IN),

@@ -2,6 +2,7 @@
 
 mod common_passwords;
 pub(crate) mod devices;
+mod email;
 pub(crate) mod known_device;
 pub(crate) mod passkeys;
 pub(crate) mod password;

@@ -6,7 +6,7 @@
 //! neither staff, who read the outbox, nor a backup of the database has a link that works, and no
 //! key has to be kept for that.
 
-mod confirming;
+pub(crate) mod confirming;
 mod notices;
 mod sending;
 mod template;

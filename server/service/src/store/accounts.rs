@@ -15,7 +15,7 @@ macro_rules! account_text {
         concat!(
             r"
         SELECT id, email, role, password_hash, created_at, password_changed_at, confirmed_at,
-               disabled_at, disabled_reason, theme,
+               disabled_at, disabled_reason, theme, new_email,
                (
                    SELECT COUNT(*)
                    FROM second_factors f WHERE f.account_id = accounts.id) AS factors
@@ -84,6 +84,10 @@ statements! {
     const HOME: Sql = Sql::postgres("SELECT home FROM accounts WHERE id = $1");
     const SET_PASSWORD: Sql = Sql::same(r"
         UPDATE accounts SET password_hash = $2, password_changed_at = $3 WHERE id = $1");
+    const SET_NEW_EMAIL: Sql = Sql::same("UPDATE accounts SET new_email = $2 WHERE id = $1");
+    /// The owner has just confirmed the e-mail by a link.
+    const SET_EMAIL: Sql = Sql::same(r"
+        UPDATE accounts SET email = $2, new_email = NULL, confirmed_at = $3 WHERE id = $1");
     const SET_THEME: Sql = Sql::same("UPDATE accounts SET theme = $2 WHERE id = $1");
     const COUNT: Sql = Sql::same("SELECT COUNT(*) AS n FROM accounts");
     const INSERT_RESET: Sql = Sql::same(r"
@@ -110,6 +114,7 @@ pub(crate) struct AccountRow {
     pub(crate) created_at: Timestamp,
     pub(crate) disabled_at: Option<Timestamp>,
     pub(crate) disabled_reason: Option<String>,
+    pub(crate) new_email: Option<String>,
 }
 
 fn account(row: &Row<'_>) -> Result<AccountRow> {
@@ -119,6 +124,7 @@ fn account(row: &Row<'_>) -> Result<AccountRow> {
         created_at: row.get("created_at")?,
         disabled_at: row.get("disabled_at")?,
         disabled_reason: row.get("disabled_reason")?,
+        new_email: row.get("new_email")?,
     })
 }
 
@@ -230,6 +236,27 @@ pub(crate) async fn set_password(
     let set = query(SET_PASSWORD, (id, password_hash, now))
         .execute(conn)
         .await?;
+    row::touched("accounts", 1, set)
+}
+
+/// Notes the e-mail that the account is to have once it is confirmed.
+pub(crate) async fn set_new_email(
+    conn: &mut dyn Connection,
+    id: i64,
+    email: Option<&str>,
+) -> Result<()> {
+    let set = query(SET_NEW_EMAIL, (id, email)).execute(conn).await?;
+    row::touched("accounts", 1, set)
+}
+
+/// Gives the account an e-mail that nobody else has, and that is confirmed now.
+pub(crate) async fn set_email(
+    conn: &mut dyn Connection,
+    id: i64,
+    email: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let set = query(SET_EMAIL, (id, email, now)).execute(conn).await?;
     row::touched("accounts", 1, set)
 }
 
