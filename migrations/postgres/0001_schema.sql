@@ -49,7 +49,8 @@ CREATE TABLE accounts (
     disabled_at         BIGINT,
     disabled_reason     TEXT,
     theme               TEXT NOT NULL DEFAULT 'system',
-    new_email           TEXT
+    new_email           TEXT,
+    unwanted_mails      TEXT NOT NULL DEFAULT ''
 );
 
 CREATE TABLE second_factors (

@@ -55,7 +55,9 @@ CREATE TABLE accounts (
     disabled_at         INTEGER,              -- when staff disabled it; null unless disabled
     disabled_reason     TEXT,                 -- for staff; null unless disabled
     theme               TEXT NOT NULL DEFAULT 'system', -- the portal's colours: system, light, dark
-    new_email           TEXT                  -- asked for, until it is confirmed; null: none
+    new_email           TEXT,                 -- asked for, until it is confirmed; null: none
+    -- the kinds of mails that the owner doesn't want, with a space between them
+    unwanted_mails      TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
 -- The authenticator apps (TOTP, RFC 6238) of accounts that have set up two-factor.

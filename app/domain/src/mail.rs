@@ -36,6 +36,22 @@ words! {
 }
 
 impl MailKind {
+    /// The mails that an account can do without. The others are about its security, or asked for.
+    pub const OPTIONAL: [Self; 6] = [
+        Self::Application,
+        Self::SenderName,
+        Self::Deposit,
+        Self::LowBalance,
+        Self::BatchDone,
+        Self::Waiting,
+    ];
+
+    /// Whether an account can do without these mails.
+    #[must_use]
+    pub fn is_optional(self) -> bool {
+        Self::OPTIONAL.contains(&self)
+    }
+
     /// The page that the mail's secret link leads to; `None` for a mail without such a link. The
     /// link's token is made when the mail is sent, and stands nowhere but in the mail.
     #[must_use]

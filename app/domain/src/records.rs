@@ -162,6 +162,8 @@ pub struct AccountSettings {
     pub account: AccountRecord,
     /// The e-mail that was asked for and isn't confirmed yet.
     pub new_email: Option<String>,
+    /// The optional mails that it doesn't get.
+    pub unwanted_mails: Vec<MailKind>,
 }
 
 /// A browser in which an account is signed in.

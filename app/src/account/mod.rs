@@ -5,6 +5,7 @@ mod devices;
 mod email;
 mod fields;
 mod forgot;
+mod mails;
 mod passkeys;
 mod register;
 mod reset;

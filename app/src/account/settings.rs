@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::email::{EmailForms, EmailSection};
 use super::fields::{NewPasswordField, PasswordField};
+use super::mails::{MailsSection, SetMails};
 use super::theme::{SetTheme, ThemeForm};
 use crate::client::call;
 use crate::problem::{Problem, TWO_FACTOR_PATH};
@@ -60,12 +61,13 @@ pub async fn change_password(password: String, new_password: String) -> Result<(
 #[component]
 pub fn AccountPage() -> impl IntoView {
     let theme = FormState::new::<SetTheme>("theme-alert");
+    let mails = FormState::new::<SetMails>("mails-alert");
     let email = EmailForms::new();
     let data = Resource::new(
-        move || (theme.accepted.get(), email.accepted()),
+        move || (theme.accepted.get(), mails.accepted.get(), email.accepted()),
         |_| call(LoadAccount {}),
     );
-    view! { <Loaded data render=move |data| view! { <Settings data email theme/> }/> }
+    view! { <Loaded data render=move |data| view! { <Settings data email mails theme/> }/> }
 }
 
 fn two_factor(set_up: bool) -> impl IntoView {
@@ -87,13 +89,19 @@ fn two_factor(set_up: bool) -> impl IntoView {
 }
 
 #[component]
-fn Settings(data: AccountData, email: EmailForms, theme: FormState) -> impl IntoView {
+fn Settings(
+    data: AccountData,
+    email: EmailForms,
+    mails: FormState,
+    theme: FormState,
+) -> impl IntoView {
     let AccountData {
         settings,
         sends_mail,
     } = data;
     let account = settings.account.clone();
     let form = FormState::new::<ChangePassword>("account-alert");
+    let unwanted = settings.unwanted_mails.clone();
     let address = account.email.clone();
     let weighed_against = RwSignal::new(account.email.clone());
 
@@ -111,6 +119,7 @@ fn Settings(data: AccountData, email: EmailForms, theme: FormState) -> impl Into
                 parameter="email-canceled"
                 sentence="The email of your account stays as it is."
             />
+            <AcceptedNotice parameter="mails" sentence="The notifications are saved."/>
             <AcceptedNotice parameter="theme" sentence="The theme is saved."/>
             <dl class="facts">
                 <Fact term="E-mail">{address}</Fact>
@@ -136,6 +145,7 @@ fn Settings(data: AccountData, email: EmailForms, theme: FormState) -> impl Into
                 <SubmitButton label="Change password" form primary=true/>
             </PostForm>
             <EmailSection settings sends_mail forms=email/>
+            <MailsSection unwanted staff=account.staff form=mails/>
             <h2>"Appearance"</h2>
             <ThemeForm chosen=account.theme form=theme/>
         </Page>

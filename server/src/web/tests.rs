@@ -54,7 +54,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 118] = [
+const TABLE: [(&str, &str, &str, Row); 119] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -101,6 +101,7 @@ const TABLE: [(&str, &str, &str, Row); 118] = [
     ("POST", "/fn/take-keys", "reference={reference}", EVERYBODY),
     ("GET", "/fn/account", "", SIGNED_IN),
     ("POST", "/fn/set-theme", "theme=dark", SIGNED_IN),
+    ("POST", "/fn/set-mails", "deposit=on", SIGNED_IN),
     ("POST", "/fn/name-device", "device=0&name=Work", SIGNED_IN),
     ("GET", "/account/email/{token}", "", EVERYBODY),
     (

@@ -25,6 +25,7 @@ impl Service {
         Ok(AccountSettings {
             account: row.record,
             new_email: row.new_email,
+            unwanted_mails: row.unwanted_mails,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use domain::ids::Home;
 use domain::records::AccountRecord;
-use domain::{Theme, Timestamp};
+use domain::{MailKind, Theme, Timestamp};
 
 use super::query::{Connection, Row, query};
 use super::row;
@@ -15,7 +15,7 @@ macro_rules! account_text {
         concat!(
             r"
         SELECT id, email, role, password_hash, created_at, password_changed_at, confirmed_at,
-               disabled_at, disabled_reason, theme, new_email,
+               disabled_at, disabled_reason, theme, new_email, unwanted_mails,
                (
                    SELECT COUNT(*)
                    FROM second_factors f WHERE f.account_id = accounts.id) AS factors
@@ -88,6 +88,9 @@ statements! {
     /// The owner has just confirmed the e-mail by a link.
     const SET_EMAIL: Sql = Sql::same(r"
         UPDATE accounts SET email = $2, new_email = NULL, confirmed_at = $3 WHERE id = $1");
+    const UNWANTED_MAILS: Sql = Sql::same("SELECT unwanted_mails FROM accounts WHERE id = $1");
+    const SET_UNWANTED_MAILS: Sql = Sql::same(r"
+        UPDATE accounts SET unwanted_mails = $2 WHERE id = $1");
     const SET_THEME: Sql = Sql::same("UPDATE accounts SET theme = $2 WHERE id = $1");
     const COUNT: Sql = Sql::same("SELECT COUNT(*) AS n FROM accounts");
     const INSERT_RESET: Sql = Sql::same(r"
@@ -115,6 +118,7 @@ pub(crate) struct AccountRow {
     pub(crate) disabled_at: Option<Timestamp>,
     pub(crate) disabled_reason: Option<String>,
     pub(crate) new_email: Option<String>,
+    pub(crate) unwanted_mails: Vec<MailKind>,
 }
 
 fn account(row: &Row<'_>) -> Result<AccountRow> {
@@ -125,7 +129,14 @@ fn account(row: &Row<'_>) -> Result<AccountRow> {
         disabled_at: row.get("disabled_at")?,
         disabled_reason: row.get("disabled_reason")?,
         new_email: row.get("new_email")?,
+        unwanted_mails: unwanted_mails(row)?,
     })
+}
+
+/// Reads the kinds of mails from the column `unwanted_mails`.
+fn unwanted_mails(row: &Row<'_>) -> Result<Vec<MailKind>> {
+    let words: String = row.get("unwanted_mails")?;
+    Ok(words.split(' ').filter_map(MailKind::parse).collect())
 }
 
 /// The home of an account's applications.
@@ -234,6 +245,24 @@ pub(crate) async fn set_password(
     now: Timestamp,
 ) -> Result<()> {
     let set = query(SET_PASSWORD, (id, password_hash, now))
+        .execute(conn)
+        .await?;
+    row::touched("accounts", 1, set)
+}
+
+/// Whether an account gets mails of a kind.
+pub(crate) async fn wants_mail(conn: &mut dyn Connection, id: i64, kind: MailKind) -> Result<bool> {
+    let reading = query(UNWANTED_MAILS, id).fetch_optional(conn, unwanted_mails);
+    Ok(!reading.await?.unwrap_or_default().contains(&kind))
+}
+
+pub(crate) async fn set_unwanted_mails(
+    conn: &mut dyn Connection,
+    id: i64,
+    kinds: &[MailKind],
+) -> Result<()> {
+    let words: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
+    let set = query(SET_UNWANTED_MAILS, (id, words.join(" ")))
         .execute(conn)
         .await?;
     row::touched("accounts", 1, set)

@@ -19,6 +19,7 @@ on_each_backend![
     a_reset_link_stands_in_the_mail_alone_and_works_once,
     without_a_mail_server_mails_are_kept_and_nobody_must_confirm,
     an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before,
+    mails_that_an_account_does_not_want_are_not_written,
     a_registered_e_mail_is_confirmed_by_a_link_before_applications_are_made,
     only_a_sign_in_from_something_new_is_mailed,
     a_low_balance_is_mailed_once_each_time_that_it_falls,
@@ -161,6 +162,31 @@ async fn an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before(bac
         let invalid = service.change_email(&third).await.unwrap_err();
         assert_eq!(invalid.refusal(), Some(&Refusal::ConfirmationInvalid));
     }
+}
+
+async fn mails_that_an_account_does_not_want_are_not_written(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let customer = world.pending("one@example.org").await;
+    let id = customer.account.id;
+    let before = kinds(service).await.len();
+    // Mails about security can't be done without.
+    let unwanted = [MailKind::Deposit, MailKind::KeyReplaced];
+    service.set_unwanted_mails(id, &unwanted).await.unwrap();
+    let settings = service.account_settings(id).await.unwrap();
+    assert_eq!(settings.unwanted_mails, [MailKind::Deposit]);
+    world.deposit("a", customer.reference, "1").await;
+    service
+        .approve(&Actor::CommandLine, customer.reference)
+        .await
+        .unwrap();
+    let replaced = service.replace_key(id, customer.reference, KeyKind::Live, PASSWORD, "");
+    replaced.await.unwrap();
+    let written = [MailKind::Application, MailKind::KeyReplaced];
+    assert_eq!(kinds(service).await[before..], written);
+    service.set_unwanted_mails(id, &[]).await.unwrap();
+    world.deposit("b", customer.reference, "1").await;
+    assert_eq!(kinds(service).await[before + 2..], [MailKind::Deposit]);
 }
 
 async fn an_event_and_its_mail_are_stored_together_or_not_at_all(backend: Backend) {
