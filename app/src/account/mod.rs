@@ -36,6 +36,9 @@ pub use sign_in::SignInPage;
 pub use sign_in_code::SignInCodePage;
 pub use two_factor::TwoFactorPage;
 
+/// The path of the file with the data of the account that is signed in.
+pub const EXPORT_PATH: &str = "/account/export.json";
+
 /// The account that is signed in, with what the frame of every page shows of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Viewer {

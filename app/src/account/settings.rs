@@ -6,6 +6,7 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
+use super::EXPORT_PATH;
 use super::email::{EmailForms, EmailSection};
 use super::fields::{NewPasswordField, PasswordField};
 use super::mails::{MailsSection, SetMails};
@@ -148,6 +149,17 @@ fn Settings(
             <MailsSection unwanted staff=account.staff form=mails/>
             <h2>"Appearance"</h2>
             <ThemeForm chosen=account.theme form=theme/>
+            <h2>"Your data"</h2>
+            <p>
+                "A JSON file with your account, its devices and security events, and your \
+                 applications with their statements. It has no password and no key. The messages \
+                 themselves are on the page of the reports."
+            </p>
+            <p>
+                <a class="button" href=EXPORT_PATH download="heliograph-account.json" rel="external">
+                    "Download your data"
+                </a>
+            </p>
         </Page>
     }
 }

@@ -5,6 +5,7 @@ mod audit_csv;
 mod cookies;
 mod csv;
 mod device_cookie;
+mod export;
 mod follow;
 mod forms;
 mod guard;
@@ -19,6 +20,7 @@ mod theme_cookie;
 
 use std::sync::Arc;
 
+use app::account::EXPORT_PATH;
 use app::portal_request::{CurrentRequest, SiteSettings};
 use app::reports::{BATCH_EVENTS_PATH, CSV_PATH};
 use app::support::{AUDIT_CSV_PATH, CARRIER_EVENTS_PATH, IMPORT_FILE_PATH, MARGIN_CSV_PATH};
@@ -139,8 +141,9 @@ fn pages_listed() -> Vec<AxumRouteListing> {
 }
 
 /// What the portal has beside its pages and their server functions.
-fn others() -> [(&'static str, MethodRouter<Portal>); 5] {
+fn others() -> [(&'static str, MethodRouter<Portal>); 6] {
     [
+        (EXPORT_PATH, get(export::download)),
         (CSV_PATH, get(csv::download)),
         (MARGIN_CSV_PATH, get(margin_csv::download)),
         (AUDIT_CSV_PATH, get(audit_csv::download)),

@@ -54,7 +54,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 119] = [
+const TABLE: [(&str, &str, &str, Row); 120] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -68,6 +68,7 @@ const TABLE: [(&str, &str, &str, Row); 119] = [
     ("GET", "/reports/{id}", "", OWNER),
     ("GET", "/devices", "", SIGNED_IN),
     ("GET", "/account", "", SIGNED_IN),
+    ("GET", "/account/export.json", "", SIGNED_IN),
     ("GET", "/support", "", STAFF),
     ("GET", "/support/carriers", "", STAFF),
     ("GET", "/reports/messages.csv", "", SIGNED_IN),

@@ -302,6 +302,39 @@ fn a_theme_is_in_the_page_from_its_first_byte_on() {
 }
 
 #[test]
+fn an_account_downloads_its_own_data() {
+    let server = TestServer::demo();
+    let mut browser = Browser::of_customer(&server);
+    let answer = browser.get("/account/export.json");
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    let data = answer.json();
+    let customer = &server.ready["customer"];
+    assert_eq!(data["account"]["email"], customer["email"]);
+    assert_eq!(data["devices"][0]["this_device"], true);
+    assert_eq!(data["security_events"][0]["kind"], "sign_in");
+    let application = &data["applications"][0];
+    assert_eq!(application["category"], "SMS");
+    let deposit = application["statement"].as_array().unwrap().last();
+    assert_eq!(deposit.unwrap()["kind"], "deposit");
+    let text = answer.text();
+    for secret in [
+        &customer["password"],
+        &server.ready["api_key"],
+        &server.ready["test_key"],
+    ] {
+        if let Some(secret) = secret.as_str() {
+            assert!(!text.contains(secret), "{text}");
+        }
+    }
+    assert!(!text.contains("argon2"), "{text}");
+
+    let mut other = Browser::registered(&server, "other@example.org");
+    let data = other.get("/account/export.json").json();
+    assert_eq!(data["account"]["email"], "other@example.org");
+    assert_eq!(data["applications"], serde_json::json!([]));
+}
+
+#[test]
 fn a_changed_password_renews_the_session_id() {
     let server = TestServer::empty();
     let mut browser = Browser::registered(&server, "first@example.org");
