@@ -35,8 +35,8 @@ use leptos_router::components::{ParentRoute, Route, Router, Routes};
 use leptos_router::path;
 
 use account::{
-    AccountPage, ChangeEmailPage, ConfirmPage, DevicesPage, ForgotPage, RegisterPage, ResetPage,
-    SignInCodePage, SignInPage, TwoFactorPage,
+    AccountPage, ChangeEmailPage, ClosePage, ConfirmPage, DevicesPage, ForgotPage, RegisterPage,
+    ResetPage, SignInCodePage, SignInPage, TwoFactorPage,
 };
 use applications::{ApplicationPage, ApplicationsPage, NewApplicationPage};
 use docs::DocsPage;
@@ -105,6 +105,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/reports/:id") view=ReportPage/>
                     <Route path=path!("/devices") view=DevicesPage/>
                     <Route path=path!("/account") view=AccountPage/>
+                    <Route path=path!("/account/close") view=ClosePage/>
                     <Route path=path!("/account/email/:token") view=ChangeEmailPage/>
                     <Route path=path!("/account/two-factor") view=TwoFactorPage/>
                     <Route path=path!("/docs") view=DocsPage/>

@@ -157,6 +157,7 @@ impl Cause {
             Self::Password(_) => "new_password",
             Self::Amount => "low_balance",
             Self::Refused(Refusal::WrongPassword) => "password",
+            Self::Refused(Refusal::ReferencesDiffer) => "references",
             Self::Refused(Refusal::WrongCode) => "code",
             Self::Refused(
                 Refusal::CodeNeeded
@@ -310,6 +311,9 @@ impl From<Refusal> for Cause {
         match refusal {
             Refusal::EmailTaken
             | Refusal::EmailUnchanged
+            | Refusal::AccountClosed
+            | Refusal::ReferencesDiffer
+            | Refusal::StaffCannotClose
             | Refusal::NoMailSent
             | Refusal::DeviceNameInvalid
             | Refusal::WrongCredentials

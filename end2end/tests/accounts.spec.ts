@@ -257,3 +257,56 @@ test('a theme is kept on the account', async ({ portal, anotherBrowser }) => {
   await other.signIn(account);
   await isDark(other);
 });
+
+test('an account chooses its notifications', async ({ portal }) => {
+  await portal.register();
+  await portal.open('/account');
+  const deposits = portal.page.getByRole('checkbox', { name: 'Deposits' });
+  const balances = portal.page.getByRole('checkbox', { name: /^Low balances/ });
+  await expect(deposits).toBeChecked();
+  await deposits.uncheck();
+  await portal.button('Save notifications').click();
+  await expect(portal.page.getByText('The notifications are saved.')).toBeVisible();
+  await expect(deposits).not.toBeChecked();
+  await portal.open('/account');
+  await expect(deposits).not.toBeChecked();
+  await expect(balances).toBeChecked();
+});
+
+test('without a mail server the email is changed by support', async ({ portal }) => {
+  await portal.register();
+  await portal.open('/account');
+  await expect(portal.page.getByText('support has to change your email')).toBeVisible();
+  await expect(portal.button('Change email')).toHaveCount(0);
+});
+
+test('an account downloads its data and is closed for good', async ({ portal, anotherBrowser }) => {
+  const customer = await portal.customer();
+  const other = await anotherBrowser();
+  await other.signIn(customer);
+
+  await portal.open('/account');
+  const downloading = portal.page.waitForEvent('download');
+  await portal.link('Download your data').click();
+  expect((await downloading).suggestedFilename()).toBe('heliograph-account.json');
+
+  await portal.link('Close your account').click();
+  await portal.at('/account/close');
+  const form = portal.form('Close account');
+  await form.getByLabel('References').fill('000000');
+  await form.getByLabel('Password').fill(customer.password);
+  await portal.button('Close account').click();
+  await expect(portal.alert('Type the reference of each')).toBeVisible();
+  await expect(form.getByLabel('References')).toHaveValue('000000');
+
+  await form.getByLabel('References').fill(customer.reference);
+  await form.getByLabel('Password').fill(customer.password);
+  await portal.button('Close account').click();
+  await portal.at('/login?closed=1');
+  await expect(portal.page.getByText('Your account is closed.')).toBeVisible();
+  await portal.hydrated();
+  await portal.fillSignIn(customer);
+  await expect(portal.alert('This account was closed by its owner')).toBeVisible();
+  await other.page.goto('/applications');
+  await other.at('/login');
+});

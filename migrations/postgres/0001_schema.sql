@@ -50,7 +50,8 @@ CREATE TABLE accounts (
     disabled_reason     TEXT,
     theme               TEXT NOT NULL DEFAULT 'system',
     new_email           TEXT,
-    unwanted_mails      TEXT NOT NULL DEFAULT ''
+    unwanted_mails      TEXT NOT NULL DEFAULT '',
+    closed_at           BIGINT
 );
 
 CREATE TABLE second_factors (

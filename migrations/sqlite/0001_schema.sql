@@ -57,7 +57,8 @@ CREATE TABLE accounts (
     theme               TEXT NOT NULL DEFAULT 'system', -- the portal's colours: system, light, dark
     new_email           TEXT,                 -- asked for, until it is confirmed; null: none
     -- the kinds of mails that the owner doesn't want, with a space between them
-    unwanted_mails      TEXT NOT NULL DEFAULT ''
+    unwanted_mails      TEXT NOT NULL DEFAULT '',
+    closed_at           INTEGER               -- when its owner closed it for good; null: never
 ) STRICT;
 
 -- The authenticator apps (TOTP, RFC 6238) of accounts that have set up two-factor.

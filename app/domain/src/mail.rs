@@ -22,6 +22,7 @@ words! {
         NewDevice = "new-device",
         SecondFactor = "second-factor",
         KeyReplaced = "key-replaced",
+        AccountClosed = "account-closed",
         /// An application was approved, suspended or reinstated.
         Application = "application",
         /// A sender name was accepted or rejected.

@@ -154,6 +154,8 @@ pub struct AccountRecord {
     pub second_factor: bool,
     /// The colours in which the portal is shown.
     pub theme: Theme,
+    /// Whether its owner closed it for good; it is disabled too.
+    pub closed: bool,
 }
 
 /// What the owner of an account sees of it alone.

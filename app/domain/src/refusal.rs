@@ -34,6 +34,15 @@ pub const UNCERTAIN: &str = "Something went wrong on our side, and it isn't know
 pub enum Refusal {
     #[error("An account with this e-mail exists already. Sign in, or reset the password.")]
     EmailTaken,
+    #[error("This account was closed by its owner, and can't be used any more.")]
+    AccountClosed,
+    #[error("Type the reference of each of your applications, and nothing else.")]
+    ReferencesDiffer,
+    #[error(
+        "The account of a member of staff can't be closed. Ask another member of staff to make it \
+         the account of a customer first."
+    )]
+    StaffCannotClose,
     #[error("This is the email of your account already.")]
     EmailUnchanged,
     #[error("No mail is sent here, so a new email can't be confirmed. Ask support to change it.")]

@@ -1,5 +1,6 @@
 //! Accounts: registration, sign-in, password, devices.
 
+mod close;
 mod confirm;
 mod devices;
 mod email;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::portal_request::current_request;
 use crate::problem::Problem;
 
+pub use close::ClosePage;
 pub use confirm::{ConfirmPage, Unconfirmed};
 pub use devices::DevicesPage;
 pub use email::ChangeEmailPage;

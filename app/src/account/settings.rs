@@ -160,6 +160,10 @@ fn Settings(
                     "Download your data"
                 </a>
             </p>
+            <h2>"Closing the account"</h2>
+            <p>
+                <a href="/account/close">"Close your account"</a>
+            </p>
         </Page>
     }
 }

@@ -54,7 +54,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 120] = [
+const TABLE: [(&str, &str, &str, Row); 123] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -68,6 +68,14 @@ const TABLE: [(&str, &str, &str, Row); 120] = [
     ("GET", "/reports/{id}", "", OWNER),
     ("GET", "/devices", "", SIGNED_IN),
     ("GET", "/account", "", SIGNED_IN),
+    ("GET", "/account/close", "", SIGNED_IN),
+    ("GET", "/fn/closing", "", SIGNED_IN),
+    (
+        "POST",
+        "/fn/close-account",
+        "references={reference}&password=wrong",
+        SIGNED_IN,
+    ),
     ("GET", "/account/export.json", "", SIGNED_IN),
     ("GET", "/support", "", STAFF),
     ("GET", "/support/carriers", "", STAFF),

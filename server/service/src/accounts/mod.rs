@@ -1,5 +1,6 @@
 //! Registration, sign-in, passwords.
 
+mod closing;
 mod common_passwords;
 pub(crate) mod devices;
 mod email;
@@ -107,6 +108,7 @@ impl Service {
                     confirmed_at: (!unconfirmed).then_some(now),
                     second_factor: false,
                     theme: Theme::default(),
+                    closed: false,
                 };
                 if unconfirmed {
                     confirmations::expect(tx, id, now).await?;
@@ -122,7 +124,8 @@ impl Service {
     /// password, and after the same time. Only tries that fail count.
     ///
     /// # Errors
-    /// `WrongCredentials`, `Throttled`, `Busy`; `AccountDisabled`, to whoever has the password.
+    /// `WrongCredentials`, `Throttled`, `Busy`; `AccountDisabled` or `AccountClosed`, to whoever has
+    /// the password.
     pub async fn sign_in(
         &self,
         email: &str,
@@ -146,6 +149,9 @@ impl Service {
         let account = account
             .filter(|_| matches)
             .ok_or(Refusal::WrongCredentials)?;
+        if account.record.closed {
+            return Err(Refusal::AccountClosed.into());
+        }
         if account.disabled_at.is_some() {
             return Err(Refusal::AccountDisabled.into());
         }

@@ -101,6 +101,19 @@ pub(crate) fn password_changed() -> Mail {
     }
 }
 
+pub(crate) fn account_closed() -> Mail {
+    Mail {
+        kind: MailKind::AccountClosed,
+        subject: "Your account is closed".to_owned(),
+        body: "Your account was closed by somebody who was signed in to it and gave its password. \
+               Nobody can sign in any more, and the keys of its applications work no more. Queued \
+               messages are not sent, and nothing is paid out.\n\n\
+               If it wasn't you, tell support at once."
+            .to_owned(),
+        path: None,
+    }
+}
+
 pub(crate) fn new_device(user_agent: &str, address: &str, at: Timestamp) -> Mail {
     Mail {
         kind: MailKind::NewDevice,

@@ -16,6 +16,7 @@ macro_rules! account_text {
             r"
         SELECT id, email, role, password_hash, created_at, password_changed_at, confirmed_at,
                disabled_at, disabled_reason, theme, new_email, unwanted_mails,
+               closed_at,
                (
                    SELECT COUNT(*)
                    FROM second_factors f WHERE f.account_id = accounts.id) AS factors
@@ -91,6 +92,10 @@ statements! {
     const UNWANTED_MAILS: Sql = Sql::same("SELECT unwanted_mails FROM accounts WHERE id = $1");
     const SET_UNWANTED_MAILS: Sql = Sql::same(r"
         UPDATE accounts SET unwanted_mails = $2 WHERE id = $1");
+    const CLOSE: Sql = Sql::same(r"
+        UPDATE accounts SET closed_at = $2, disabled_at = $2,
+            disabled_reason = 'Closed by its owner.', new_email = NULL
+        WHERE id = $1");
     const SET_THEME: Sql = Sql::same("UPDATE accounts SET theme = $2 WHERE id = $1");
     const COUNT: Sql = Sql::same("SELECT COUNT(*) AS n FROM accounts");
     const INSERT_RESET: Sql = Sql::same(r"
@@ -147,7 +152,7 @@ pub(crate) async fn home(conn: &mut dyn Connection, id: i64) -> Result<Home> {
 }
 
 /// Reads an account from the columns `id`, `email`, `role`, `password_changed_at`, `confirmed_at`,
-/// `factors` and `theme`.
+/// `factors`, `theme` and `closed_at`.
 pub(super) fn record(row: &Row<'_>) -> Result<AccountRecord> {
     let staff = row::word(row, "accounts", "role", |role| match role {
         "staff" => Some(true),
@@ -162,6 +167,7 @@ pub(super) fn record(row: &Row<'_>) -> Result<AccountRecord> {
         confirmed_at: row.get("confirmed_at")?,
         second_factor: row.get::<i64>("factors")? > 0,
         theme: row::word(row, "accounts", "theme", Theme::parse)?,
+        closed: row.get::<Option<Timestamp>>("closed_at")?.is_some(),
     })
 }
 
@@ -248,6 +254,12 @@ pub(crate) async fn set_password(
         .execute(conn)
         .await?;
     row::touched("accounts", 1, set)
+}
+
+/// Closes an account for good.
+pub(crate) async fn close(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+    let closed = query(CLOSE, (id, now)).execute(conn).await?;
+    row::touched("accounts", 1, closed)
 }
 
 /// Whether an account gets mails of a kind.
