@@ -61,9 +61,9 @@ pub struct FormState {
     pub problem: RwSignal<Option<Problem>>,
     /// How often the form was accepted while the page was open.
     pub accepted: RwSignal<usize>,
-    /// The form that came back to the page: it's over once a form was sent.
-    come_back: Option<ComeBack>,
-    submits: Option<Submits>,
+    /// What the forms of a page share: the form that came back to it, which is over once one was
+    /// sent, and what became of those that were sent.
+    shared: StoredValue<(Option<ComeBack>, Option<Submits>)>,
     /// Whether the browser loads the page that follows.
     loads_next: bool,
     /// Name and value of the button that sent the form last, where it has some.
@@ -81,8 +81,7 @@ impl FormState {
         let submits = use_context::<Submits>();
         let form = Self {
             address: S::PATH,
-            come_back,
-            submits,
+            shared: StoredValue::new((come_back, submits)),
             ..Self::plain(alert, problem)
         };
         if let Some(submits) = submits {
@@ -115,8 +114,7 @@ impl FormState {
             pending: RwSignal::new(false),
             problem: RwSignal::new(problem),
             accepted: RwSignal::new(0),
-            come_back: None,
-            submits: None,
+            shared: StoredValue::new((None, None)),
             loads_next: false,
             sent_by: StoredValue::new(None),
         }
@@ -236,10 +234,12 @@ fn submit(event: &leptos::ev::SubmitEvent, form: FormState) {
 /// Sends a form whose answer is awaited already.
 #[cfg(feature = "hydrate")]
 pub(super) async fn send(form: FormState, fields: web_sys::FormData) {
+    // Read now: it is gone if the page is left meanwhile.
+    let (come_back, submits) = form.shared.try_get_value().unwrap_or_default();
     let answer = crate::client::post(form.address, &fields).await;
     // The signals are gone if the page was left meanwhile.
     form.pending.try_set(false);
-    if let Some(come_back) = form.come_back {
+    if let Some(come_back) = come_back {
         come_back.try_set_value(None);
     }
     let outcome = match &answer {
@@ -249,7 +249,7 @@ pub(super) async fn send(form: FormState, fields: web_sys::FormData) {
     if let Some(Submits {
         last,
         focuses_notice,
-    }) = form.submits
+    }) = submits
     {
         focuses_notice.try_set_value(outcome == Outcome::Accepted);
         last.try_set(Some(outcome));
