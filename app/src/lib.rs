@@ -27,6 +27,7 @@ pub mod reports;
 pub mod support;
 pub mod ui;
 
+use domain::Theme;
 use leptos::prelude::*;
 use leptos_meta::{HashedStylesheet, MetaTags, provide_meta_context};
 use leptos_router::SsrMode;
@@ -34,8 +35,8 @@ use leptos_router::components::{Outlet, ParentRoute, Route, Router, Routes};
 use leptos_router::path;
 
 use account::{
-    AccountPage, ConfirmPage, DevicesPage, ForgotPage, RegisterPage, ResetPage, SignInCodePage,
-    SignInPage, TwoFactorPage,
+    AccountPage, ChangeEmailPage, ClosePage, ConfirmPage, DevicesPage, ForgotPage, RegisterPage,
+    ResetPage, SignInCodePage, SignInPage, TwoFactorPage,
 };
 use applications::{
     ApplicationPage, ApplicationsPage, KeysPage, MessagesPage, NewApplicationPage, QuickStartPage,
@@ -51,18 +52,19 @@ use support::{
     SendersPage, SupportAccountPage, SupportAccountsPage, SupportApplicationsPage,
     SupportMessagePage, SupportPage, SupportPricesPage, SupportSearchPage, VisitPage,
 };
-use ui::{Frame, LostPage};
+use ui::{Frame, LostPage, Submits};
 
 /// The document around the pages.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
     let code = code_of_page(&options);
+    let theme = theme();
     view! {
         <!DOCTYPE html>
-        <html lang="en">
+        <html lang="en" data-theme=theme.as_str()>
             <head>
                 <meta charset="utf-8"/>
                 <meta name="viewport" content="width=device-width, initial-scale=1"/>
-                <meta name="color-scheme" content="light dark"/>
+                <meta name="color-scheme" content=color_scheme(theme)/>
                 <meta
                     name="description"
                     content="Heliograph sends text messages for your systems, by one HTTP API."
@@ -105,6 +107,7 @@ pub fn App() -> impl IntoView {
     provide_meta_context();
     let come_back: ComeBack = StoredValue::new(SharedValue::new(returned_form).into_inner());
     provide_context(come_back);
+    provide_context(Submits::new(come_back.with_value(Option::is_some)));
 
     view! {
         <Router>
@@ -130,6 +133,8 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/reports/:id") view=ReportPage/>
                     <Route path=path!("/devices") view=DevicesPage/>
                     <Route path=path!("/account") view=AccountPage/>
+                    <Route path=path!("/account/close") view=ClosePage/>
+                    <Route path=path!("/account/email/:token") view=ChangeEmailPage/>
                     <Route path=path!("/account/two-factor") view=TwoFactorPage/>
                     <Route path=path!("/docs") view=DocsPage/>
                     <SupportRoutes/>
@@ -197,6 +202,24 @@ fn OpenAnew() -> impl IntoView {
         let _ = window().location().assign(&address);
     });
     view! { <p class="loading">"Loading…"</p> }
+}
+
+/// The colours that the browser last saw the portal in: the page has them from its first moment on.
+fn theme() -> Theme {
+    #[cfg(feature = "ssr")]
+    if let Some(request) = use_context::<portal_request::CurrentRequest>() {
+        return request.theme();
+    }
+    Theme::default()
+}
+
+/// The colours of what the browser draws before it has the styles.
+const fn color_scheme(theme: Theme) -> &'static str {
+    match theme {
+        Theme::System => "light dark",
+        Theme::Light => "light",
+        Theme::Dark => "dark",
+    }
 }
 
 /// The form that came back to the requested page. The browser reads it in the page, as the server

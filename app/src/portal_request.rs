@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::records::{AccountRecord, SessionEnd};
-use domain::{Reference, Refusal};
+use domain::{Reference, Refusal, Theme};
 use http::StatusCode;
 use http::request::Parts;
 use leptos::context::use_context;
@@ -28,6 +28,12 @@ pub trait PortalRequest: Send + Sync {
 
     /// The form that came back to the requested page with a problem.
     fn returned_form(&self) -> Option<ReturnedForm>;
+
+    /// The colours that the browser last saw the portal in.
+    fn theme(&self) -> Theme;
+
+    /// Has the browser keep the account's theme, unless it has it already.
+    fn keep_theme(&self, theme: Theme);
 
     /// The session's token; `None` without a session.
     fn token(&self) -> Option<String>;

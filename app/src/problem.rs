@@ -38,6 +38,13 @@ pub struct ReturnedForm {
     pub problem: Problem,
 }
 
+/// The id of the place where the problem of a server function's form is shown, by the function's
+/// path. Where no scripts run, a form that comes back leads there.
+#[must_use]
+pub fn problem_anchor(path: &str) -> String {
+    format!("problem-{}", path.trim_start_matches("/fn/"))
+}
+
 /// The form that came back to the page that was loaded, until it is sent or the page is left.
 pub type ComeBack = StoredValue<Option<ReturnedForm>>;
 
@@ -149,10 +156,11 @@ impl Cause {
     #[must_use]
     pub const fn field(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Email | Self::Refused(Refusal::EmailTaken) => "email",
+            Self::Email | Self::Refused(Refusal::EmailTaken | Refusal::EmailUnchanged) => "email",
             Self::Password(_) => "new_password",
             Self::Amount => "low_balance",
             Self::Refused(Refusal::WrongPassword) => "password",
+            Self::Refused(Refusal::ReferencesDiffer) => "references",
             Self::Refused(Refusal::WrongCode) => "code",
             Self::Refused(
                 Refusal::CodeNeeded
@@ -163,7 +171,7 @@ impl Cause {
             ) => "proof",
             Self::Refused(Refusal::WrongRecoveryCode) => "recovery_code",
             Self::Refused(Refusal::IncidentInvalid) => "text",
-            Self::Refused(Refusal::PasskeyNameInvalid) => "name",
+            Self::Refused(Refusal::PasskeyNameInvalid | Refusal::DeviceNameInvalid) => "name",
             Self::SenderName
             | Self::SenderNameMissing
             | Self::Refused(
@@ -313,6 +321,12 @@ impl From<Refusal> for Cause {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::EmailTaken
+            | Refusal::EmailUnchanged
+            | Refusal::AccountClosed
+            | Refusal::ReferencesDiffer
+            | Refusal::StaffCannotClose
+            | Refusal::NoMailSent
+            | Refusal::DeviceNameInvalid
             | Refusal::WrongCredentials
             | Refusal::WrongPassword
             | Refusal::AccountDisabled

@@ -156,6 +156,33 @@ test('changing the password signs out all other browsers', async ({ portal, anot
   await other.at('/devices');
 });
 
+test('a page shows what was accepted or what was refused', async ({ portal, scripts }) => {
+  const account = await portal.register();
+  const password = unique('another horse ');
+  const status = portal.main.getByRole('status').filter({ hasText: 'The password is changed' });
+  const form = portal.form('Change password');
+  const change = async (from: string, to: string) => {
+    await form.getByLabel('Current password').fill(from);
+    await form.getByLabel('New password').fill(to);
+    await portal.button('Change password').click();
+  };
+  await portal.open('/account');
+  await change(account.password, password);
+  await expect(status).toBeVisible();
+  if (scripts) await expect(status).toBeFocused();
+
+  await change('not the password', account.password);
+  const alert = portal.alert('The password is wrong.');
+  await expect(alert).toBeVisible();
+  await expect(alert).toBeInViewport();
+  if (scripts) await expect(alert).toBeFocused();
+  await expect(status).toHaveCount(0);
+
+  await change(password, account.password);
+  await expect(status).toBeVisible();
+  await expect(alert).toHaveCount(0);
+});
+
 test('a reset link sets a new password once', async ({ portal, server, anotherBrowser }) => {
   const account = await portal.register();
   const { link } = await server.staff('account', 'reset', account.email);
@@ -211,4 +238,75 @@ test('too many wrong passwords are answered with the time to wait', async ({
   await expect(portal.alert('Too many attempts. Try again in 15 minutes.')).toBeVisible();
   await context.close();
   await server.stop();
+});
+
+test('a theme is kept on the account', async ({ portal, anotherBrowser }) => {
+  const account = await portal.register();
+  await portal.open('/account');
+  await portal.page.getByLabel('Theme').selectOption('Dark');
+  await portal.button('Save theme').click();
+  await expect(portal.page.getByText('The theme is saved.')).toBeVisible();
+  const isDark = async (browser: Portal) => {
+    await expect(browser.page.locator('html')).toHaveCSS('color-scheme', 'dark');
+  };
+  await isDark(portal);
+  await expect(portal.page.getByLabel('Theme')).toHaveValue('dark');
+  await portal.open('/docs');
+  await isDark(portal);
+  const other = await anotherBrowser();
+  await other.signIn(account);
+  await isDark(other);
+});
+
+test('an account chooses its notifications', async ({ portal }) => {
+  await portal.register();
+  await portal.open('/account');
+  const deposits = portal.page.getByRole('checkbox', { name: 'Deposits' });
+  const balances = portal.page.getByRole('checkbox', { name: /^Low balances/ });
+  await expect(deposits).toBeChecked();
+  await deposits.uncheck();
+  await portal.button('Save notifications').click();
+  await expect(portal.page.getByText('The notifications are saved.')).toBeVisible();
+  await expect(deposits).not.toBeChecked();
+  await portal.open('/account');
+  await expect(deposits).not.toBeChecked();
+  await expect(balances).toBeChecked();
+});
+
+test('without a mail server the email is changed by support', async ({ portal }) => {
+  await portal.register();
+  await portal.open('/account');
+  await expect(portal.page.getByText('support has to change your email')).toBeVisible();
+  await expect(portal.button('Change email')).toHaveCount(0);
+});
+
+test('an account downloads its data and is closed for good', async ({ portal, anotherBrowser }) => {
+  const customer = await portal.customer();
+  const other = await anotherBrowser();
+  await other.signIn(customer);
+
+  await portal.open('/account');
+  const downloading = portal.page.waitForEvent('download');
+  await portal.link('Download your data').click();
+  expect((await downloading).suggestedFilename()).toBe('heliograph-account.json');
+
+  await portal.link('Close your account').click();
+  await portal.at('/account/close');
+  const form = portal.form('Close account');
+  await form.getByLabel('References').fill('000000');
+  await form.getByLabel('Password').fill(customer.password);
+  await portal.button('Close account').click();
+  await expect(portal.alert('Type the reference of each')).toBeVisible();
+  await expect(form.getByLabel('References')).toHaveValue('000000');
+
+  await form.getByLabel('References').fill(customer.reference);
+  await form.getByLabel('Password').fill(customer.password);
+  await portal.button('Close account').click();
+  await portal.at('/login?closed=1');
+  await expect(portal.page.getByText('Your account is closed.')).toBeVisible();
+  await portal.hydrated();
+  await portal.fillSignIn(customer);
+  await expect(portal.alert('This account was closed by its owner')).toBeVisible();
+  await other.page.goto('/applications');
+  await other.at('/login');
 });

@@ -42,6 +42,7 @@ test('all other devices are signed out', async ({ portal, anotherBrowser }) => {
   await form.getByLabel('Password').fill(account.password);
   await portal.button('Sign out all other devices').click();
   await expect(portal.button('Sign out this device')).toHaveCount(1);
+  await expect(portal.main.getByText('All other devices are signed out.')).toBeVisible();
   const events = portal.page.getByRole('region', { name: 'Security events' });
   await expect(events.getByText('All other devices signed out')).toBeVisible();
 
@@ -74,4 +75,26 @@ test('an open page notices that its session has ended', async ({ portal, another
   await other.hydrated();
   await other.fillSignIn(account);
   await other.at('/reports');
+});
+
+test('a device keeps the name that it is given', async ({ portal, anotherBrowser }) => {
+  const account = await portal.register();
+  await portal.open('/devices');
+  const form = portal.form('Save name');
+  await form.getByLabel('Name', { exact: true }).fill('The office');
+  await portal.button('Save name').click();
+  await expect(portal.page.getByText('The name is saved.')).toBeVisible();
+  await expect(portal.row('The office')).toHaveCount(1);
+
+  await form.getByLabel('Name', { exact: true }).fill('x'.repeat(61));
+  await portal.button('Save name').click();
+  await expect(portal.alert("A device's name has at most 60 characters")).toBeVisible();
+  await expect(form.getByLabel('Name', { exact: true })).toHaveValue('x'.repeat(61));
+  await expect(portal.page.getByText('The name is saved.')).toHaveCount(0);
+
+  // It is there again after the next sign-in.
+  const other = await anotherBrowser();
+  await other.signIn(account);
+  await other.open('/devices');
+  await expect(other.row('The office').first()).toBeVisible();
 });

@@ -164,6 +164,7 @@ lookedAt('pages of a customer who sends', async ({ portal, look, server, another
   await visit('/reports?status=delivered&number=58000001', 'reports-filtered');
   await visit(`/reports/${sent[3]}`, 'report');
   await visit('/devices', 'devices');
+  await visit('/account/close', 'account-close');
   await visit('/docs', 'docs-signed-in');
   const reason = 'Complaints about unwanted messages.';
   await server.staff('application', 'suspend', reference, '--reason', reason);

@@ -47,7 +47,11 @@ CREATE TABLE accounts (
     confirmed_at        BIGINT DEFAULT 0,
     confirm_mailed_at   BIGINT,
     disabled_at         BIGINT,
-    disabled_reason     TEXT
+    disabled_reason     TEXT,
+    theme               TEXT NOT NULL DEFAULT 'system',
+    new_email           TEXT,
+    unwanted_mails      TEXT NOT NULL DEFAULT '',
+    closed_at           BIGINT
 );
 
 CREATE TABLE second_factors (
@@ -115,7 +119,8 @@ CREATE TABLE password_resets (
 CREATE TABLE confirmations (
     token_hash TEXT PRIMARY KEY,
     account_id BIGINT NOT NULL REFERENCES accounts (id),
-    expires_at BIGINT NOT NULL
+    expires_at BIGINT NOT NULL,
+    email      TEXT
 );
 
 CREATE TABLE outbox (
@@ -145,6 +150,7 @@ CREATE TABLE known_devices (
     account_id BIGINT NOT NULL REFERENCES accounts (id),
     fingerprint TEXT NOT NULL,
     seen_at    BIGINT NOT NULL,
+    name       TEXT,
     PRIMARY KEY (account_id, fingerprint)
 );
 

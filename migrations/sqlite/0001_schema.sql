@@ -53,7 +53,12 @@ CREATE TABLE accounts (
     confirmed_at        INTEGER DEFAULT 0,
     confirm_mailed_at   INTEGER,              -- when the last mail to confirm was written
     disabled_at         INTEGER,              -- when staff disabled it; null unless disabled
-    disabled_reason     TEXT                  -- for staff; null unless disabled
+    disabled_reason     TEXT,                 -- for staff; null unless disabled
+    theme               TEXT NOT NULL DEFAULT 'system', -- the portal's colours: system, light, dark
+    new_email           TEXT,                 -- asked for, until it is confirmed; null: none
+    -- the kinds of mails that the owner doesn't want, with a space between them
+    unwanted_mails      TEXT NOT NULL DEFAULT '',
+    closed_at           INTEGER               -- when its owner closed it for good; null: never
 ) STRICT;
 
 -- The authenticator apps (TOTP, RFC 6238) of accounts that have set up two-factor.
@@ -133,7 +138,8 @@ CREATE TABLE password_resets (
 CREATE TABLE confirmations (
     token_hash TEXT PRIMARY KEY,     -- SHA-256 of the link's token, hexadecimal
     account_id INTEGER NOT NULL REFERENCES accounts (id), -- whose e-mail the link confirms
-    expires_at INTEGER NOT NULL      -- from this moment on the link doesn't work
+    expires_at INTEGER NOT NULL,     -- from this moment on the link doesn't work
+    email      TEXT                  -- the new one that the link gives the account; null: its own
 ) STRICT;
 
 -- Mails until they are sent, and for a while after that. A mail's secret link is never stored: its
@@ -170,6 +176,7 @@ CREATE TABLE known_devices (
     account_id INTEGER NOT NULL REFERENCES accounts (id), -- who signed in
     fingerprint TEXT NOT NULL,       -- SHA-256 of the browser's name and the network, hexadecimal
     seen_at    INTEGER NOT NULL,     -- the last sign-in; forgotten after 90 days
+    name       TEXT,                 -- as the owner calls it; null: it has no name
     PRIMARY KEY (account_id, fingerprint)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,17 +1,34 @@
-//! What an account's e-mail must look like.
+//! What an account's e-mail must look like, and what its owner chooses for it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
+
 /// Longest e-mail address that can be used in SMTP (RFC 5321 §4.5.3.1.3, less the angle brackets).
 pub const EMAIL_CHARS_MAX: usize = 254;
+/// Longest name of a device.
+pub const DEVICE_NAME_CHARS_MAX: usize = 60;
 /// Longest part before the `@` (RFC 5321 §4.5.3.1.1).
 const LOCAL_PART_CHARS_MAX: usize = 64;
 
 /// An e-mail address, kept in lower case: two spellings of one address are one account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Email(String);
+
+words! {
+    /// The colours in which an account sees the portal.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Theme {
+        /// Those that the browser or its system prefers.
+        #[default]
+        System = "system",
+        Light = "light",
+        Dark = "dark",
+    }
+}
 
 /// Why a text is no e-mail address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

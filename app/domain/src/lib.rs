@@ -39,7 +39,7 @@ pub mod test_number;
 pub mod timestamp;
 mod words;
 
-pub use account::Email;
+pub use account::{Email, Theme};
 pub use api_key::{ApiKey, KeyKind};
 pub use application::{ApplicationStatus, Category, LostAnswer};
 pub use bulk::{

@@ -11,6 +11,10 @@ words! {
     pub enum MailKind {
         /// A link by which the owner of an address confirms it.
         Confirm = "confirm",
+        /// A link by which the owner of an address makes it the e-mail of an account.
+        EmailChange = "email-change",
+        /// The e-mail of the account is to be changed, or was.
+        EmailChanged = "email-changed",
         /// A link to set a new password.
         Reset = "reset",
         PasswordChanged = "password-changed",
@@ -18,6 +22,7 @@ words! {
         NewDevice = "new-device",
         SecondFactor = "second-factor",
         KeyReplaced = "key-replaced",
+        AccountClosed = "account-closed",
         /// An application was approved, suspended or reinstated.
         Application = "application",
         /// A sender name was accepted or rejected.
@@ -32,12 +37,29 @@ words! {
 }
 
 impl MailKind {
+    /// The mails that an account can do without. The others are about its security, or asked for.
+    pub const OPTIONAL: [Self; 6] = [
+        Self::Application,
+        Self::SenderName,
+        Self::Deposit,
+        Self::LowBalance,
+        Self::BatchDone,
+        Self::Waiting,
+    ];
+
+    /// Whether an account can do without these mails.
+    #[must_use]
+    pub fn is_optional(self) -> bool {
+        Self::OPTIONAL.contains(&self)
+    }
+
     /// The page that the mail's secret link leads to; `None` for a mail without such a link. The
     /// link's token is made when the mail is sent, and stands nowhere but in the mail.
     #[must_use]
     pub const fn secret_page(self) -> Option<&'static str> {
         match self {
             Self::Confirm => Some("/confirm/"),
+            Self::EmailChange => Some("/account/email/"),
             Self::Reset => Some("/reset/"),
             _ => None,
         }

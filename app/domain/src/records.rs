@@ -8,7 +8,7 @@ use crate::security_event::SecurityEventKind;
 use crate::words::words;
 use crate::{
     ApplicationStatus, BatchId, Category, Kind, LostAnswer, MailKind, MailState, MessageStatus,
-    Money, PriceChange, PriceRecord, Prices, Reference, SenderStatus, Timestamp, Transid,
+    Money, PriceChange, PriceRecord, Prices, Reference, SenderStatus, Theme, Timestamp, Transid,
     UnitPrice,
 };
 
@@ -153,6 +153,20 @@ pub struct AccountRecord {
     pub confirmed_at: Option<Timestamp>,
     /// Whether an authenticator app is set up.
     pub second_factor: bool,
+    /// The colours in which the portal is shown.
+    pub theme: Theme,
+    /// Whether its owner closed it for good; it is disabled too.
+    pub closed: bool,
+}
+
+/// What the owner of an account sees of it alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountSettings {
+    pub account: AccountRecord,
+    /// The e-mail that was asked for and isn't confirmed yet.
+    pub new_email: Option<String>,
+    /// The optional mails that it doesn't get.
+    pub unwanted_mails: Vec<MailKind>,
 }
 
 /// A browser in which an account is signed in.
@@ -164,6 +178,8 @@ pub struct DeviceRecord {
     pub user_agent: String,
     /// Address at sign-in.
     pub address: String,
+    /// As the owner calls this browser in this network.
+    pub name: Option<String>,
     pub signed_in_at: Timestamp,
     pub last_seen_at: Timestamp,
     /// Whether it is the browser that asks.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::account::DEVICE_NAME_CHARS_MAX;
 use crate::application::{ApplicationStatus, StatusAction};
 use crate::decision::{Decided, InvalidList, InvalidReason, LIST_LINES_MAX, REASON_CHARS_MAX};
 use crate::incident::{INCIDENT_CHARS_MAX, INCIDENTS_MAX, InvalidIncident};
@@ -33,6 +34,19 @@ pub const UNCERTAIN: &str = "Something went wrong on our side, and it isn't know
 pub enum Refusal {
     #[error("An account with this e-mail exists already. Sign in, or reset the password.")]
     EmailTaken,
+    #[error("This account was closed by its owner, and can't be used any more.")]
+    AccountClosed,
+    #[error("Type the reference of each of your applications, and nothing else.")]
+    ReferencesDiffer,
+    #[error(
+        "The account of a member of staff can't be closed. Ask another member of staff to make it \
+         the account of a customer first."
+    )]
+    StaffCannotClose,
+    #[error("This is the email of your account already.")]
+    EmailUnchanged,
+    #[error("No mail is sent here, so a new email can't be confirmed. Ask support to change it.")]
+    NoMailSent,
     #[error("E-mail or password is wrong.")]
     WrongCredentials,
     #[error("The password is wrong.")]
@@ -149,6 +163,8 @@ pub enum Refusal {
     TooManyIncidents,
     #[error("There is no such device; it may be signed out already.")]
     NoSuchDevice,
+    #[error("A device's name has at most {DEVICE_NAME_CHARS_MAX} characters, on one line.")]
+    DeviceNameInvalid,
     #[error("The application is {status}: it can't be {}.{}", .action.participle(), By(.decided))]
     StatusConflict {
         status: ApplicationStatus,

@@ -11,7 +11,8 @@ use crate::client::call;
 use crate::portal_request::{prove, signed_in};
 use crate::problem::Problem;
 use crate::ui::{
-    BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton, Table,
+    AcceptedNotice, BUTTONS, Choice, Field, FormAlert, FormState, Loaded, Moment, Page, PostForm,
+    ProofField, SubmitButton, Table,
 };
 
 /// The browsers in which the account is signed in.
@@ -41,7 +42,28 @@ pub async fn sign_out_device(device: i64, #[server(default)] proof: String) -> R
         .sign_out_device(account.id, device)
         .await?;
     // When it was this browser, the devices page leads to the sign-in page.
-    leptos_axum::redirect("/devices");
+    leptos_axum::redirect("/devices?signed-out=1");
+    Ok(())
+}
+
+/// Names the browser of a device; an empty name takes the name away.
+///
+/// # Errors
+/// When nobody is signed in, the name is too long, there is no such device, or the service fails.
+#[server(prefix = "/fn", endpoint = "name-device")]
+pub async fn name_device(device: i64, #[server(default)] name: String) -> Result<(), Problem> {
+    let keep = |problem: Problem| {
+        problem
+            .typed("device", &device.to_string())
+            .typed("name", &name)
+    };
+    let (current, account) = signed_in().await.map_err(keep)?;
+    let named = current
+        .service()
+        .name_device(account.id, device, &name)
+        .await;
+    named.map_err(|error| keep(error.into()))?;
+    leptos_axum::redirect("/devices?named=1");
     Ok(())
 }
 
@@ -68,7 +90,7 @@ pub async fn sign_out_others(password: String) -> Result<(), Problem> {
         .service()
         .sign_out_others(account.id, &password, &token)
         .await?;
-    leptos_axum::redirect("/devices");
+    leptos_axum::redirect("/devices?others-signed-out=1");
     Ok(())
 }
 
@@ -76,20 +98,38 @@ pub async fn sign_out_others(password: String) -> Result<(), Problem> {
 pub fn DevicesPage() -> impl IntoView {
     let one = FormState::new::<SignOutDevice>("device-alert");
     let others = FormState::new::<SignOutOthers>("others-alert");
+    let name = FormState::new::<NameDevice>("name-alert");
     let data = Resource::new(
-        move || (one.accepted.get(), others.accepted.get()),
+        move || {
+            (
+                one.accepted.get(),
+                others.accepted.get(),
+                name.accepted.get(),
+            )
+        },
         |_| call(LoadDevices {}),
     );
-    let render = move |devices: Vec<DeviceRecord>| view! { <Devices devices one others/> };
+    let render = move |devices: Vec<DeviceRecord>| view! { <Devices devices one others name/> };
     view! { <Loaded data render/> }
 }
 
 #[component]
-fn Devices(devices: Vec<DeviceRecord>, one: FormState, others: FormState) -> impl IntoView {
+fn Devices(
+    devices: Vec<DeviceRecord>,
+    one: FormState,
+    others: FormState,
+    name: FormState,
+) -> impl IntoView {
     let events = Resource::new(|| (), |()| call(LoadSecurityEvents {}));
     let alone = devices.len() < 2;
     view! {
         <Page title="Devices">
+            <AcceptedNotice parameter="named" sentence="The name is saved."/>
+            <AcceptedNotice parameter="signed-out" sentence="The device is signed out."/>
+            <AcceptedNotice
+                parameter="others-signed-out"
+                sentence="All other devices are signed out."
+            />
             <p class="lead">
                 "Browsers that are signed in to your account. A session ends after 30 minutes \
                  without use, and after 12 hours in any case."
@@ -108,6 +148,13 @@ fn Devices(devices: Vec<DeviceRecord>, one: FormState, others: FormState) -> imp
                     },
                 )
             }}
+            <h2>"Names"</h2>
+            <p>
+                "Name a device to know it again. The name stands for its browser in its network, and \
+                 is there again after the next sign-in; without one for 90 days it is forgotten. \
+                 Leave the field empty to take a name away."
+            </p>
+            <NameForm devices form=name/>
             <h2>"Security events"</h2>
             <Loaded data=events render=|events| happened(&events)/>
         </Page>
@@ -118,7 +165,7 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
     Table::wide(devices)
         .column("Device", |device| {
             view! {
-                {browser_name(&device.user_agent)}
+                {title(device)}
                 {device.current.then(|| view! { " " <span class="tag">"This device"</span> })}
                 <div class="fine">{device.user_agent.clone()}</div>
             }
@@ -154,6 +201,37 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
             }
         })
         .in_region("Signed-in devices")
+}
+
+/// The form that names one of the devices.
+#[component]
+fn NameForm(devices: Vec<DeviceRecord>, form: FormState) -> impl IntoView {
+    let options = devices
+        .iter()
+        .map(|device| {
+            let (title, address) = (title(device), &device.address);
+            let this = if device.current { ", this device" } else { "" };
+            (device.id.to_string(), format!("{title}, {address}{this}"))
+        })
+        .collect();
+    let current = devices.iter().find(|device| device.current);
+    let chosen = form
+        .typed("device")
+        .or_else(|| current.map(|device| device.id.to_string()))
+        .unwrap_or_default();
+    view! {
+        <PostForm form>
+            <Choice label="Device" name="device" options chosen/>
+            <Field label="Name" name="name" form/>
+            <SubmitButton label="Save name" form/>
+        </PostForm>
+    }
+}
+
+/// What a device is called: by its owner, or else by its browser.
+fn title(device: &DeviceRecord) -> String {
+    let name = device.name.clone();
+    name.unwrap_or_else(|| browser_name(&device.user_agent))
 }
 
 fn happened(events: &[SecurityEventRecord]) -> AnyView {

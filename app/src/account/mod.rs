@@ -1,15 +1,19 @@
 //! Accounts: registration, sign-in, password, devices.
 
+mod close;
 mod confirm;
 mod devices;
+mod email;
 mod fields;
 mod forgot;
+mod mails;
 mod passkeys;
 mod register;
 mod reset;
 mod settings;
 mod sign_in;
 mod sign_in_code;
+mod theme;
 mod two_factor;
 
 use domain::records::{AccountRecord, SessionEnd};
@@ -21,8 +25,10 @@ use serde::{Deserialize, Serialize};
 use crate::portal_request::current_request;
 use crate::problem::Problem;
 
+pub use close::ClosePage;
 pub use confirm::{ConfirmPage, Unconfirmed};
 pub use devices::DevicesPage;
+pub use email::ChangeEmailPage;
 pub use fields::PasswordField;
 pub use forgot::ForgotPage;
 pub use register::RegisterPage;
@@ -31,6 +37,9 @@ pub use settings::{AccountPage, LoadAccount};
 pub use sign_in::SignInPage;
 pub use sign_in_code::SignInCodePage;
 pub use two_factor::TwoFactorPage;
+
+/// The path of the file with the data of the account that is signed in.
+pub const EXPORT_PATH: &str = "/account/export.json";
 
 /// The account that is signed in, with what the frame of every page shows of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,6 +61,8 @@ pub async fn load_viewer() -> Result<Option<Viewer>, Problem> {
     let Some(account) = current.session_account().await? else {
         return Ok(None);
     };
+    // It may have been chosen in another browser.
+    current.keep_theme(account.theme);
     Ok(Some(Viewer {
         must_set_up: current.service().must_set_up_factor(&account),
         account,

@@ -1,24 +1,42 @@
-//! `/account`: the account and its password.
+//! `/account`: the account, its password and what its owner chooses.
 
-use domain::records::AccountRecord;
+use domain::records::AccountSettings;
 use leptos::either::Either;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
+use serde::{Deserialize, Serialize};
 
+use super::EXPORT_PATH;
+use super::email::{EmailForms, EmailSection};
 use super::fields::{NewPasswordField, PasswordField};
+use super::mails::{MailsSection, SetMails};
+use super::theme::{SetTheme, ThemeForm};
 use crate::client::call;
 use crate::problem::{Problem, TWO_FACTOR_PATH};
 use crate::ui::{AcceptedNotice, Fact, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::signed_in, domain::Password};
 
+/// The data of the page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AccountData {
+    settings: AccountSettings,
+    /// Whether the service can mail anybody.
+    sends_mail: bool,
+}
+
 /// The account that is signed in.
 ///
 /// # Errors
 /// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "account", input = GetUrl)]
-pub async fn load_account() -> Result<AccountRecord, Problem> {
-    signed_in().await.map(|(_, account)| account)
+pub async fn load_account() -> Result<AccountData, Problem> {
+    let (current, account) = signed_in().await?;
+    let service = current.service();
+    Ok(AccountData {
+        settings: service.account_settings(account.id).await?,
+        sends_mail: service.sends_mail(),
+    })
 }
 
 /// Changes the password; all other devices are signed out.
@@ -43,8 +61,14 @@ pub async fn change_password(password: String, new_password: String) -> Result<(
 
 #[component]
 pub fn AccountPage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| call(LoadAccount {}));
-    view! { <Loaded data render=|account| view! { <Settings account/> }/> }
+    let theme = FormState::new::<SetTheme>("theme-alert");
+    let mails = FormState::new::<SetMails>("mails-alert");
+    let email = EmailForms::new();
+    let data = Resource::new(
+        move || (theme.accepted.get(), mails.accepted.get(), email.accepted()),
+        |_| call(LoadAccount {}),
+    );
+    view! { <Loaded data render=move |data| view! { <Settings data email mails theme/> }/> }
 }
 
 fn two_factor(set_up: bool) -> impl IntoView {
@@ -66,23 +90,44 @@ fn two_factor(set_up: bool) -> impl IntoView {
 }
 
 #[component]
-fn Settings(account: AccountRecord) -> impl IntoView {
+fn Settings(
+    data: AccountData,
+    email: EmailForms,
+    mails: FormState,
+    theme: FormState,
+) -> impl IntoView {
+    let AccountData {
+        settings,
+        sends_mail,
+    } = data;
+    let account = settings.account.clone();
     let form = FormState::new::<ChangePassword>("account-alert");
-    let email = account.email.clone();
-    let weighed_against = RwSignal::new(email.clone());
+    let unwanted = settings.unwanted_mails.clone();
+    let address = account.email.clone();
+    let weighed_against = RwSignal::new(account.email.clone());
 
     view! {
         <Page title="Account">
-            <dl class="facts">
-                <Fact term="E-mail">{email}</Fact>
-            </dl>
-            <h2>"Two-factor"</h2>
-            {two_factor(account.second_factor)}
-            <h2>"Password"</h2>
             <AcceptedNotice
                 parameter="changed"
                 sentence="The password is changed, and all other devices are signed out."
             />
+            <AcceptedNotice
+                parameter="email-asked"
+                sentence="A link is mailed to the new email. Open it to make the change."
+            />
+            <AcceptedNotice
+                parameter="email-canceled"
+                sentence="The email of your account stays as it is."
+            />
+            <AcceptedNotice parameter="mails" sentence="The notifications are saved."/>
+            <AcceptedNotice parameter="theme" sentence="The theme is saved."/>
+            <dl class="facts">
+                <Fact term="E-mail">{address}</Fact>
+            </dl>
+            <h2>"Two-factor"</h2>
+            {two_factor(account.second_factor)}
+            <h2>"Password"</h2>
             <p>
                 "Changing the password signs out all other devices. The keys of your applications \
                  stay as they are."
@@ -100,6 +145,25 @@ fn Settings(account: AccountRecord) -> impl IntoView {
                 <NewPasswordField email=weighed_against form/>
                 <SubmitButton label="Change password" form primary=true/>
             </PostForm>
+            <EmailSection settings sends_mail forms=email/>
+            <MailsSection unwanted staff=account.staff form=mails/>
+            <h2>"Appearance"</h2>
+            <ThemeForm chosen=account.theme form=theme/>
+            <h2>"Your data"</h2>
+            <p>
+                "A JSON file with your account, its devices and security events, and your \
+                 applications with their statements. It has no password and no key. The messages \
+                 themselves are on the page of the reports."
+            </p>
+            <p>
+                <a class="button" href=EXPORT_PATH download="heliograph-account.json" rel="external">
+                    "Download your data"
+                </a>
+            </p>
+            <h2>"Closing the account"</h2>
+            <p>
+                <a href="/account/close">"Close your account"</a>
+            </p>
         </Page>
     }
 }

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use super::fields::{EmailField, PasswordField};
 use super::next_page;
 use crate::problem::Problem;
-use crate::ui::{FormState, Page, PostForm, SubmitButton};
+use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
     super::sign_in_code::code_path,
@@ -44,6 +44,7 @@ pub fn SignInPage() -> impl IntoView {
 
     view! {
         <Page title="Sign in">
+            <AcceptedNotice parameter="closed" sentence="Your account is closed."/>
             <PostForm form>
                 <input type="hidden" name="next" value=next_page()/>
                 <EmailField form/>

@@ -204,7 +204,9 @@ fn facts(file: AccountFile) -> impl IntoView {
     let account = file.account;
     let moment = |at| view! { <Moment at/> };
     let yes_or_no = |yes| if yes { "yes" } else { "no" };
-    let state = if file.disabled_at.is_some() {
+    let state = if account.closed {
+        "closed"
+    } else if file.disabled_at.is_some() {
         "disabled"
     } else {
         "enabled"
@@ -250,7 +252,7 @@ fn ChangeForm(file: AccountFile, form: FormState) -> impl IntoView {
     let (disabled, account) = (file.disabled_at.is_some(), file.account);
     let buttons = [
         (!disabled, "Disable", DISABLE),
-        (disabled, "Enable", ENABLE),
+        (disabled && !account.closed, "Enable", ENABLE),
         (file.devices > 0, "Sign out", SIGN_OUT),
         (!account.staff, "Promote", PROMOTE),
         (account.staff, "Demote", DEMOTE),

@@ -103,7 +103,9 @@ pub fn accounts_table(accounts: &[AccountLine]) -> Table<'_, AccountLine> {
             }
         })
         .column("State", |line| {
-            if line.disabled_at.is_some() {
+            if line.account.closed {
+                "closed"
+            } else if line.disabled_at.is_some() {
                 "disabled"
             } else {
                 "enabled"

@@ -28,7 +28,7 @@ pub fn Field(
     #[prop(optional_no_strip)]
     typed: Option<RwSignal<String>>,
 ) -> impl IntoView {
-    let id = format!("field-{name}");
+    let id = form.id_of(name);
     let fault = RwSignal::new(None::<String>);
     let is_invalid = move || fault.with(Option::is_some) || form.is_about(name);
     // A field without hint and check has no empty paragraph below it.

@@ -5,7 +5,44 @@ use leptos::server_fn::ServerFn;
 use leptos_router::hooks::use_query_map;
 
 use super::loaded::{LeaveToSetUp, LeaveToSignIn};
-use crate::problem::{Cause, ComeBack, Problem};
+use crate::problem::{Cause, ComeBack, Problem, problem_anchor};
+
+/// What became of the form that was submitted last. A page shows either that a form was accepted or
+/// why one was refused, never both.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Accepted,
+    Refused,
+}
+
+/// The forms that were submitted since the document was loaded.
+#[derive(Clone, Copy)]
+pub struct Submits {
+    last: RwSignal<Option<Outcome>>,
+    /// Whether a notice that appears now gets the focus: a form was just accepted.
+    focuses_notice: StoredValue<bool>,
+}
+
+impl Submits {
+    /// Those of a document that was loaded with a form that came back, or without one.
+    pub fn new(came_back: bool) -> Self {
+        Self {
+            last: RwSignal::new(came_back.then_some(Outcome::Refused)),
+            focuses_notice: StoredValue::new(false),
+        }
+    }
+
+    /// Another page is shown: a refusal on the one before is no matter of its notices.
+    pub fn leave_page(self) {
+        if self.last.get_untracked() == Some(Outcome::Refused) {
+            self.last.set(None);
+        }
+    }
+
+    fn was_refused(self) -> bool {
+        self.last.get() == Some(Outcome::Refused)
+    }
+}
 
 /// The state of a form.
 #[derive(Clone, Copy)]
@@ -24,8 +61,9 @@ pub struct FormState {
     pub problem: RwSignal<Option<Problem>>,
     /// How often the form was accepted while the page was open.
     pub accepted: RwSignal<usize>,
-    /// The form that came back to the page: it's over once a form was sent.
-    come_back: Option<ComeBack>,
+    /// What the forms of a page share: the form that came back to it, which is over once one was
+    /// sent, and what became of those that were sent.
+    shared: StoredValue<(Option<ComeBack>, Option<Submits>)>,
     /// Whether the browser loads the page that follows.
     loads_next: bool,
     /// Name and value of the button that sent the form last, where it has some.
@@ -40,11 +78,21 @@ impl FormState {
         let problem = form
             .filter(|form| form.function == S::PATH)
             .map(|form| form.problem);
-        Self {
+        let submits = use_context::<Submits>();
+        let form = Self {
             address: S::PATH,
-            come_back,
+            shared: StoredValue::new((come_back, submits)),
             ..Self::plain(alert, problem)
+        };
+        if let Some(submits) = submits {
+            // The problem of a form is over once another one was accepted.
+            Effect::new(move || {
+                if submits.last.get() == Some(Outcome::Accepted) {
+                    form.problem.set(None);
+                }
+            });
         }
+        form
     }
 
     /// Lets the browser load the page that follows, where a script would only change the one that
@@ -66,10 +114,16 @@ impl FormState {
             pending: RwSignal::new(false),
             problem: RwSignal::new(problem),
             accepted: RwSignal::new(0),
-            come_back: None,
+            shared: StoredValue::new((None, None)),
             loads_next: false,
             sent_by: StoredValue::new(None),
         }
+    }
+
+    /// The id of a field of the form: several forms of a page may have one of the same name.
+    pub(super) fn id_of(&self, field: &str) -> String {
+        let function = self.address.trim_start_matches("/fn/");
+        format!("field-{function}-{field}")
     }
 
     /// Whether the problem is about a field.
@@ -180,11 +234,25 @@ fn submit(event: &leptos::ev::SubmitEvent, form: FormState) {
 /// Sends a form whose answer is awaited already.
 #[cfg(feature = "hydrate")]
 pub(super) async fn send(form: FormState, fields: web_sys::FormData) {
+    // Read now: it is gone if the page is left meanwhile.
+    let (come_back, submits) = form.shared.try_get_value().unwrap_or_default();
     let answer = crate::client::post(form.address, &fields).await;
     // The signals are gone if the page was left meanwhile.
     form.pending.try_set(false);
-    if let Some(come_back) = form.come_back {
+    if let Some(come_back) = come_back {
         come_back.try_set_value(None);
+    }
+    let outcome = match &answer {
+        Ok(_) => Outcome::Accepted,
+        Err(_) => Outcome::Refused,
+    };
+    if let Some(Submits {
+        last,
+        focuses_notice,
+    }) = submits
+    {
+        focuses_notice.try_set_value(outcome == Outcome::Accepted);
+        last.try_set(Some(outcome));
     }
     match answer {
         Ok(next) => {
@@ -196,6 +264,7 @@ pub(super) async fn send(form: FormState, fields: web_sys::FormData) {
                 }
                 leptos::server_fn::redirect::call_redirect_hook(&next);
             }
+            request_animation_frame(keep_focus);
         }
         Err(problem) => {
             form.problem.try_set(Some(problem));
@@ -203,16 +272,51 @@ pub(super) async fn send(form: FormState, fields: web_sys::FormData) {
     }
 }
 
-/// Shows the problem of a form. Screen readers read it out when it appears.
+/// Gives the focus to the page's content when what had it is gone.
+#[cfg(feature = "hydrate")]
+fn keep_focus() {
+    use leptos::wasm_bindgen::JsCast as _;
+
+    let document = document();
+    let focused = document.active_element();
+    let is_lost = focused.is_none_or(|element| element.tag_name() == "BODY");
+    let main = document.get_element_by_id("main");
+    if let Some(main) = main.filter(|_| is_lost) {
+        let _ = main.unchecked_into::<web_sys::HtmlElement>().focus();
+    }
+}
+
+/// Gives an element the focus once it is shown.
+fn focus_soon(node: NodeRef<leptos::html::Div>) {
+    request_animation_frame(move || {
+        if let Some(element) = node.try_get_untracked().flatten() {
+            let _ = element.focus();
+        }
+    });
+}
+
+/// Shows the problem of a form. Screen readers read it out when it appears, and it gets the focus:
+/// the fields follow it. Where no scripts run, the page opens here.
 #[component]
 pub fn FormAlert(form: FormState) -> impl IntoView {
+    let node = NodeRef::new();
+    Effect::new(move || {
+        if form.problem.with(Option::is_some) {
+            focus_soon(node);
+        }
+    });
+    // A form that is sent by GET never comes back.
+    let anchor = (!form.address.is_empty()).then(|| problem_anchor(form.address));
     let cause = move || {
         form.problem
             .with(|problem| Some(problem.as_ref()?.cause.clone()))
     };
     view! {
-        <div id=form.alert class="alert-slot" role="alert">
-            {move || cause().map(|cause| view! { <p class="alert">{cause.sentence()}</p> })}
+        <div id=form.alert class="alert-slot" role="alert" tabindex="-1" node_ref=node>
+            {move || {
+                let anchor = anchor.clone();
+                cause().map(|cause| view! { <p id=anchor class="alert">{cause.sentence()}</p> })
+            }}
         </div>
         {move || match cause() {
             Some(Cause::SignedOut) => Some(view! { <LeaveToSignIn/> }.into_any()),
@@ -222,20 +326,33 @@ pub fn FormAlert(form: FormState) -> impl IntoView {
     }
 }
 
-/// The notice that a form was accepted: shown while the page's address has this parameter, and read
-/// out by screen readers when it appears.
+/// The notice that a form was accepted: shown while the page's address has this parameter and no
+/// form was refused since. When it appears, screen readers read it out and it gets the focus.
 #[component]
 pub fn AcceptedNotice(parameter: &'static str, sentence: &'static str) -> impl IntoView {
     let query = use_query_map();
-    let is_shown = move || query.with(|query| query.get(parameter).is_some());
+    let submits = use_context::<Submits>();
+    let is_shown = move || {
+        let refused = submits.is_some_and(Submits::was_refused);
+        !refused && query.with(|query| query.get(parameter).is_some())
+    };
+    let node = NodeRef::new();
+    Effect::new(move || {
+        let Some(submits) = submits else { return };
+        submits.last.track();
+        if is_shown() && submits.focuses_notice.get_value() {
+            submits.focuses_notice.set_value(false);
+            focus_soon(node);
+        }
+    });
     view! {
-        <div role="status">
+        <div class="status-slot" role="status" tabindex="-1" node_ref=node>
             {move || is_shown().then(|| view! { <p class="notice notice-good">{sentence}</p> })}
         </div>
     }
 }
 
-/// The button that submits its form; disabled while the answer is awaited.
+/// The button that submits its form; a click does nothing while the answer is awaited.
 #[component]
 pub fn SubmitButton(
     label: &'static str,
@@ -254,7 +371,8 @@ pub fn SubmitButton(
             class=if primary { "button button-primary" } else { "button" }
             name=name
             value=value
-            disabled=move || form.pending.get()
+            // A button that is disabled loses the focus to nothing.
+            aria-disabled=move || form.pending.get().then_some("true")
         >
             {label}
         </button>

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use leptos_router::components::{A, Outlet};
 use leptos_router::hooks::use_location;
 
-use super::{FormState, Mark, NotFound, PostForm, SessionNotice};
+use super::{FormState, Mark, NotFound, PostForm, SessionNotice, Submits};
 use crate::account::{LoadViewer, SignOut, Viewer};
 use crate::client::call;
 use crate::problem::{ComeBack, TWO_FACTOR_PATH};
@@ -22,12 +22,16 @@ pub fn Frame() -> impl IntoView {
         |_| call(LoadViewer {}),
     );
     let come_back = use_context::<ComeBack>();
+    let submits = use_context::<Submits>();
     Effect::new(move |earlier: Option<String>| {
         let path = path.get();
-        if earlier.is_some_and(|earlier| earlier != path)
-            && let Some(come_back) = come_back
-        {
-            come_back.set_value(None);
+        if earlier.is_some_and(|earlier| earlier != path) {
+            if let Some(come_back) = come_back {
+                come_back.set_value(None);
+            }
+            if let Some(submits) = submits {
+                submits.leave_page();
+            }
         }
         path
     });

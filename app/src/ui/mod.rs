@@ -23,7 +23,7 @@ pub use fact::{Fact, optional_fact};
 pub use field::{Choice, Field};
 #[cfg(feature = "hydrate")]
 pub use follow::follow;
-pub use form::{AcceptedNotice, FormAlert, FormState, PostForm, SearchForm, SubmitButton};
+pub use form::{AcceptedNotice, FormAlert, FormState, PostForm, SearchForm, SubmitButton, Submits};
 pub use frame::{Frame, LostPage};
 pub use loaded::{Loaded, NotFound, Page, mark_live};
 pub use mark::Mark;

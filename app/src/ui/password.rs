@@ -18,7 +18,7 @@ pub fn PasswordBox(
     weighed_against: Option<RwSignal<String>>,
     form: FormState,
 ) -> impl IntoView {
-    let id = format!("field-{name}");
+    let id = form.id_of(name);
     let text = RwSignal::new(String::new());
     let is_shown = RwSignal::new(false);
     let is_invalid = move || form.is_about(name);

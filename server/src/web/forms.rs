@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use app::client::STATUS_OF_REFUSALS;
 use app::portal_request::{CallingPage, is_local};
-use app::problem::{Cause, Problem, ReturnedForm};
+use app::problem::{Cause, Problem, ReturnedForm, problem_anchor};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT, COOKIE, HOST, LOCATION, REFERER, SET_COOKIE};
+use axum::http::header::{ACCEPT, HOST, LOCATION, REFERER, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -24,9 +24,8 @@ use serde::{Deserialize, Serialize};
 use service::{Service, account_of_device};
 use time::Duration;
 use tower_sessions::Session;
-use tower_sessions::cookie::{Cookie, SameSite};
 
-use super::cookies::{cookie_name, is_https};
+use super::cookies::{self, is_https};
 use super::{device_cookie, guard, seal};
 
 /// A cookie in which a form comes back.
@@ -113,7 +112,7 @@ impl Forms {
             _ => None,
         };
         if wants_page {
-            response = self.lead(response, refused, page.as_deref().unwrap_or("/"));
+            response = self.lead(response, refused, page.as_deref());
         } else if refused.is_some()
             && response.status() == StatusCode::INTERNAL_SERVER_ERROR
             && let Ok(status) = StatusCode::from_u16(STATUS_OF_REFUSALS)
@@ -126,8 +125,14 @@ impl Forms {
         response
     }
 
-    /// Leads a browser without scripts on: to where the function says, else back to the page.
-    fn lead(&self, response: Response, refused: Option<ReturnedForm>, page: &str) -> Response {
+    /// Leads a browser without scripts on: to where the function says, else back to the page, and
+    /// there to the form that was refused.
+    fn lead(
+        &self,
+        response: Response,
+        refused: Option<ReturnedForm>,
+        page: Option<&str>,
+    ) -> Response {
         if refused.is_none() && !response.status().is_success() {
             // No server function answered.
             return response;
@@ -135,7 +140,14 @@ impl Forms {
         if let Some(next) = response.headers().get(LOCATION) {
             return led_to(next.clone());
         }
-        let Ok(back) = HeaderValue::from_str(page) else {
+        let Some(page) = page else {
+            return led_to(HeaderValue::from_static("/"));
+        };
+        let back = match &refused {
+            Some(form) => format!("{page}#{}", problem_anchor(&form.function)),
+            None => page.to_owned(),
+        };
+        let Ok(back) = HeaderValue::from_str(&back) else {
             return led_to(HeaderValue::from_static("/"));
         };
         let mut answer = led_to(back);
@@ -191,14 +203,7 @@ impl Forms {
     }
 
     fn cookie(&self, way: &Way, text: String, max_age: Duration) -> Option<HeaderValue> {
-        let secure = is_https(&self.base_url);
-        let cookie = Cookie::build((cookie_name(way.name, secure), text))
-            .path("/")
-            .http_only(true)
-            .same_site(SameSite::Lax)
-            .secure(secure)
-            .max_age(max_age)
-            .build();
+        let cookie = cookies::make(way.name, text, max_age, is_https(&self.base_url));
         HeaderValue::from_str(&cookie.to_string()).ok()
     }
 
@@ -247,16 +252,9 @@ impl Forms {
             return None;
         }
         let page = request.uri().path_and_query()?.as_str();
-        let name = cookie_name(way.name, is_https(&self.base_url));
-        let cookies = request.headers().get_all(COOKIE).iter();
-        let text = cookies
-            .filter_map(|header| header.to_str().ok())
-            .flat_map(Cookie::split_parse)
-            .filter_map(Result::ok)
-            .find(|cookie| cookie.name() == name)?;
+        let text = cookies::brought(request.headers(), way.name, is_https(&self.base_url))?;
         let about = format!("{}{page}", way.prefix);
-        let sealed: Sealed =
-            serde_json::from_slice(&seal::open(&self.key, &about, text.value())?).ok()?;
+        let sealed: Sealed = serde_json::from_slice(&seal::open(&self.key, &about, &text)?).ok()?;
         let age_ms = self.service.clock().now().unix_ms() - sealed.at_ms;
         (i128::from(age_ms) <= way.kept.whole_milliseconds()).then_some(sealed)
     }
@@ -282,6 +280,8 @@ fn led_to(location: HeaderValue) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::COOKIE;
+
     use super::*;
     use crate::web::tests::service_in;
 

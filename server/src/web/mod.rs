@@ -5,6 +5,7 @@ mod audit_csv;
 mod cookies;
 mod csv;
 mod device_cookie;
+mod export;
 mod follow;
 mod forms;
 mod guard;
@@ -15,9 +16,11 @@ mod overload;
 mod portal_request;
 mod seal;
 mod session_store;
+mod theme_cookie;
 
 use std::sync::Arc;
 
+use app::account::EXPORT_PATH;
 use app::portal_request::{CurrentRequest, SiteSettings};
 use app::reports::{BATCH_EVENTS_PATH, CSV_PATH, REPORT_EVENTS_PATH};
 use app::support::{AUDIT_CSV_PATH, CARRIER_EVENTS_PATH, IMPORT_FILE_PATH, MARGIN_CSV_PATH};
@@ -96,9 +99,7 @@ pub fn router(
         .layer(RequestBodyLimitLayer::new(FORM_BYTES_MAX))
         .merge(files)
         .layer(sessions(&portal, is_https))
-        .layer(from_fn(move |request, next| {
-            device_cookie::hand_out(is_https, request, next)
-        }))
+        .layer(from_fn(cookies::hand_out))
         .layer(from_fn(overload::answer))
         .layer(from_fn_with_state(
             Arc::clone(&portal.site),
@@ -161,8 +162,9 @@ fn pages_listed() -> Vec<AxumRouteListing> {
 }
 
 /// What the portal has beside its pages and their server functions.
-fn others() -> [(&'static str, MethodRouter<Portal>); 6] {
+fn others() -> [(&'static str, MethodRouter<Portal>); 7] {
     [
+        (EXPORT_PATH, get(export::download)),
         (CSV_PATH, get(csv::download)),
         (MARGIN_CSV_PATH, get(margin_csv::download)),
         (AUDIT_CSV_PATH, get(audit_csv::download)),

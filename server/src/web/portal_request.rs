@@ -9,15 +9,15 @@ use app::problem::{Cause, Problem, ReturnedForm};
 use async_trait::async_trait;
 use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
-use domain::Reference;
 use domain::records::AccountRecord;
+use domain::{Reference, Theme};
 use service::{ClientInfo, SecondStep, Service};
 use tokio::sync::OnceCell;
 use tower_sessions::Session;
 
-use super::device_cookie::{self, NewDeviceCookie};
+use super::cookies::{NewCookies, is_https};
 use super::follow::followers::Followers;
-use super::seal;
+use super::{device_cookie, seal, theme_cookie};
 use crate::client_address::ClientAddress;
 
 /// What all requests to the portal share.
@@ -38,7 +38,10 @@ pub struct ServedRequest {
     session: Option<Session>,
     client: ClientInfo,
     returned_form: Option<ReturnedForm>,
-    new_device_cookie: Option<NewDeviceCookie>,
+    new_cookies: NewCookies,
+    is_https: bool,
+    /// The theme that the browser brought.
+    theme: Theme,
     /// Header and page both ask for the account; the database is asked once.
     account: OnceCell<Option<AccountRecord>>,
 }
@@ -56,7 +59,7 @@ impl ServedRequest {
                 .map(|address| address.0.to_string())
                 .unwrap_or_default(),
         };
-        let is_https = portal.site.base_url.starts_with("https://");
+        let is_https = is_https(&portal.site.base_url);
         let known_by = device_cookie::of(&parts.headers, is_https);
         Self {
             service: portal.service.asked_by(client.clone(), known_by),
@@ -64,16 +67,24 @@ impl ServedRequest {
             session: parts.extensions.get::<Session>().cloned(),
             client,
             returned_form: parts.extensions.get::<ReturnedForm>().cloned(),
-            new_device_cookie: parts.extensions.get::<NewDeviceCookie>().cloned(),
+            new_cookies: parts
+                .extensions
+                .get::<NewCookies>()
+                .cloned()
+                .unwrap_or_default(),
+            is_https,
+            theme: theme_cookie::of(&parts.headers, is_https),
             account: OnceCell::new(),
         }
     }
 
-    /// Makes this browser known to the account.
-    async fn remember_device(&self, account_id: i64) -> Result<(), Problem> {
-        let cookie = self.service.make_device_cookie(account_id).await?;
-        if let (Some(new), Some(cookie)) = (&self.new_device_cookie, cookie) {
-            new.set(cookie);
+    /// Makes this browser known to the account, and gives it the account's theme.
+    async fn remember_device(&self, account: &AccountRecord) -> Result<(), Problem> {
+        self.keep_theme(account.theme);
+        let cookie = self.service.make_device_cookie(account.id).await?;
+        if let Some(cookie) = cookie {
+            let cookie = device_cookie::make(cookie, self.is_https);
+            self.new_cookies.add(cookie);
         }
         Ok(())
     }
@@ -127,6 +138,17 @@ impl PortalRequest for ServedRequest {
         self.returned_form.clone()
     }
 
+    fn theme(&self) -> Theme {
+        self.theme
+    }
+
+    fn keep_theme(&self, theme: Theme) {
+        if theme != self.theme {
+            let cookie = theme_cookie::make(theme, self.is_https);
+            self.new_cookies.add(cookie);
+        }
+    }
+
     fn token(&self) -> Option<String> {
         self.session.as_ref()?.id().map(|id| id.to_string())
     }
@@ -149,7 +171,7 @@ impl PortalRequest for ServedRequest {
         self.service
             .device_sign_in(&token, account, &self.client)
             .await?;
-        self.remember_device(account.id).await
+        self.remember_device(account).await
     }
 
     async fn sign_in_by_code(&self, step: &SecondStep) -> Result<AccountRecord, Problem> {
@@ -160,7 +182,7 @@ impl PortalRequest for ServedRequest {
         self.service
             .device_sign_in_by_code(&token, &account, &self.client)
             .await?;
-        self.remember_device(account.id).await?;
+        self.remember_device(&account).await?;
         Ok(account)
     }
 
@@ -181,7 +203,7 @@ impl PortalRequest for ServedRequest {
         session.save().await.map_err(failed)?;
         let token = self.token().unwrap_or_default();
         self.service.session_rename(&aside, &token).await?;
-        self.remember_device(account.id).await
+        self.remember_device(account).await
     }
 
     async fn sign_out(&self) -> Result<(), Problem> {

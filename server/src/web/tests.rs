@@ -56,7 +56,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 122] = [
+const TABLE: [(&str, &str, &str, Row); 133] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -76,6 +76,15 @@ const TABLE: [(&str, &str, &str, Row); 122] = [
     ("GET", "/reports/{id}", "", OWNER),
     ("GET", "/devices", "", SIGNED_IN),
     ("GET", "/account", "", SIGNED_IN),
+    ("GET", "/account/close", "", SIGNED_IN),
+    ("GET", "/fn/closing", "", SIGNED_IN),
+    (
+        "POST",
+        "/fn/close-account",
+        "references={reference}&password=wrong",
+        SIGNED_IN,
+    ),
+    ("GET", "/account/export.json", "", SIGNED_IN),
     ("GET", "/support", "", STAFF),
     ("GET", "/support/carriers", "", STAFF),
     ("GET", "/reports/messages.csv", "", SIGNED_IN),
@@ -109,6 +118,18 @@ const TABLE: [(&str, &str, &str, Row); 122] = [
     // It gives out what the session itself keeps.
     ("POST", "/fn/take-keys", "reference={reference}", EVERYBODY),
     ("GET", "/fn/account", "", SIGNED_IN),
+    ("POST", "/fn/set-theme", "theme=dark", SIGNED_IN),
+    ("POST", "/fn/set-mails", "deposit=on", SIGNED_IN),
+    ("POST", "/fn/name-device", "device=0&name=Work", SIGNED_IN),
+    ("GET", "/account/email/{token}", "", EVERYBODY),
+    (
+        "POST",
+        "/fn/ask-email-change",
+        "email=new@example.org&password=wrong",
+        SIGNED_IN,
+    ),
+    ("POST", "/fn/cancel-email-change", "", SIGNED_IN),
+    ("POST", "/fn/change-email", "token=x", EVERYBODY),
     ("GET", "/fn/devices", "", SIGNED_IN),
     ("GET", "/fn/applications", "", SIGNED_IN),
     ("GET", "/fn/reports", "", SIGNED_IN),

@@ -19,6 +19,8 @@ pub struct Browser<'a> {
     waiting_cookie: Option<String>,
     /// The cookie by which an account knows this browser.
     pub device: Option<String>,
+    /// The cookie with the theme.
+    theme: Option<String>,
 }
 
 impl<'a> Browser<'a> {
@@ -29,6 +31,7 @@ impl<'a> Browser<'a> {
             form_cookie: None,
             waiting_cookie: None,
             device: None,
+            theme: None,
         }
     }
 
@@ -56,7 +59,7 @@ impl<'a> Browser<'a> {
         let signed_in = [-30, 0, 30].iter().any(|seconds| {
             let code = secret.code(now.plus_ms(seconds * 1000));
             let answer = browser.post("sign-in-code", &[("code", &code), ("next", "")]);
-            location(&answer) == "/applications"
+            location(&answer) == "/support"
         });
         assert!(
             signed_in,
@@ -84,7 +87,7 @@ impl<'a> Browser<'a> {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        let session = [&self.cookie, &self.device];
+        let session = [&self.cookie, &self.device, &self.theme];
         let cookies = session
             .into_iter()
             .chain([&self.form_cookie, &self.waiting_cookie]);
@@ -107,6 +110,8 @@ impl<'a> Browser<'a> {
                 self.waiting_cookie = cookie.filter(|_| !set.contains("Max-Age=0"));
             } else if set.starts_with("heliograph-device=") {
                 self.device = cookie;
+            } else if set.starts_with("heliograph-theme=") {
+                self.theme = cookie.filter(|_| !set.contains("Max-Age=0"));
             } else {
                 self.cookie = cookie;
             }
@@ -240,6 +245,96 @@ fn a_session_id_from_before_is_not_signed_in() {
 }
 
 #[test]
+fn a_page_shows_a_notice_or_a_problem() {
+    let server = TestServer::empty();
+    let mut browser = Browser::registered(&server, "first@example.org");
+    let accepted = "/account?changed=1";
+    let notice = "all other devices are signed out.";
+    assert!(browser.get(accepted).text().contains(notice));
+    let fields = [("password", "wrong"), ("new_password", "another horse")];
+    let answer = browser.post_from(
+        &format!("http://test{accepted}"),
+        "change-password",
+        &fields,
+    );
+    // The page opens at the problem.
+    let problem = "problem-change-password";
+    assert_eq!(location(&answer), format!("{accepted}#{problem}"));
+    let page = browser.get(accepted).text();
+    assert!(page.contains(&format!("id=\"{problem}\"")), "{page}");
+    assert!(page.contains("The password is wrong."), "{page}");
+    assert!(!page.contains(notice), "{page}");
+    assert!(browser.get(accepted).text().contains(notice));
+}
+
+#[test]
+fn a_theme_is_in_the_page_from_its_first_byte_on() {
+    let server = TestServer::empty();
+    let mut browser = Browser::registered(&server, "first@example.org");
+    let is_shown = |browser: &mut Browser<'_>, page: &str, theme: &str| {
+        let text = browser.get(page).text();
+        let root = format!("<html lang=\"en\" data-theme=\"{theme}\"");
+        assert!(text.contains(&root), "{page}: {}", &text[..200]);
+    };
+    is_shown(&mut browser, "/account", "system");
+    let answer = browser.post("set-theme", &[("theme", "dark")]);
+    assert_eq!(location(&answer), "/account?theme=1");
+    for page in ["/account?theme=1", "/docs", "/no/such/page"] {
+        is_shown(&mut browser, page, "dark");
+    }
+    // It stays in this browser, and comes into another one by signing in there.
+    browser.post("sign-out", &[]);
+    is_shown(&mut browser, "/login", "dark");
+    let mut other = Browser::new(&server);
+    is_shown(&mut other, "/login", "system");
+    let fields = [
+        ("email", "first@example.org"),
+        ("password", PASSWORD),
+        ("next", ""),
+    ];
+    other.post("sign-in", &fields);
+    is_shown(&mut other, "/applications", "dark");
+    other.post("set-theme", &[("theme", "system")]);
+    is_shown(&mut other, "/applications", "system");
+    assert_eq!(other.theme, None);
+    let answer = other.ask("set-theme", &[("theme", "pink")]);
+    assert_eq!(answer.json()["cause"], "Unreadable");
+}
+
+#[test]
+fn an_account_downloads_its_own_data() {
+    let server = TestServer::demo();
+    let mut browser = Browser::of_customer(&server);
+    let answer = browser.get("/account/export.json");
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    let data = answer.json();
+    let customer = &server.ready["customer"];
+    assert_eq!(data["account"]["email"], customer["email"]);
+    assert_eq!(data["devices"][0]["this_device"], true);
+    assert_eq!(data["security_events"][0]["kind"], "sign_in");
+    let application = &data["applications"][0];
+    assert_eq!(application["category"], "SMS");
+    let deposit = application["statement"].as_array().unwrap().last();
+    assert_eq!(deposit.unwrap()["kind"], "deposit");
+    let text = answer.text();
+    for secret in [
+        &customer["password"],
+        &server.ready["api_key"],
+        &server.ready["test_key"],
+    ] {
+        if let Some(secret) = secret.as_str() {
+            assert!(!text.contains(secret), "{text}");
+        }
+    }
+    assert!(!text.contains("argon2"), "{text}");
+
+    let mut other = Browser::registered(&server, "other@example.org");
+    let data = other.get("/account/export.json").json();
+    assert_eq!(data["account"]["email"], "other@example.org");
+    assert_eq!(data["applications"], serde_json::json!([]));
+}
+
+#[test]
 fn a_changed_password_renews_the_session_id() {
     let server = TestServer::empty();
     let mut browser = Browser::registered(&server, "first@example.org");
@@ -324,7 +419,7 @@ fn a_refused_form_comes_back_once_and_never_in_an_address() {
     let server = TestServer::empty();
     let mut browser = Browser::new(&server);
     let answer = refused_sign_in(&mut browser, "http://test/login?next=%2Freports");
-    assert_eq!(location(&answer), "/login?next=%2Freports");
+    assert_eq!(location(&answer), "/login?next=%2Freports#problem-sign-in");
     let cookie = answer.header("set-cookie").unwrap();
     for attribute in ["Max-Age=60", "HttpOnly", "SameSite=Lax", "Path=/"] {
         assert!(cookie.contains(attribute), "{cookie}");

@@ -63,7 +63,7 @@ fn refused(
     fields: &[(&str, &str)],
 ) -> String {
     let answer = browser.post_from(&format!("http://test{page}"), function, fields);
-    assert_eq!(location(&answer), page);
+    assert_eq!(location(&answer), format!("{page}#problem-{function}"));
     browser.get(page).text()
 }
 

@@ -74,6 +74,8 @@ fn applications_arrive() {
         password_changed_at: at,
         confirmed_at: None,
         second_factor: true,
+        theme: domain::Theme::Dark,
+        closed: true,
     });
 }
 

@@ -1,6 +1,7 @@
 //! Sessions, and the devices that they are once somebody has signed in.
 
 use domain::Timestamp;
+use domain::account::DEVICE_NAME_CHARS_MAX;
 use domain::records::{AccountRecord, DeviceRecord, SessionEnd};
 use domain::security_event::SecurityEventKind;
 
@@ -236,7 +237,36 @@ impl Service {
     pub async fn devices(&self, account_id: i64, current_token: &str) -> Result<Vec<DeviceRecord>> {
         let mut conn = self.store().read().await?;
         let current = token_hash(current_token);
-        sessions::devices(&mut conn, account_id, &current, valid(self.now())).await
+        let names = known_devices::names(&mut conn, account_id).await?;
+        let mut devices =
+            sessions::devices(&mut conn, account_id, &current, valid(self.now())).await?;
+        for device in &mut devices {
+            let fingerprint = fingerprint(&device.user_agent, &device.address);
+            device.name = names.get(&fingerprint).cloned();
+        }
+        Ok(devices)
+    }
+
+    /// Names the browser of a device, in the network that it is in: the name is there again after
+    /// the next sign-in. An empty name takes the name away.
+    ///
+    /// # Errors
+    /// `DeviceNameInvalid`, `NoSuchDevice`.
+    pub async fn name_device(&self, account_id: i64, device_id: i64, name: &str) -> Result<()> {
+        let name = name.trim().to_owned();
+        if name.chars().count() > DEVICE_NAME_CHARS_MAX || name.chars().any(char::is_control) {
+            return Err(Refusal::DeviceNameInvalid.into());
+        }
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move {
+                let device = sessions::device(tx, account_id, device_id).await?;
+                let (user_agent, address) = device.ok_or(Refusal::NoSuchDevice)?;
+                let fingerprint = fingerprint(&user_agent, &address);
+                let name = (!name.is_empty()).then_some(name.as_str());
+                known_devices::set_name(tx, account_id, &fingerprint, name).await
+            })
+        })
+        .await
     }
 
     /// # Errors
@@ -332,7 +362,7 @@ async fn mail_if_new(
     address: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let fingerprint = token_hash(&format!("{} {user_agent}", network(address)));
+    let fingerprint = fingerprint(user_agent, address);
     let registered = now.plus_ms(-REGISTERING_MS);
     let is_first = known_devices::is_first(conn, account.id, registered).await?;
     if known_devices::see(conn, account.id, &fingerprint, now).await? || is_first {
@@ -340,6 +370,11 @@ async fn mail_if_new(
     }
     let mail = texts::new_device(user_agent, address, now);
     mail::put(conn, account, &mail, now).await
+}
+
+/// What a browser in a network is known by.
+fn fingerprint(user_agent: &str, address: &str) -> String {
+    token_hash(&format!("{} {user_agent}", network(address)))
 }
 
 fn valid(now: Timestamp) -> Valid {

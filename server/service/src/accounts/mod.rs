@@ -1,10 +1,13 @@
 //! Registration, sign-in, passwords.
 
+mod closing;
 mod common_passwords;
 pub(crate) mod devices;
+mod email;
 pub(crate) mod known_device;
 pub(crate) mod passkeys;
 pub(crate) mod password;
+mod preferences;
 pub(crate) mod sealing;
 pub(crate) mod second_factor;
 pub(crate) mod security_events;
@@ -15,7 +18,7 @@ use std::time::Duration;
 
 use domain::records::AccountRecord;
 use domain::security_event::SecurityEventKind;
-use domain::{Email, Password, Timestamp};
+use domain::{Email, Password, Theme, Timestamp};
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -104,6 +107,8 @@ impl Service {
                     password_changed_at: now,
                     confirmed_at: (!unconfirmed).then_some(now),
                     second_factor: false,
+                    theme: Theme::default(),
+                    closed: false,
                 };
                 if unconfirmed {
                     confirmations::expect(tx, id, now).await?;
@@ -119,7 +124,8 @@ impl Service {
     /// password, and after the same time. Only tries that fail count.
     ///
     /// # Errors
-    /// `WrongCredentials`, `Throttled`, `Busy`; `AccountDisabled`, to whoever has the password.
+    /// `WrongCredentials`, `Throttled`, `Busy`; `AccountDisabled` or `AccountClosed`, to whoever has
+    /// the password.
     pub async fn sign_in(
         &self,
         email: &str,
@@ -143,6 +149,9 @@ impl Service {
         let account = account
             .filter(|_| matches)
             .ok_or(Refusal::WrongCredentials)?;
+        if account.record.closed {
+            return Err(Refusal::AccountClosed.into());
+        }
         if account.disabled_at.is_some() {
             return Err(Refusal::AccountDisabled.into());
         }

@@ -12,6 +12,8 @@ use crate::store::security_events::{self, Origin};
 
 /// The events that an account's owner is shown.
 const SHOWN_MAX: i64 = 50;
+/// The events that an account's owner can download.
+const EXPORTED_MAX: i64 = 10_000;
 /// How long events are kept.
 const KEPT_MS: i64 = 180 * 24 * 60 * 60 * 1000;
 
@@ -109,6 +111,15 @@ impl Service {
     pub async fn security_events(&self, account_id: i64) -> Result<Vec<SecurityEventRecord>> {
         let mut conn = self.store().read().await?;
         security_events::of_account(&mut conn, account_id, SHOWN_MAX).await
+    }
+
+    /// The security events of an account that are still kept, the newest first; at most 10,000.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn all_security_events(&self, account_id: i64) -> Result<Vec<SecurityEventRecord>> {
+        let mut conn = self.store().read().await?;
+        security_events::of_account(&mut conn, account_id, EXPORTED_MAX).await
     }
 
     /// Stores how many tries this process refused since the last call, as one sum; none when none

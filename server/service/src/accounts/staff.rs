@@ -79,7 +79,7 @@ impl Service {
     /// Ends what [`Service::disable_account`] began; messages that were put aside go on.
     ///
     /// # Errors
-    /// `NoSuchAccount`, `AccountNotDisabled`.
+    /// `NoSuchAccount`, `AccountNotDisabled`, `AccountClosed`.
     pub async fn enable_account(&self, actor: &Actor, email: &str) -> Result<()> {
         self.change_account(*actor, email, Change::Enable, None)
             .await?;
@@ -162,6 +162,7 @@ async fn refuse(tx: &mut WriteTx<'_>, row: &AccountRow, change: Change) -> Resul
     let (staff, disabled) = (row.record.staff, row.disabled_at.is_some());
     let refusal = match change {
         Change::Disable if disabled => Some(Refusal::AccountDisabledAlready),
+        Change::Enable if row.record.closed => Some(Refusal::AccountClosed),
         Change::Enable if !disabled => Some(Refusal::AccountNotDisabled),
         Change::Promote if staff => Some(Refusal::StaffAlready),
         Change::Demote if !staff => Some(Refusal::NotStaff),

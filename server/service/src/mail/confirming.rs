@@ -1,5 +1,7 @@
 //! Confirming that an e-mail address belongs to who registered with it.
 
+use domain::Timestamp;
+
 use crate::Service;
 use crate::accounts::token_hash;
 use crate::error::{Refusal, Result};
@@ -10,7 +12,7 @@ use crate::store::{accounts, confirmations};
 
 /// How long a link works, from its sending on.
 pub(super) const CONFIRMATION_LIFETIME_MS: i64 = 3 * 24 * 60 * 60 * 1000;
-/// One mail per address in this time.
+/// One mail per account in this time.
 const MAIL_PAUSE_MS: i64 = 5 * 60 * 1000;
 
 impl Service {
@@ -48,12 +50,7 @@ impl Service {
                 if account.confirmed_at.is_some() {
                     return Err(Refusal::EmailConfirmed.into());
                 }
-                let since = now.plus_ms(-MAIL_PAUSE_MS);
-                if !confirmations::mail_again(tx, account_id, now, since).await? {
-                    let last = confirmations::mailed_at(tx, account_id).await?;
-                    let retry_after_s = last.ms_since(since).max(1000) / 1000;
-                    return Err(Refusal::Throttled { retry_after_s }.into());
-                }
+                throttle(tx, account_id, now).await?;
                 mail::put(tx, &account, &texts::confirm(), now).await
             })
         })
@@ -81,4 +78,22 @@ impl Service {
         })
         .await
     }
+}
+
+/// Counts a mail that asks an account to confirm an address.
+///
+/// # Errors
+/// `Throttled` within five minutes of the last one.
+pub(crate) async fn throttle(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    now: Timestamp,
+) -> Result<()> {
+    let since = now.plus_ms(-MAIL_PAUSE_MS);
+    if confirmations::mail_again(conn, account_id, now, since).await? {
+        return Ok(());
+    }
+    let last = confirmations::mailed_at(conn, account_id).await?;
+    let retry_after_s = last.ms_since(since).max(1000) / 1000;
+    Err(Refusal::Throttled { retry_after_s }.into())
 }

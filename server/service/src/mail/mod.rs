@@ -6,7 +6,7 @@
 //! neither staff, who read the outbox, nor a backup of the database has a link that works, and no
 //! key has to be kept for that.
 
-mod confirming;
+pub(crate) mod confirming;
 mod notices;
 mod sending;
 mod template;
@@ -16,6 +16,7 @@ use domain::records::AccountRecord;
 use domain::{MailKind, Timestamp};
 
 use crate::error::Result;
+use crate::store::accounts;
 use crate::store::applications::ApplicationRow;
 use crate::store::outbox::{self, NewMail};
 use crate::store::query::Connection;
@@ -65,7 +66,8 @@ pub(crate) struct Mail {
     pub(crate) path: Option<String>,
 }
 
-/// Puts a mail into the outbox, in the transaction of what it is about.
+/// Puts a mail into the outbox, in the transaction of what it is about; one that its recipient can
+/// do without only where it is wanted.
 pub(crate) async fn put(
     conn: &mut dyn Connection,
     recipient: impl Into<Recipient<'_>>,
@@ -73,6 +75,11 @@ pub(crate) async fn put(
     now: Timestamp,
 ) -> Result<()> {
     let recipient = recipient.into();
+    if mail.kind.is_optional()
+        && !accounts::wants_mail(conn, recipient.account_id, mail.kind).await?
+    {
+        return Ok(());
+    }
     let mail = NewMail {
         account_id: Some(recipient.account_id),
         kind: mail.kind,

@@ -112,7 +112,9 @@ impl Service {
                     accounts::insert_reset(conn, &hash, account_id, now, expires).await?;
                 } else {
                     let expires = now.plus_ms(CONFIRMATION_LIFETIME_MS);
-                    confirmations::insert(conn, &hash, account_id, expires).await?;
+                    let new_email =
+                        (row.kind == MailKind::EmailChange).then_some(row.recipient.as_str());
+                    confirmations::insert(conn, &hash, account_id, expires, new_email).await?;
                 }
                 Some((page, token))
             }

@@ -35,6 +35,46 @@ pub(crate) fn confirm() -> Mail {
     }
 }
 
+/// To the new address. Its link is made when the mail is sent.
+pub(crate) fn change_email() -> Mail {
+    Mail {
+        kind: MailKind::EmailChange,
+        subject: "Confirm your new email".to_owned(),
+        body: "This address was entered as the new email of an account. Open the link below and \
+               press \"Use this email\" to say that the address is yours. Until then the account \
+               keeps the email that it has. The link works for three days.\n\n\
+               If you have no account here, do nothing."
+            .to_owned(),
+        path: None,
+    }
+}
+
+/// To the address that the account has.
+pub(crate) fn email_change_asked(new: &str) -> Mail {
+    Mail {
+        kind: MailKind::EmailChanged,
+        subject: "A new email was asked for your account".to_owned(),
+        body: format!(
+            "Your account is to have the email {new} once the link in a mail to that address is \
+             opened. Until then this address stays the one of your account.\n\n{NOT_YOU}"
+        ),
+        path: Some("/account".to_owned()),
+    }
+}
+
+/// To the address that the account had.
+pub(crate) fn email_changed(new: &str) -> Mail {
+    Mail {
+        kind: MailKind::EmailChanged,
+        subject: "The email of your account was changed".to_owned(),
+        body: format!(
+            "Your account has the email {new} now: sign in with it. Mails about your account go \
+             there, and none come here any more.\n\nIf it wasn't you, tell support at once."
+        ),
+        path: None,
+    }
+}
+
 /// Its link is made when the mail is sent.
 pub(crate) fn reset() -> Mail {
     Mail {
@@ -58,6 +98,19 @@ pub(crate) fn password_changed() -> Mail {
                password?\" on the sign-in page."
             .to_owned(),
         path: Some("/forgot".to_owned()),
+    }
+}
+
+pub(crate) fn account_closed() -> Mail {
+    Mail {
+        kind: MailKind::AccountClosed,
+        subject: "Your account is closed".to_owned(),
+        body: "Your account was closed by somebody who was signed in to it and gave its password. \
+               Nobody can sign in any more, and the keys of its applications work no more. Queued \
+               messages are not sent, and nothing is paid out.\n\n\
+               If it wasn't you, tell support at once."
+            .to_owned(),
+        path: None,
     }
 }
 

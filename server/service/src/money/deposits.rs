@@ -260,7 +260,8 @@ impl Service {
     /// Assigns an unmatched deposit to an application.
     ///
     /// # Errors
-    /// `NoSuchDeposit`, `DepositAssigned`, `NoSuchApplication`, `BalanceTooLarge`.
+    /// `NoSuchDeposit`, `DepositAssigned`, `NoSuchApplication`, `AccountClosed`,
+    /// `BalanceTooLarge`.
     pub async fn assign_deposit(
         &self,
         actor: &Actor,
@@ -278,6 +279,9 @@ impl Service {
                 let application = applications::by_reference(tx, reference)
                     .await?
                     .ok_or(Refusal::NoSuchApplication)?;
+                if application.closed {
+                    return Err(Refusal::AccountClosed.into());
+                }
                 if !deposits::assign(tx, &bank_id, application.id, now).await? {
                     return Err(Refusal::DepositAssigned.into());
                 }
@@ -488,7 +492,8 @@ impl Audited<'_> {
     }
 }
 
-/// The application with this reference. The transaction goes on in its home.
+/// The application that is paid with this reference; none of a closed account is. The transaction
+/// goes on in its home.
 async fn find(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -498,7 +503,8 @@ async fn find(
         return Ok(None);
     };
     tx.at(home);
-    applications::by_reference(tx, reference).await
+    let found = applications::by_reference(tx, reference).await?;
+    Ok(found.filter(|row| !row.closed))
 }
 
 /// The answer for a bank id that is stored already: the same data is answered again, other data is

@@ -1,8 +1,8 @@
 //! Accounts and reset links.
 
-use domain::Timestamp;
 use domain::ids::Home;
 use domain::records::AccountRecord;
+use domain::{MailKind, Theme, Timestamp};
 
 use super::query::{Connection, Row, query};
 use super::row;
@@ -15,7 +15,8 @@ macro_rules! account_text {
         concat!(
             r"
         SELECT id, email, role, password_hash, created_at, password_changed_at, confirmed_at,
-               disabled_at, disabled_reason,
+               disabled_at, disabled_reason, theme, new_email, unwanted_mails,
+               closed_at,
                (
                    SELECT COUNT(*)
                    FROM second_factors f WHERE f.account_id = accounts.id) AS factors
@@ -84,6 +85,18 @@ statements! {
     const HOME: Sql = Sql::postgres("SELECT home FROM accounts WHERE id = $1");
     const SET_PASSWORD: Sql = Sql::same(r"
         UPDATE accounts SET password_hash = $2, password_changed_at = $3 WHERE id = $1");
+    const SET_NEW_EMAIL: Sql = Sql::same("UPDATE accounts SET new_email = $2 WHERE id = $1");
+    /// The owner has just confirmed the e-mail by a link.
+    const SET_EMAIL: Sql = Sql::same(r"
+        UPDATE accounts SET email = $2, new_email = NULL, confirmed_at = $3 WHERE id = $1");
+    const UNWANTED_MAILS: Sql = Sql::same("SELECT unwanted_mails FROM accounts WHERE id = $1");
+    const SET_UNWANTED_MAILS: Sql = Sql::same(r"
+        UPDATE accounts SET unwanted_mails = $2 WHERE id = $1");
+    const CLOSE: Sql = Sql::same(r"
+        UPDATE accounts SET closed_at = $2, disabled_at = $2,
+            disabled_reason = 'Closed by its owner.', new_email = NULL
+        WHERE id = $1");
+    const SET_THEME: Sql = Sql::same("UPDATE accounts SET theme = $2 WHERE id = $1");
     const COUNT: Sql = Sql::same("SELECT COUNT(*) AS n FROM accounts");
     const INSERT_RESET: Sql = Sql::same(r"
         INSERT INTO password_resets (token_hash, account_id, created_at, expires_at)
@@ -109,6 +122,8 @@ pub(crate) struct AccountRow {
     pub(crate) created_at: Timestamp,
     pub(crate) disabled_at: Option<Timestamp>,
     pub(crate) disabled_reason: Option<String>,
+    pub(crate) new_email: Option<String>,
+    pub(crate) unwanted_mails: Vec<MailKind>,
 }
 
 fn account(row: &Row<'_>) -> Result<AccountRow> {
@@ -118,7 +133,15 @@ fn account(row: &Row<'_>) -> Result<AccountRow> {
         created_at: row.get("created_at")?,
         disabled_at: row.get("disabled_at")?,
         disabled_reason: row.get("disabled_reason")?,
+        new_email: row.get("new_email")?,
+        unwanted_mails: unwanted_mails(row)?,
     })
+}
+
+/// Reads the kinds of mails from the column `unwanted_mails`.
+fn unwanted_mails(row: &Row<'_>) -> Result<Vec<MailKind>> {
+    let words: String = row.get("unwanted_mails")?;
+    Ok(words.split(' ').filter_map(MailKind::parse).collect())
 }
 
 /// The home of an account's applications.
@@ -128,8 +151,8 @@ pub(crate) async fn home(conn: &mut dyn Connection, id: i64) -> Result<Home> {
         .await
 }
 
-/// Reads an account from the columns `id`, `email`, `role`, `password_changed_at`, `confirmed_at`
-/// and `factors`.
+/// Reads an account from the columns `id`, `email`, `role`, `password_changed_at`, `confirmed_at`,
+/// `factors`, `theme` and `closed_at`.
 pub(super) fn record(row: &Row<'_>) -> Result<AccountRecord> {
     let staff = row::word(row, "accounts", "role", |role| match role {
         "staff" => Some(true),
@@ -143,6 +166,8 @@ pub(super) fn record(row: &Row<'_>) -> Result<AccountRecord> {
         password_changed_at: row.get("password_changed_at")?,
         confirmed_at: row.get("confirmed_at")?,
         second_factor: row.get::<i64>("factors")? > 0,
+        theme: row::word(row, "accounts", "theme", Theme::parse)?,
+        closed: row.get::<Option<Timestamp>>("closed_at")?.is_some(),
     })
 }
 
@@ -228,6 +253,56 @@ pub(crate) async fn set_password(
     let set = query(SET_PASSWORD, (id, password_hash, now))
         .execute(conn)
         .await?;
+    row::touched("accounts", 1, set)
+}
+
+/// Closes an account for good.
+pub(crate) async fn close(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+    let closed = query(CLOSE, (id, now)).execute(conn).await?;
+    row::touched("accounts", 1, closed)
+}
+
+/// Whether an account gets mails of a kind.
+pub(crate) async fn wants_mail(conn: &mut dyn Connection, id: i64, kind: MailKind) -> Result<bool> {
+    let reading = query(UNWANTED_MAILS, id).fetch_optional(conn, unwanted_mails);
+    Ok(!reading.await?.unwrap_or_default().contains(&kind))
+}
+
+pub(crate) async fn set_unwanted_mails(
+    conn: &mut dyn Connection,
+    id: i64,
+    kinds: &[MailKind],
+) -> Result<()> {
+    let words: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
+    let set = query(SET_UNWANTED_MAILS, (id, words.join(" ")))
+        .execute(conn)
+        .await?;
+    row::touched("accounts", 1, set)
+}
+
+/// Notes the e-mail that the account is to have once it is confirmed.
+pub(crate) async fn set_new_email(
+    conn: &mut dyn Connection,
+    id: i64,
+    email: Option<&str>,
+) -> Result<()> {
+    let set = query(SET_NEW_EMAIL, (id, email)).execute(conn).await?;
+    row::touched("accounts", 1, set)
+}
+
+/// Gives the account an e-mail that nobody else has, and that is confirmed now.
+pub(crate) async fn set_email(
+    conn: &mut dyn Connection,
+    id: i64,
+    email: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let set = query(SET_EMAIL, (id, email, now)).execute(conn).await?;
+    row::touched("accounts", 1, set)
+}
+
+pub(crate) async fn set_theme(conn: &mut dyn Connection, id: i64, theme: Theme) -> Result<()> {
+    let set = query(SET_THEME, (id, theme.as_str())).execute(conn).await?;
     row::touched("accounts", 1, set)
 }
 

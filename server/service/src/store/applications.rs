@@ -27,7 +27,8 @@ macro_rules! listed {
         SELECT a.id, a.account_id, a.reference, a.category, a.status, a.status_before,
                a.suspend_reason, a.lost_answer, a.activation_requested_at, a.sender_name,
                a.sender_state, a.balance, a.test_balance, a.test_day, a.created_at,
-               a.low_balance, a.batch_mails_since, accounts.email, s.id AS request_id, s.name AS request_name,
+               a.low_balance, a.batch_mails_since, accounts.email, accounts.closed_at,
+               s.id AS request_id, s.name AS request_name,
                s.status AS request_status, s.reason AS request_reason, s.requested_at,
                s.decided_at
         FROM applications a
@@ -206,6 +207,8 @@ pub(crate) struct ApplicationRow {
     pub(crate) status_before: Option<ApplicationStatus>,
     pub(crate) sender_state: SenderState,
     pub(crate) test_day: i64,
+    /// Whether the account was closed for good.
+    pub(crate) closed: bool,
     pub(crate) record: ApplicationRecord,
 }
 
@@ -287,6 +290,7 @@ fn listed(row: &Row<'_>) -> Result<ApplicationRow> {
         status_before: before.as_deref().and_then(ApplicationStatus::parse),
         sender_state: sender_state(row)?,
         test_day: row.get("test_day")?,
+        closed: row.get::<Option<Timestamp>>("closed_at")?.is_some(),
         record,
     })
 }

@@ -8,9 +8,14 @@ use crate::error::Result;
 
 statements! {
     const INSERT: Sql = Sql::same(r"
-        INSERT INTO confirmations (token_hash, account_id, expires_at) VALUES ($1, $2, $3)");
+        INSERT INTO confirmations (token_hash, account_id, expires_at, email)
+        VALUES ($1, $2, $3, $4)");
     const ACCOUNT_OF: Sql = Sql::same(r"
-        SELECT account_id FROM confirmations WHERE token_hash = $1 AND expires_at > $2");
+        SELECT account_id FROM confirmations
+        WHERE token_hash = $1 AND expires_at > $2 AND email IS NULL");
+    const CHANGE_OF: Sql = Sql::same(r"
+        SELECT account_id, email FROM confirmations
+        WHERE token_hash = $1 AND expires_at > $2 AND email IS NOT NULL");
     const FORGET: Sql = Sql::same("DELETE FROM confirmations WHERE expires_at <= $1");
     /// From now on the account waits for its confirmation.
     const EXPECT: Sql = Sql::same(r"
@@ -25,14 +30,15 @@ statements! {
         UPDATE accounts SET confirmed_at = $2 WHERE id = $1 AND confirmed_at IS NULL");
 }
 
-/// Stores a link.
+/// Stores a link, which confirms the account's e-mail or gives it a new one.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     token_hash: &str,
     account_id: i64,
     expires_at: Timestamp,
+    new_email: Option<&str>,
 ) -> Result<()> {
-    query(INSERT, (token_hash, account_id, expires_at))
+    query(INSERT, (token_hash, account_id, expires_at, new_email))
         .execute(conn)
         .await
         .map(drop)
@@ -46,6 +52,17 @@ pub(crate) async fn account_of(
 ) -> Result<Option<i64>> {
     query(ACCOUNT_OF, (token_hash, now))
         .fetch_optional(conn, |row| row.get("account_id"))
+        .await
+}
+
+/// The account that a link gives a new e-mail, and that e-mail; `None` as with [`account_of`].
+pub(crate) async fn change_of(
+    conn: &mut dyn Connection,
+    token_hash: &str,
+    now: Timestamp,
+) -> Result<Option<(i64, String)>> {
+    query(CHANGE_OF, (token_hash, now))
+        .fetch_optional(conn, |row| Ok((row.get("account_id")?, row.get("email")?)))
         .await
 }
 

@@ -1,5 +1,7 @@
 //! Browsers and networks that accounts signed in from.
 
+use std::collections::HashMap;
+
 use domain::Timestamp;
 
 use super::query::{Connection, query};
@@ -19,6 +21,10 @@ statements! {
         FROM accounts a
         WHERE a.id = $1 AND a.created_at > $2
           AND NOT EXISTS (SELECT 1 FROM known_devices k WHERE k.account_id = a.id)");
+    const SET_NAME: Sql = Sql::same(r"
+        UPDATE known_devices SET name = $3 WHERE account_id = $1 AND fingerprint = $2");
+    const NAMES: Sql = Sql::same(r"
+        SELECT fingerprint, name FROM known_devices WHERE account_id = $1 AND name IS NOT NULL");
     const FORGET: Sql = Sql::same("DELETE FROM known_devices WHERE seen_at <= $1");
 }
 
@@ -44,6 +50,29 @@ pub(crate) async fn is_first(
     since: Timestamp,
 ) -> Result<bool> {
     query(IS_FIRST, (account_id, since)).finds(conn).await
+}
+
+/// Names a browser in its network; without a name it has none any more.
+pub(crate) async fn set_name(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    fingerprint: &str,
+    name: Option<&str>,
+) -> Result<()> {
+    query(SET_NAME, (account_id, fingerprint, name))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+/// The names that an account gave, by fingerprint.
+pub(crate) async fn names(
+    conn: &mut dyn Connection,
+    account_id: i64,
+) -> Result<HashMap<String, String>> {
+    let named = query(NAMES, account_id)
+        .fetch_all(conn, |row| Ok((row.get("fingerprint")?, row.get("name")?)));
+    Ok(named.await?.into_iter().collect::<HashMap<_, _>>())
 }
 
 /// Forgets what wasn't seen after this moment.

@@ -40,7 +40,7 @@ statements! {
               FROM accounts WHERE id = $2 AND password_changed_at = $3 AND disabled_at IS NULL)");
     const AWAITED: Sql = Sql::same(r"
         SELECT accounts.id, accounts.email, accounts.role, accounts.password_changed_at,
-               accounts.confirmed_at,
+               accounts.confirmed_at, accounts.theme, accounts.closed_at,
                (
                    SELECT COUNT(*)
                    FROM second_factors f WHERE f.account_id = accounts.id) AS factors
@@ -49,7 +49,7 @@ statements! {
         WHERE token_hash = $1 AND sessions.created_at > $2 AND disabled_at IS NULL");
     const ACCOUNT: Sql = Sql::same(r"
         SELECT accounts.id, accounts.email, accounts.role, accounts.password_changed_at,
-               accounts.confirmed_at,
+               accounts.confirmed_at, accounts.theme, accounts.closed_at,
                (
                    SELECT COUNT(*)
                    FROM second_factors f WHERE f.account_id = accounts.id) AS factors,
@@ -67,6 +67,8 @@ statements! {
         FROM sessions
         WHERE account_id = $1 AND last_seen_at > $2 AND created_at > $3
         ORDER BY last_seen_at DESC, id DESC");
+    const DEVICE: Sql = Sql::same(r"
+        SELECT user_agent, address FROM sessions WHERE account_id = $1 AND id = $2");
     const DELETE_DEVICE: Sql = Sql::same("DELETE FROM sessions WHERE account_id = $1 AND id = $2");
     const DELETE_OTHERS: Sql = Sql::same(r"
         DELETE FROM sessions
@@ -253,10 +255,24 @@ pub(crate) async fn devices(
                 id: row.get("id")?,
                 user_agent: row.get("user_agent")?,
                 address: row.get("address")?,
+                name: None,
                 signed_in_at: row.get("created_at")?,
                 last_seen_at: row.get("last_seen_at")?,
                 current: row.get::<String>("token_hash")? == current_hash,
             })
+        })
+        .await
+}
+
+/// The browser and the address of a device of an account.
+pub(crate) async fn device(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    id: i64,
+) -> Result<Option<(String, String)>> {
+    query(DEVICE, (account_id, id))
+        .fetch_optional(conn, |row| {
+            Ok((row.get("user_agent")?, row.get("address")?))
         })
         .await
 }

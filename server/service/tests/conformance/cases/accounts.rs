@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use domain::Email;
 use domain::password::InvalidPassword;
-use service::{Actor, Refusal};
+use domain::records::AccountRecord;
+use domain::{Email, MessageStatus, Reason};
+use service::{Actor, DepositStatus, Refusal, SendError};
 
 use crate::database::Backend;
-use crate::world::{HOUR_MS, PASSWORD, World, password};
+use crate::world::{HOUR_MS, PASSWORD, World, order, password};
 
 /// Much longer than a sign-in takes on busy cores.
 const SOON: Duration = Duration::from_secs(20);
@@ -21,6 +22,7 @@ on_each_backend![
     registration_is_throttled_by_address,
     a_reset_link_works_once_and_for_an_hour,
     staff_are_added_by_somebody_and_customers_are_not_staff,
+    a_closed_account_is_closed_to_keys_deposits_and_people,
     people_sign_in_while_every_core_is_busy,
     new_passwords_are_judged_wherever_one_is_set_and_old_ones_still_sign_in,
 ];
@@ -62,6 +64,89 @@ async fn sign_in_says_the_same_for_a_wrong_password_and_an_unknown_email(backend
         .await
         .unwrap();
     assert_eq!(account.email, "one@example.org");
+}
+
+async fn a_closed_account_is_closed_to_keys_deposits_and_people(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let customer = world.active("one@example.org", "1").await;
+    let other = world.active("two@example.org", "1").await;
+    let (account, reference) = (&customer.account, customer.reference);
+    let access = world.access(&customer.live).await;
+    let sent = world.send(&customer.live, "58000001").await.unwrap();
+    let closing = async |account: &AccountRecord, secret: &str, references: &str| {
+        let closed = service.close_account(account, secret, references).await;
+        closed.map_err(|error| error.refusal().cloned().unwrap())
+    };
+    let email = Email::parse("staff@example.org").unwrap();
+    let staff = service
+        .add_account(&Actor::CommandLine, &email, &password(PASSWORD), true)
+        .await
+        .unwrap();
+    let both = format!("{reference} {}", other.reference);
+    for (account, secret, references, refusal) in [
+        (
+            account,
+            "not the password",
+            reference.as_str(),
+            Refusal::WrongPassword,
+        ),
+        (account, PASSWORD, "", Refusal::ReferencesDiffer),
+        (
+            account,
+            PASSWORD,
+            other.reference.as_str(),
+            Refusal::ReferencesDiffer,
+        ),
+        (account, PASSWORD, &both, Refusal::ReferencesDiffer),
+        (&staff, PASSWORD, "", Refusal::StaffCannotClose),
+    ] {
+        assert_eq!(closing(account, secret, references).await, Err(refusal));
+    }
+    closing(account, PASSWORD, &format!(" {reference},"))
+        .await
+        .unwrap();
+
+    // Keys are unknown, nobody signs in, and staff can't open the account again.
+    for key in [&customer.live, &customer.test] {
+        let refused = world.send(key, "58000001").await.unwrap_err();
+        assert_eq!(refused, SendError::Refused(Reason::ApiInvalid));
+    }
+    let refused = service.sign_in("one@example.org", PASSWORD, "x").await;
+    assert_eq!(
+        refused.unwrap_err().refusal(),
+        Some(&Refusal::AccountClosed)
+    );
+    let refused = service
+        .enable_account(&Actor::CommandLine, "one@example.org")
+        .await;
+    assert_eq!(
+        refused.unwrap_err().refusal(),
+        Some(&Refusal::AccountClosed)
+    );
+    assert!(service.account(account.id).await.unwrap().unwrap().closed);
+    // Late deposits wait for staff, who can't assign them to it either.
+    let late = service
+        .add_deposit(&Actor::CommandLine, &order("late", reference.as_str(), "5"))
+        .await
+        .unwrap();
+    assert_eq!(late.status, DepositStatus::Unmatched);
+    let refused = service
+        .assign_deposit(&Actor::CommandLine, "late", reference)
+        .await;
+    assert_eq!(
+        refused.unwrap_err().refusal(),
+        Some(&Refusal::AccountClosed)
+    );
+    // What was queued is released when it expires.
+    world.pass(49 * HOUR_MS);
+    service.expire().await.unwrap();
+    let message = service.message(&access, sent.transid.unwrap()).await;
+    let message = message.unwrap().unwrap();
+    assert_eq!(message.record.status, MessageStatus::Expired);
+    assert_eq!(message.record.released, message.record.cost);
+    world.assert_sound().await;
+    world.send(&other.live, "58000001").await.unwrap();
 }
 
 /// Keeps every core busy until it is dropped.

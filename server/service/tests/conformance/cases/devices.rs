@@ -15,6 +15,7 @@ on_each_backend![
     a_session_ends_after_twelve_hours_however_busy,
     the_end_of_a_session_is_told_without_putting_it_off,
     devices_are_listed_and_signed_out_one_by_one_or_all_others,
+    a_device_keeps_its_name_at_the_next_sign_in,
     changing_the_password_or_a_key_signs_out_the_other_devices,
     a_token_is_nowhere_in_the_database,
     a_session_keeps_what_is_stored_of_it_under_a_new_token,
@@ -143,6 +144,52 @@ async fn devices_are_listed_and_signed_out_one_by_one_or_all_others(backend: Bac
     assert!(signed_in(&world.service, "a").await);
     assert!(!signed_in(&world.service, "c").await);
     assert!(signed_in(&world.service, "d").await);
+}
+
+async fn a_device_keeps_its_name_at_the_next_sign_in(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let account = world.account("one@example.org").await;
+    let other = world.account("two@example.org").await;
+    sign_in(service, "a", account.id).await;
+    sign_in(service, "b", account.id).await;
+    let id_of = async |token: &str| {
+        let devices = service.devices(account.id, token).await.unwrap();
+        devices.iter().find(|device| device.current).unwrap().id
+    };
+    let names = async || {
+        let devices = service.devices(account.id, "").await.unwrap();
+        let named = devices
+            .into_iter()
+            .map(|device| (device.user_agent, device.name));
+        named.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let a = id_of("a").await;
+    service
+        .name_device(account.id, a, " The office ")
+        .await
+        .unwrap();
+    assert_eq!(names().await["browser a"].as_deref(), Some("The office"));
+    assert_eq!(names().await["browser b"], None);
+    service.sign_out_device(account.id, a).await.unwrap();
+    sign_in(service, "a", account.id).await;
+    assert_eq!(names().await["browser a"].as_deref(), Some("The office"));
+
+    let a = id_of("a").await;
+    for (owner, name, refusal) in [
+        (account.id, "x".repeat(61), Refusal::DeviceNameInvalid),
+        (
+            account.id,
+            "two\nlines".to_owned(),
+            Refusal::DeviceNameInvalid,
+        ),
+        (other.id, "mine".to_owned(), Refusal::NoSuchDevice),
+    ] {
+        let refused = service.name_device(owner, a, &name).await.unwrap_err();
+        assert_eq!(refused.refusal(), Some(&refusal));
+    }
+    service.name_device(account.id, a, "").await.unwrap();
+    assert_eq!(names().await["browser a"], None);
 }
 
 async fn changing_the_password_or_a_key_signs_out_the_other_devices(backend: Backend) {

@@ -18,6 +18,8 @@ on_each_backend![
     a_sent_mail_is_emptied_and_deleted_after_a_month,
     a_reset_link_stands_in_the_mail_alone_and_works_once,
     without_a_mail_server_mails_are_kept_and_nobody_must_confirm,
+    an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before,
+    mails_that_an_account_does_not_want_are_not_written,
     a_registered_e_mail_is_confirmed_by_a_link_before_applications_are_made,
     only_a_sign_in_from_something_new_is_mailed,
     a_low_balance_is_mailed_once_each_time_that_it_falls,
@@ -54,6 +56,137 @@ fn token(mail: &OutgoingMail, page: &str) -> String {
     assert!(mail.html.contains(&format!("href=\"{start}{token}\"")));
     assert_eq!(mail.secret.as_deref(), Some(token.as_str()));
     token
+}
+
+async fn an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before(backend: Backend) {
+    let world = World::mailing(backend).await;
+    let service = &world.service;
+    let account = world.account("one@example.org").await;
+    world.account("two@example.org").await;
+    world.pass(6 * MINUTE_MS);
+    send_all(service).await;
+    let ask = async |secret: &str, new: &str| {
+        let new = Email::parse(new).unwrap();
+        let account = service.account(account.id).await.unwrap().unwrap();
+        let asked = service.ask_email_change(&account, secret, &new).await;
+        asked.map_err(|error| error.refusal().cloned().unwrap())
+    };
+    for (secret, new, refusal) in [
+        (
+            "not the password",
+            "new@example.org",
+            Refusal::WrongPassword,
+        ),
+        (PASSWORD, "ONE@example.org", Refusal::EmailUnchanged),
+        (PASSWORD, "two@example.org", Refusal::EmailTaken),
+    ] {
+        assert_eq!(ask(secret, new).await, Err(refusal));
+    }
+    ask(PASSWORD, "first@example.org").await.unwrap();
+    let throttled = ask(PASSWORD, "new@example.org").await;
+    assert!(
+        matches!(throttled, Err(Refusal::Throttled { retry_after_s: 300 })),
+        "{throttled:?}"
+    );
+    let first = send_all(service).await;
+    let recipients: Vec<_> = first.iter().map(|mail| mail.recipient.as_str()).collect();
+    assert_eq!(recipients, ["first@example.org", "one@example.org"]);
+    assert!(
+        first[1].text.contains("first@example.org"),
+        "{}",
+        first[1].text
+    );
+    let first = token(&first[0], "/account/email/");
+
+    // Nothing has changed, the link confirms nothing else, and another address takes its place.
+    assert!(
+        service
+            .sign_in("first@example.org", PASSWORD, "x")
+            .await
+            .is_err()
+    );
+    let invalid = service.confirm_email(&first).await.unwrap_err();
+    assert_eq!(invalid.refusal(), Some(&Refusal::ConfirmationInvalid));
+    world.pass(6 * MINUTE_MS);
+    ask(PASSWORD, "new@example.org").await.unwrap();
+    let waiting = service
+        .account_settings(account.id)
+        .await
+        .unwrap()
+        .new_email;
+    assert_eq!(waiting.as_deref(), Some("new@example.org"));
+    let second = token(&send_all(service).await[0], "/account/email/");
+    let invalid = service.change_email(&first).await.unwrap_err();
+    assert_eq!(invalid.refusal(), Some(&Refusal::ConfirmationInvalid));
+
+    let reset = service
+        .issue_reset(&Actor::CommandLine, "one@example.org")
+        .await
+        .unwrap();
+    service.change_email(&second).await.unwrap();
+    service.change_email(&second).await.unwrap();
+    assert!(
+        service
+            .sign_in("one@example.org", PASSWORD, "x")
+            .await
+            .is_err()
+    );
+    let changed = service.sign_in("new@example.org", PASSWORD, "x").await;
+    assert_eq!(changed.unwrap().id, account.id);
+    let told = send_all(service).await;
+    assert_eq!(told[0].recipient, "one@example.org");
+    assert!(
+        told[0].subject.contains("was changed"),
+        "{}",
+        told[0].subject
+    );
+    // What the old address can still open gives no access.
+    let spent = service
+        .reset_password(&reset, &password("another long one"))
+        .await;
+    assert_eq!(
+        spent.unwrap_err().refusal(),
+        Some(&Refusal::ResetLinkInvalid)
+    );
+
+    // A change that was canceled, and a link that is too old, change nothing.
+    for too_old in [false, true] {
+        world.pass(6 * MINUTE_MS);
+        ask(PASSWORD, "third@example.org").await.unwrap();
+        let third = token(&send_all(service).await[0], "/account/email/");
+        if too_old {
+            world.pass(73 * HOUR_MS);
+        } else {
+            service.cancel_email_change(account.id).await.unwrap();
+        }
+        let invalid = service.change_email(&third).await.unwrap_err();
+        assert_eq!(invalid.refusal(), Some(&Refusal::ConfirmationInvalid));
+    }
+}
+
+async fn mails_that_an_account_does_not_want_are_not_written(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let customer = world.pending("one@example.org").await;
+    let id = customer.account.id;
+    let before = kinds(service).await.len();
+    // Mails about security can't be done without.
+    let unwanted = [MailKind::Deposit, MailKind::KeyReplaced];
+    service.set_unwanted_mails(id, &unwanted).await.unwrap();
+    let settings = service.account_settings(id).await.unwrap();
+    assert_eq!(settings.unwanted_mails, [MailKind::Deposit]);
+    world.deposit("a", customer.reference, "1").await;
+    service
+        .approve(&Actor::CommandLine, customer.reference)
+        .await
+        .unwrap();
+    let replaced = service.replace_key(id, customer.reference, KeyKind::Live, PASSWORD, "");
+    replaced.await.unwrap();
+    let written = [MailKind::Application, MailKind::KeyReplaced];
+    assert_eq!(kinds(service).await[before..], written);
+    service.set_unwanted_mails(id, &[]).await.unwrap();
+    world.deposit("b", customer.reference, "1").await;
+    assert_eq!(kinds(service).await[before + 2..], [MailKind::Deposit]);
 }
 
 async fn an_event_and_its_mail_are_stored_together_or_not_at_all(backend: Backend) {

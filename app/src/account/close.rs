@@ -1,0 +1,149 @@
+//! `/account/close`, closing the account: what that means, and the form for it.
+
+use domain::records::ApplicationRecord;
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use serde::{Deserialize, Serialize};
+
+use super::fields::PasswordField;
+use crate::client::call;
+#[cfg(feature = "ssr")]
+use crate::portal_request::{prove, signed_in};
+use crate::problem::Problem;
+use crate::ui::{Field, FormState, Loaded, Page, PostForm, ProofField, SubmitButton, Table};
+
+/// What closing the account is about.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Closing {
+    applications: Vec<ApplicationRecord>,
+    currency: String,
+    /// Members of staff can't close their accounts.
+    staff: bool,
+}
+
+/// What closing the account is about.
+///
+/// # Errors
+/// When nobody is signed in, or the service fails.
+#[server(prefix = "/fn", endpoint = "closing", input = GetUrl)]
+pub async fn load_closing() -> Result<Closing, Problem> {
+    let (current, account) = signed_in().await?;
+    Ok(Closing {
+        applications: current.service().applications(account.id).await?,
+        currency: current.site().currency.clone(),
+        staff: account.staff,
+    })
+}
+
+/// Closes the account for good.
+///
+/// # Errors
+/// When nobody is signed in, the references aren't those of the account's applications, the password
+/// is wrong, the second factor is to be proved, the account is one of staff, or the service fails.
+#[server(prefix = "/fn", endpoint = "close-account")]
+pub async fn close_account(
+    #[server(default)] references: String,
+    password: String,
+    #[server(default)] proof: String,
+) -> Result<(), Problem> {
+    let keep = |problem: Problem| problem.typed("references", &references);
+    let (current, account) = signed_in().await.map_err(keep)?;
+    // Without a second factor the password below is the proof.
+    if account.second_factor {
+        prove(&current, &account, &proof).await.map_err(keep)?;
+    }
+    let closed = current
+        .service()
+        .close_account(&account, &password, &references)
+        .await;
+    closed.map_err(|error| keep(error.into()))?;
+    current.sign_out().await.map_err(Problem::after_change)?;
+    leptos_axum::redirect("/login?closed=1");
+    Ok(())
+}
+
+#[component]
+pub fn ClosePage() -> impl IntoView {
+    let data = Resource::new(|| (), |()| call(LoadClosing {}));
+    view! { <Loaded data render=|closing| view! { <Close closing/> }/> }
+}
+
+#[component]
+fn Close(closing: Closing) -> impl IntoView {
+    let form = FormState::new::<CloseAccount>("close-alert").loading_next();
+    let Closing {
+        applications,
+        currency,
+        staff,
+    } = closing;
+    let with_references = !applications.is_empty();
+    let listed = with_references.then(|| {
+        Table::narrow(&applications)
+            .styled("key", "Reference", |application| {
+                application.reference.to_string()
+            })
+            .column("Category", |application| application.category.as_str())
+            .money("Balance", &currency, |application| application.balance)
+            .in_region("Your applications")
+    });
+    view! {
+        <Page title="Close your account">
+            <p class="lead">"Closing an account can't be undone. From that moment on:"</p>
+            <ul>
+                <li>
+                    "the keys of your applications are refused with the code 504, and nothing is \
+                     sent;"
+                </li>
+                <li>
+                    "messages that are queued are not sent any more: they expire within 48 hours, and \
+                     their price is released to the balance;"
+                </li>
+                <li>"nothing is paid out: what is left of a balance stays there;"</li>
+                <li>
+                    "deposits that arrive later are not credited to an application: support has \
+                     to return them;"
+                </li>
+                <li>
+                    "all your devices are signed out, nobody can sign in any more, and your email \
+                     can't be used for a new account."
+                </li>
+            </ul>
+            <p>
+                "What was sent and paid stays stored, as the books require. "
+                <a href="/account">"Download your data"</a> " first, if you want to keep it."
+            </p>
+            {listed}
+            {if staff {
+                view! {
+                    <p>
+                        "The account of a member of staff can't be closed. Ask another member of \
+                         staff to make it the account of a customer first."
+                    </p>
+                }
+                .into_any()
+            } else {
+                view! {
+                    <PostForm form>
+                        {with_references
+                            .then(|| {
+                                view! {
+                                    <Field
+                                        label="References"
+                                        name="references"
+                                        required=true
+                                        hint="Type the reference of each application above, with a \
+                                              space between them."
+                                        form
+                                    />
+                                }
+                            })}
+                        <PasswordField form/>
+                        <ProofField form/>
+                        <SubmitButton label="Close account" form/>
+                    </PostForm>
+                }
+                .into_any()
+            }}
+        </Page>
+    }
+}

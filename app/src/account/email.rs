@@ -1,0 +1,170 @@
+//! Changing an account's e-mail: the form on `/account`, and the page of the link in the mail,
+//! `/account/email/{token}`.
+
+#[cfg(feature = "ssr")]
+use domain::Email;
+use domain::records::AccountSettings;
+use leptos::either::Either;
+use leptos::prelude::*;
+use leptos_router::hooks::{use_params_map, use_query_map};
+
+use super::fields::PasswordField;
+#[cfg(feature = "ssr")]
+use crate::portal_request::{current_request, prove, signed_in};
+use crate::problem::Problem;
+use crate::ui::{AcceptedNotice, Field, FormState, Page, PostForm, ProofField, SubmitButton};
+
+/// Asks for a new e-mail of the account, which is mailed a link.
+///
+/// # Errors
+/// When nobody is signed in, the text is no e-mail or is somebody's already, the password is wrong,
+/// the second factor is to be proved, a mail was sent in the last five minutes or none can be, or
+/// the service fails.
+#[server(prefix = "/fn", endpoint = "ask-email-change")]
+pub async fn ask_email_change(
+    email: String,
+    password: String,
+    #[server(default)] proof: String,
+) -> Result<(), Problem> {
+    let keep = |problem: Problem| problem.typed("email", &email);
+    let (current, account) = signed_in().await.map_err(keep)?;
+    let new = Email::parse(&email).map_err(|invalid| keep(invalid.into()))?;
+    // Without a second factor the password below is the proof.
+    if account.second_factor {
+        prove(&current, &account, &proof).await.map_err(keep)?;
+    }
+    let asked = current
+        .service()
+        .ask_email_change(&account, &password, &new)
+        .await;
+    asked.map_err(|error| keep(error.into()))?;
+    leptos_axum::redirect("/account?email-asked=1");
+    Ok(())
+}
+
+/// Forgets the e-mail that was asked for.
+///
+/// # Errors
+/// When nobody is signed in, or the service fails.
+#[server(prefix = "/fn", endpoint = "cancel-email-change")]
+pub async fn cancel_email_change() -> Result<(), Problem> {
+    let (current, account) = signed_in().await?;
+    current.service().cancel_email_change(account.id).await?;
+    leptos_axum::redirect("/account?email-canceled=1");
+    Ok(())
+}
+
+/// Changes an account's e-mail by the link in the mail to the new one.
+///
+/// # Errors
+/// When the link is too old, another address was asked for since, the e-mail is somebody's by now,
+/// or the service fails.
+#[server(prefix = "/fn", endpoint = "change-email")]
+pub async fn change_email(token: String) -> Result<(), Problem> {
+    let current = current_request()?;
+    current.service().change_email(&token).await?;
+    leptos_axum::redirect("/account/email/done?changed=1");
+    Ok(())
+}
+
+/// The forms about the account's e-mail.
+#[derive(Clone, Copy)]
+pub struct EmailForms {
+    ask: FormState,
+    cancel: FormState,
+}
+
+impl EmailForms {
+    pub fn new() -> Self {
+        Self {
+            ask: FormState::new::<AskEmailChange>("email-alert"),
+            cancel: FormState::new::<CancelEmailChange>("email-cancel-alert"),
+        }
+    }
+
+    /// Changes whenever one of the forms was accepted.
+    pub fn accepted(self) -> usize {
+        self.ask.accepted.get() + self.cancel.accepted.get()
+    }
+}
+
+/// The section about the e-mail of an account.
+#[component]
+pub fn EmailSection(
+    settings: AccountSettings,
+    sends_mail: bool,
+    forms: EmailForms,
+) -> impl IntoView {
+    let EmailForms { ask, cancel } = forms;
+    let waiting = settings.new_email.map(|email| {
+        view! {
+            <p>
+                "A link was mailed to " <strong>{email}</strong>
+                ". Open it to make this the email of your account. Until then nothing changes."
+            </p>
+            <PostForm form=cancel>
+                <SubmitButton label="Keep the present email" form=cancel/>
+            </PostForm>
+        }
+    });
+    view! {
+        <h2>"Email"</h2>
+        {waiting}
+        {if sends_mail {
+            Either::Left(view! {
+                <p>
+                    "A new email gets a link, which has to be opened before anything changes. The \
+                     present one is told."
+                </p>
+                <PostForm form=ask>
+                    <Field label="New email" name="email" kind="email" required=true form=ask/>
+                    <PasswordField form=ask/>
+                    <ProofField form=ask/>
+                    <SubmitButton label="Change email" form=ask/>
+                </PostForm>
+            })
+        } else {
+            Either::Right(view! {
+                <p>"No mail is sent here, so that support has to change your email: ask there."</p>
+            })
+        }}
+    }
+}
+
+/// The page asks for a click: programs that look for harm in mails open their links.
+#[component]
+pub fn ChangeEmailPage() -> impl IntoView {
+    let form = FormState::new::<ChangeEmail>("change-email-alert");
+    let token = use_params_map()
+        .with_untracked(|params| params.get("token"))
+        .unwrap_or_default();
+    let query = use_query_map();
+    let is_done = move || query.with(|query| query.get("changed").is_some());
+    view! {
+        <Page title="Change your email">
+            <AcceptedNotice
+                parameter="changed"
+                sentence="Your email is changed. Sign in with the new one from now on."
+            />
+            {move || {
+                (!is_done())
+                    .then(|| {
+                        let token = token.clone();
+                        view! {
+                            <p class="lead">
+                                "Press the button to say that this address is yours and that your \
+                                 account is to have it."
+                            </p>
+                            <PostForm form>
+                                <input type="hidden" name="token" value=token/>
+                                <SubmitButton label="Use this email" form primary=true/>
+                            </PostForm>
+                        }
+                    })
+            }}
+            <p>
+                <a href="/account">"Account"</a>
+            </p>
+        </Page>
+    }
+}

@@ -1,0 +1,99 @@
+//! Which mails an account gets.
+
+use domain::MailKind;
+use leptos::prelude::*;
+
+#[cfg(feature = "ssr")]
+use crate::portal_request::signed_in;
+use crate::problem::Problem;
+use crate::ui::{FormState, PostForm, SubmitButton};
+
+/// Sets which of the optional mails the account gets: those whose field has a text.
+///
+/// # Errors
+/// When nobody is signed in, or the service fails.
+#[server(prefix = "/fn", endpoint = "set-mails")]
+pub async fn set_mails(
+    #[server(default)] application: String,
+    #[server(default)] sender_name: String,
+    #[server(default)] deposit: String,
+    #[server(default)] low_balance: String,
+    #[server(default)] batch_done: String,
+    #[server(default)] waiting: String,
+) -> Result<(), Problem> {
+    let (current, account) = signed_in().await?;
+    let wanted = [
+        application,
+        sender_name,
+        deposit,
+        low_balance,
+        batch_done,
+        waiting,
+    ];
+    let unwanted: Vec<_> = MailKind::OPTIONAL
+        .into_iter()
+        .zip(wanted)
+        .filter(|(kind, wanted)| wanted.is_empty() && is_for(*kind, account.staff))
+        .map(|(kind, _)| kind)
+        .collect();
+    let service = current.service();
+    service.set_unwanted_mails(account.id, &unwanted).await?;
+    leptos_axum::redirect("/account?mails=1");
+    Ok(())
+}
+
+/// The section about the mails of an account.
+#[component]
+pub fn MailsSection(unwanted: Vec<MailKind>, staff: bool, form: FormState) -> impl IntoView {
+    let boxes: Vec<_> = MailKind::OPTIONAL
+        .into_iter()
+        .filter(|kind| is_for(*kind, staff))
+        .map(|kind| {
+            let (name, label) = name_and_label(kind);
+            let wanted = !unwanted.contains(&kind);
+            view! {
+                <label class="choice">
+                    <input type="checkbox" name=name value="on" checked=wanted/>
+                    {label}
+                </label>
+            }
+        })
+        .collect();
+    view! {
+        <h2>"Notifications"</h2>
+        <p>
+            "Mails about the security of your account are always sent: sign-ins from something new, \
+             and changes of the password, the email, the second factor and keys."
+        </p>
+        <PostForm form>
+            <fieldset class="choices">
+                <legend>"Mail me about"</legend>
+                {boxes}
+            </fieldset>
+            <SubmitButton label="Save notifications" form/>
+        </PostForm>
+    }
+}
+
+/// Whether an account can get mails of this kind at all.
+const fn is_for(kind: MailKind, staff: bool) -> bool {
+    staff || !matches!(kind, MailKind::Waiting)
+}
+
+/// The field of an optional kind of mails, and what they are about.
+const fn name_and_label(kind: MailKind) -> (&'static str, &'static str) {
+    match kind {
+        MailKind::SenderName => ("sender_name", "Decisions about sender names"),
+        MailKind::Deposit => ("deposit", "Deposits"),
+        MailKind::LowBalance => (
+            "low_balance",
+            "Low balances, of applications that have a limit set",
+        ),
+        MailKind::BatchDone => (
+            "batch_done",
+            "Completed batches, of applications that ask for it",
+        ),
+        MailKind::Waiting => ("waiting", "Work of support that has waited for an hour"),
+        _ => ("application", "Activation, suspension and reinstatement"),
+    }
+}

@@ -1,0 +1,54 @@
+//! The theme: the colours in which an account sees the portal.
+
+use domain::Theme;
+use leptos::prelude::*;
+
+#[cfg(feature = "ssr")]
+use crate::portal_request::signed_in;
+use crate::problem::Problem;
+use crate::ui::{Choice, FormState, PostForm, SubmitButton};
+
+/// Sets the theme: `system`, `light` or `dark`.
+///
+/// # Errors
+/// When nobody is signed in, there is no such theme, or the service fails.
+#[server(prefix = "/fn", endpoint = "set-theme")]
+pub async fn set_theme(theme: String) -> Result<(), Problem> {
+    let (current, account) = signed_in().await?;
+    let theme = Theme::parse(&theme).ok_or(crate::problem::Cause::Unreadable)?;
+    current.service().set_theme(account.id, theme).await?;
+    current.keep_theme(theme);
+    leptos_axum::redirect("/account?theme=1");
+    Ok(())
+}
+
+/// The form for the theme.
+#[component]
+pub fn ThemeForm(chosen: Theme, form: FormState) -> impl IntoView {
+    // The server writes the theme into each page that it makes; this page is shown already.
+    Effect::new(move || {
+        if let Some(root) = document().document_element() {
+            let _ = root.set_attribute("data-theme", chosen.as_str());
+        }
+    });
+    let options = Theme::ALL.map(|theme| (theme.to_string(), in_words(theme).to_owned()));
+    view! {
+        <PostForm form>
+            <Choice
+                label="Theme"
+                name="theme"
+                options=options.into()
+                chosen=chosen.to_string()
+            />
+            <SubmitButton label="Save theme" form/>
+        </PostForm>
+    }
+}
+
+const fn in_words(theme: Theme) -> &'static str {
+    match theme {
+        Theme::System => "As your system",
+        Theme::Light => "Light",
+        Theme::Dark => "Dark",
+    }
+}

@@ -1,0 +1,76 @@
+//! Closing an account for good, by its owner.
+
+use std::collections::BTreeSet;
+
+use domain::records::AccountRecord;
+use domain::security_event::SecurityEventKind;
+use domain::{ApiKey, KeyKind};
+
+use crate::Service;
+use crate::accounts::still_in_force;
+use crate::error::{Refusal, Result};
+use crate::mail::{self, texts};
+use crate::store::audit::{self, Actor, Change};
+use crate::store::{accounts, applications, sessions};
+
+impl Service {
+    /// Closes an account: nobody signs in any more, and its keys are unknown from this commit on.
+    /// Its queued messages are put aside until they expire, which releases their price. `references`
+    /// are those of all its applications, as they were typed.
+    ///
+    /// # Errors
+    /// `StaffCannotClose`, `WrongPassword`, `ReferencesDiffer`, `Throttled`.
+    pub async fn close_account(
+        &self,
+        account: &AccountRecord,
+        password: &str,
+        references: &str,
+    ) -> Result<()> {
+        let verified = self.verify_password(account.id, password).await?;
+        let typed: BTreeSet<String> = references
+            .split(|c: char| c.is_whitespace() || c == ',')
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let home = self.home_of_account(account.id).await?;
+        let closed = self.event(SecurityEventKind::AccountClosed, Some(account.id));
+        let (service, account) = (self.clone(), account.clone());
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                tx.at(home);
+                let id = account.id;
+                still_in_force(tx, id, &verified).await?;
+                let row = accounts::by_id(tx, id).await?;
+                if row.is_none_or(|row| row.record.staff) {
+                    return Err(Refusal::StaffCannotClose.into());
+                }
+                let owned = applications::ids_by_account(tx, id).await?;
+                let meant: BTreeSet<_> = owned.iter().map(|it| it.reference.to_string()).collect();
+                if typed != meant {
+                    return Err(Refusal::ReferencesDiffer.into());
+                }
+                for application in &owned {
+                    for kind in [KeyKind::Live, KeyKind::Test] {
+                        // Nobody ever learns this key.
+                        let entropy = service.entropy().bytes();
+                        let key = ApiKey::from_entropy(application.reference, kind, entropy);
+                        applications::set_hash(tx, application.id, kind, &key.hash()).await?;
+                    }
+                }
+                applications::set_disabled(tx, id, Some(now)).await?;
+                accounts::close(tx, id, now).await?;
+                accounts::spend_resets(tx, id, now).await?;
+                sessions::delete_others(tx, id, "").await?;
+                mail::put(tx, &account, &texts::account_closed(), now).await?;
+                let (actor, references) =
+                    (Actor::Account(id), meant.into_iter().collect::<Vec<_>>());
+                let references = format!("applications: {}", references.join(", "));
+                let change = Change::of("open", "closed").because(Some(&references));
+                let subject = actor.to_string();
+                audit::insert_change(tx, now, &actor, "account.close", &subject, change).await?;
+                closed.store(tx, now).await
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,42 @@
+//! What the owner of an account chooses for it.
+
+use domain::{MailKind, Theme};
+
+use crate::Service;
+use crate::error::Result;
+use crate::store::accounts;
+use crate::store::audit::{self, Actor};
+
+impl Service {
+    /// Sets the colours in which an account sees the portal.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
+    pub async fn set_theme(&self, account_id: i64, theme: Theme) -> Result<()> {
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move { accounts::set_theme(tx, account_id, theme).await })
+        })
+        .await
+    }
+
+    /// Sets which of the optional mails an account doesn't get. A kind that isn't optional is left
+    /// out.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
+    pub async fn set_unwanted_mails(&self, account_id: i64, kinds: &[MailKind]) -> Result<()> {
+        let optional = kinds.iter().copied().filter(|kind| kind.is_optional());
+        let kinds: Vec<_> = optional.collect();
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                accounts::set_unwanted_mails(tx, account_id, &kinds).await?;
+                let words: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
+                let detail = format!("without: {}", words.join(", "));
+                let actor = Actor::Account(account_id);
+                let subject = actor.to_string();
+                audit::insert(tx, now, &actor, "account.mails", &subject, Some(&detail)).await
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,258 @@
+//! The data of an account as a JSON file, for its owner: the account, its devices, its security
+//! events, and its applications with their statements. Nothing in it gives access.
+
+use app::account::EXPORT_PATH;
+use app::portal_request::PortalRequest as _;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use domain::records::{
+    AccountRecord, AccountSettings, ApplicationRecord, DeviceRecord, SecurityEventRecord,
+    StatementLine,
+};
+use domain::{Money, Timestamp};
+use futures_util::stream::try_unfold;
+use serde_json::{Value, json};
+use service::{Service, StatementFilter};
+
+use super::csv::{Fault, refuse, refused};
+use super::portal_request::{Portal, ServedRequest};
+
+/// Lines of a statement read at a time: a file is never in memory as a whole.
+const LINES_AT_ONCE: i64 = 200;
+
+/// `GET /account/export.json`.
+pub async fn download(State(portal): State<Portal>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let current = ServedRequest::new(portal.clone(), &parts);
+    let account = match current.account().await {
+        Ok(Some(account)) => account,
+        Ok(None) => {
+            return match current.way_in(EXPORT_PATH).await {
+                Ok(way_in) => Redirect::to(&way_in).into_response(),
+                Err(problem) => refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
+            };
+        }
+        Err(problem) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
+    };
+    let token = current.token().unwrap_or_default();
+    // All but the statements is read before the answer begins: once it has, nothing can be refused.
+    match Export::begin(portal.service, &account, &token).await {
+        Ok(export) => file(export),
+        Err(error) => refused(&error),
+    }
+}
+
+fn file(export: Export) -> Response {
+    let chunks = try_unfold(Some((export, Next::Head)), |rest| async move {
+        let Some((export, next)) = rest else {
+            return Ok::<_, Fault>(None);
+        };
+        let written = export.write(next).await;
+        let (chunk, next) =
+            written.inspect_err(|error| tracing::error!(%error, "an export breaks off"))?;
+        Ok(Some((chunk, next.map(|next| (export, next)))))
+    });
+    let headers = [
+        (CONTENT_TYPE, "application/json"),
+        (
+            CONTENT_DISPOSITION,
+            "attachment; filename=\"heliograph-account.json\"",
+        ),
+    ];
+    (headers, Body::from_stream(chunks)).into_response()
+}
+
+/// An export that is being written.
+struct Export {
+    service: Service,
+    account_id: i64,
+    /// What stands before the applications.
+    head: Value,
+    applications: Vec<ApplicationRecord>,
+}
+
+/// What is written next.
+enum Next {
+    Head,
+    /// The application with this index, or the end.
+    Application(usize),
+    Lines {
+        application: usize,
+        cursor: Option<String>,
+    },
+}
+
+impl Export {
+    async fn begin(
+        service: Service,
+        account: &AccountRecord,
+        token: &str,
+    ) -> Result<Self, service::Error> {
+        let settings = service.account_settings(account.id).await?;
+        let devices = service.devices(account.id, token).await?;
+        let events = service.all_security_events(account.id).await?;
+        let head = json!({
+            "exported_at": at(service.clock().now()),
+            "account": account_value(&settings),
+            "devices": devices.iter().map(device_value).collect::<Vec<_>>(),
+            "security_events": events.iter().map(event_value).collect::<Vec<_>>(),
+        });
+        let applications = service.applications(account.id).await?;
+        Ok(Self {
+            service,
+            account_id: account.id,
+            head,
+            applications,
+        })
+    }
+
+    /// A part of the file, and what comes after it.
+    async fn write(&self, next: Next) -> Result<(String, Option<Next>), service::Error> {
+        match next {
+            Next::Head => {
+                let text = open(&self.head, "applications");
+                Ok((text, Some(Next::Application(0))))
+            }
+            Next::Application(index) => Ok(self.application(index)),
+            Next::Lines {
+                application,
+                cursor,
+            } => self.lines(application, cursor).await,
+        }
+    }
+
+    fn application(&self, index: usize) -> (String, Option<Next>) {
+        let Some(application) = self.applications.get(index) else {
+            return ("]}\n".to_owned(), None);
+        };
+        let comma = if index > 0 { "," } else { "" };
+        let text = open(&application_value(application), "statement");
+        let next = Next::Lines {
+            application: index,
+            cursor: None,
+        };
+        (format!("{comma}{text}"), Some(next))
+    }
+
+    /// Some lines of an application's statement, the newest first.
+    async fn lines(
+        &self,
+        index: usize,
+        cursor: Option<String>,
+    ) -> Result<(String, Option<Next>), service::Error> {
+        let reference = self.applications[index].reference;
+        let filter = StatementFilter {
+            kind: None,
+            cursor: cursor.as_deref(),
+            limit: LINES_AT_ONCE,
+        };
+        let page = self
+            .service
+            .statement(self.account_id, reference, filter)
+            .await?;
+        let lines: Vec<_> = page
+            .items
+            .iter()
+            .map(|line| line_value(line).to_string())
+            .collect();
+        let comma = if cursor.is_some() && !lines.is_empty() {
+            ","
+        } else {
+            ""
+        };
+        let text = format!("{comma}{}", lines.join(","));
+        Ok(match page.next {
+            Some(cursor) => {
+                let next = Next::Lines {
+                    application: index,
+                    cursor: Some(cursor),
+                };
+                (text, Some(next))
+            }
+            None => (format!("{text}]}}"), Some(Next::Application(index + 1))),
+        })
+    }
+}
+
+/// An object without its end, after which the values of its last member, a list, follow.
+fn open(object: &Value, list: &str) -> String {
+    let text = object.to_string();
+    let members = text.strip_suffix('}').unwrap_or(&text);
+    format!("{members},\"{list}\":[")
+}
+
+fn at(moment: Timestamp) -> String {
+    moment.to_string()
+}
+
+fn money(amount: Money) -> String {
+    amount.to_string()
+}
+
+fn account_value(settings: &AccountSettings) -> Value {
+    let account = &settings.account;
+    let unwanted = settings.unwanted_mails.iter();
+    json!({
+        "id": account.id,
+        "email": account.email,
+        "new_email": settings.new_email,
+        "staff": account.staff,
+        "confirmed_at": account.confirmed_at.map(at),
+        "password_changed_at": at(account.password_changed_at),
+        "second_factor": account.second_factor,
+        "theme": account.theme.as_str(),
+        "unwanted_mails": unwanted.map(|kind| kind.as_str()).collect::<Vec<_>>(),
+    })
+}
+
+fn device_value(device: &DeviceRecord) -> Value {
+    json!({
+        "name": device.name,
+        "user_agent": device.user_agent,
+        "address": device.address,
+        "signed_in_at": at(device.signed_in_at),
+        "last_seen_at": at(device.last_seen_at),
+        "this_device": device.current,
+    })
+}
+
+fn event_value(event: &SecurityEventRecord) -> Value {
+    json!({
+        "at": at(event.at),
+        "kind": event.kind.as_str(),
+        "address": event.address,
+        "user_agent": event.user_agent,
+        "detail": event.detail,
+    })
+}
+
+fn application_value(application: &ApplicationRecord) -> Value {
+    let requested = application.requested_sender.as_ref();
+    json!({
+        "reference": application.reference.to_string(),
+        "category": application.category.as_str(),
+        "status": application.status.as_str(),
+        "suspend_reason": application.suspend_reason,
+        "sender_name": application.sender_name,
+        "requested_sender_name": requested.map(|request| &request.name),
+        "balance": money(application.balance),
+        "test_balance": money(application.test_balance),
+        "lost_answer": application.lost_answer.as_str(),
+        "low_balance": application.low_balance.map(money),
+        "created_at": at(application.created_at),
+        "activation_requested_at": application.activation_requested_at.map(at),
+    })
+}
+
+fn line_value(line: &StatementLine) -> Value {
+    json!({
+        "at": at(line.at),
+        "kind": line.kind.as_str(),
+        "amount": money(line.amount),
+        "balance_after": money(line.balance_after),
+        "subject": line.subject,
+    })
+}
