@@ -75,9 +75,10 @@ impl Shared {
         self.places().available()
     }
 
-    /// Takes back places that a turn of this home had for messages and did not use. Another home may
-    /// have found no place meanwhile, and waits to be told.
-    fn release(&self, unused: usize, inboxes: &Inboxes, home: Home) {
+    /// Takes back places that a turn had for messages and did not use. A home may have found no place
+    /// meanwhile, and waits to be told: the turn's own too, where a call without an answer still had
+    /// them.
+    fn release(&self, unused: usize, inboxes: &Inboxes) {
         if unused == 0 {
             return;
         }
@@ -87,18 +88,16 @@ impl Shared {
             places.handed = places.handed.saturating_sub(unused);
             before
         };
-        self.has_more_places(before, inboxes, Some(home));
+        self.has_more_places(before, inboxes);
     }
 
-    /// Wakes the turns' threads, the one of the home `aside` excepted, that have reason to look for
-    /// messages now that the connection has more places than `before`: those of the homes where
-    /// messages wait; all of them if the connection had none, since a thread that finds no place
-    /// anywhere sleeps without an end.
-    fn has_more_places(&self, before: usize, inboxes: &Inboxes, aside: Option<Home>) {
-        let aside = aside.map(place);
+    /// Wakes the turns' threads that sleep and have reason to look for messages now that the
+    /// connection has more places than `before`: those of the homes where messages wait; all of
+    /// them if the connection had none, since a thread that finds no place anywhere sleeps without
+    /// an end.
+    fn has_more_places(&self, before: usize, inboxes: &Inboxes) {
         for (home, inbox) in inboxes.iter().enumerate() {
-            let is_to_wake = before == 0 || self.waiting[home].load(Ordering::Acquire);
-            if is_to_wake && aside != Some(home) {
+            if before == 0 || self.waiting[home].load(Ordering::Acquire) {
                 inbox.reconsider();
             }
         }
@@ -123,7 +122,7 @@ impl Credit {
             (before, places.available())
         };
         if after > before {
-            self.shared.has_more_places(before, &self.inboxes, None);
+            self.shared.has_more_places(before, &self.inboxes);
         }
     }
 }
@@ -462,7 +461,7 @@ impl Places {
             let before = messages.len();
             messages.retain(&is_stored);
             let unused = before - messages.len();
-            consumer.release(unused, &self.consumers.inboxes, self.home);
+            consumer.release(unused, &self.consumers.inboxes);
         }
     }
 
@@ -579,7 +578,7 @@ impl Drop for Places {
             .map(|(of, messages)| (of, messages.len()));
         let reserved = self.reserved.iter().map(|(_, of, count)| (of, *count));
         for (consumer, unused) in unused.chain(reserved) {
-            consumer.release(unused, &self.consumers.inboxes, self.home);
+            consumer.release(unused, &self.consumers.inboxes);
         }
     }
 }
