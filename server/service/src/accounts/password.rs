@@ -2,8 +2,8 @@
 //! other work.
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -89,11 +89,11 @@ impl Hasher {
 
     /// Counts a hash, however often it is begun.
     fn count(&self) -> impl Fn() + Send + Sync + 'static {
-        let (hashed, begun) = (Arc::clone(&self.hashed), Once::new());
+        let (hashed, is_counted) = (Arc::clone(&self.hashed), AtomicBool::new(false));
         move || {
-            begun.call_once(|| {
+            if !is_counted.swap(true, Ordering::Relaxed) {
                 hashed.fetch_add(1, Ordering::Relaxed);
-            });
+            }
         }
     }
 
@@ -171,6 +171,9 @@ async fn on_thread<T: Send + 'static>(
 impl Priority {
     /// Gives the calling thread this priority. Elsewhere it would be the whole process's.
     fn set(self) {
+        /// Whether the log says already that it can't be done.
+        static TOLD: AtomicBool = AtomicBool::new(false);
+
         let set = match self {
             Self::Idle => {
                 let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
@@ -180,8 +183,13 @@ impl Priority {
             Self::Low => rustix::process::setpriority_process(None, NICENESS)
                 .map_err(|error| error.to_string()),
         };
-        if let Err(error) = set {
-            tracing::debug!(%error, "the priority of a password's hash can't be lowered");
+        if let Err(error) = set
+            && !TOLD.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                %error,
+                "the priority of password hashes can't be lowered: while people sign in, sends wait"
+            );
         }
     }
 }
