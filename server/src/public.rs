@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use app::support::IMPORT_FILE_PATH;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, MatchedPath};
@@ -34,6 +35,8 @@ use crate::telemetry::method_name;
 /// How long the portal may take to begin its answer, the body of a form included. Dropping a
 /// request then is safe: what the service has begun it finishes without it.
 const PORTAL_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same for a bank statement, whose lines are stored a few at a time beside sends.
+const IMPORT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Stands for the template where no route answered.
 const UNMATCHED: &str = "unmatched";
@@ -273,8 +276,13 @@ impl Inner {
         let client = ClientAddress::find(peer.ip(), request.headers(), &self.trusted_proxies);
         request.extensions_mut().insert(client);
         request.extensions_mut().insert(ConnectInfo(peer));
+        let limit = if request.uri().path() == IMPORT_FILE_PATH {
+            IMPORT_TIMEOUT
+        } else {
+            PORTAL_TIMEOUT
+        };
         let answer = run(&self.portal, request.map(Body::new));
-        let answer = tokio::time::timeout(PORTAL_TIMEOUT, answer);
+        let answer = tokio::time::timeout(limit, answer);
         answer.await.unwrap_or_else(|_| {
             let words = "The request took too long to arrive. Try again.";
             (StatusCode::REQUEST_TIMEOUT, words).into_response()

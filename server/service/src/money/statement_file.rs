@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
 use std::fs::File;
 use std::hash::BuildHasher as _;
-use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 
 use domain::Money;
 use domain::records::LineOutcome;
@@ -20,6 +20,9 @@ const BAD_LINES_SHOWN: usize = 20;
 /// The byte order mark of UTF-8, which spreadsheets put before the first cell.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// The longest header line, in bytes.
+const HEADER_BYTES_MAX: u64 = 64 * 1024;
+
 /// Column names of banks and spreadsheets, in lower case.
 const BANK_IDS: [&str; 5] = [
     "bank_id",
@@ -29,7 +32,7 @@ const BANK_IDS: [&str; 5] = [
     "id",
 ];
 const REFERENCES: [&str; 4] = ["reference", "payment reference", "description", "details"];
-const AMOUNTS: [&str; 3] = ["amount", "sum", "credit"];
+const AMOUNTS: [&str; 2] = ["amount", "sum"];
 const CURRENCIES: [&str; 2] = ["currency", "ccy"];
 
 /// Why a file isn't taken.
@@ -37,6 +40,8 @@ const CURRENCIES: [&str; 2] = ["currency", "ccy"];
 pub enum BadStatement {
     #[error("The file is empty; it needs a header line and a line for each payment.")]
     Empty,
+    #[error("The first line has more than 64 KiB. Is it a CSV file?")]
+    HeaderTooLong,
     #[error("The file has more than 1,000,000 lines. Split it.")]
     TooLong,
     /// Nothing of the file is taken. The first bad lines with their numbers, and how many there
@@ -68,16 +73,21 @@ pub(crate) struct OpenStatement {
 }
 
 impl OpenStatement {
-    /// Begins with a file; `None` for an empty one. Reads all of it, since a single byte can tell its
-    /// encoding.
-    pub(crate) fn open(mut file: File) -> io::Result<Option<Self>> {
+    /// Begins with a file. Reads all of it, since a single byte can tell its encoding.
+    pub(crate) fn open(mut file: File) -> io::Result<Result<Self, BadStatement>> {
         file.rewind()?;
         let mut first = Vec::new();
         let mut reader = BufReader::new(&file);
         while first.trim_ascii().is_empty() {
             first.clear();
-            if reader.read_until(b'\n', &mut first)? == 0 {
-                return Ok(None);
+            let read = (&mut reader)
+                .take(HEADER_BYTES_MAX)
+                .read_until(b'\n', &mut first)?;
+            if read == 0 {
+                return Ok(Err(BadStatement::Empty));
+            }
+            if first.len() as u64 == HEADER_BYTES_MAX && !first.ends_with(b"\n") {
+                return Ok(Err(BadStatement::HeaderTooLong));
             }
             if let Some(rest) = first.strip_prefix(MARK) {
                 first = rest.to_vec();
@@ -98,13 +108,13 @@ impl OpenStatement {
         };
         let header = header.to_vec();
         statement.is_utf8 = statement.reads_as_utf8()?;
-        statement.header = statement.text(&header).into_owned();
+        statement.header = written(&statement.text(&header));
         let mut records = statement.records()?;
         let mut record = csv::ByteRecord::new();
         if records.read_byte_record(&mut record)? {
             statement.names = record.iter().map(|cell| statement.cell(cell)).collect();
         }
-        Ok(Some(statement))
+        Ok(Ok(statement))
     }
 
     fn reads_as_utf8(&self) -> io::Result<bool> {
@@ -131,6 +141,8 @@ impl OpenStatement {
             .has_headers(false)
             .flexible(true)
             .delimiter(self.separator)
+            // Lines are counted by these alone; a cell is trimmed of what else ends lines.
+            .terminator(csv::Terminator::Any(b'\n'))
             .from_reader(reader))
     }
 

@@ -11,7 +11,7 @@ use domain::ids::Home;
 use domain::records::{BankStatement, LineOutcome, StatementReport};
 use tokio::sync::mpsc;
 
-use super::deposits::{self, DepositRequest, DepositStatus};
+use super::deposits::{self, DepositRequest, DepositStatus, written};
 use super::statement_file::{BadStatement, OpenStatement};
 use crate::error::{Error, Fault, Refusal, Result};
 use crate::store::audit::{self, Actor};
@@ -27,10 +27,11 @@ const STORED_AT_ONCE: usize = 50;
 const CHUNKS_READ_AHEAD: usize = 2;
 /// How many lines are credited in a transaction at most.
 const CREDITED_AT_MOST: i64 = 200;
-/// How many are credited in any case. With more, the transaction ends when somebody else waits to
-/// write.
-const CREDITED_AT_LEAST: usize = 50;
-/// How long such a transaction goes on crediting. With PostgreSQL turns don't wait at the gate, but
+/// The same with PostgreSQL, where the transaction locks the applications of all of these lines.
+const CREDITED_AT_MOST_SHARED: i64 = 20;
+/// Up to how many lines the transaction goes on though somebody else waits to write.
+const CREDITED_BESIDE_OTHERS: usize = 50;
+/// How long a transaction goes on crediting, however few lines that were. With PostgreSQL turns don't wait at the gate, but
 /// for the row of an application that is credited.
 const CREDIT_TIME: Duration = Duration::from_millis(10);
 /// How long to leave the database to others when one of them had to wait: of a hundred sends a
@@ -80,8 +81,9 @@ impl Service {
     /// `Failed` when the file can't be read.
     pub async fn import_statement(&self, file: File, choose_again: bool) -> Result<StatementFile> {
         let opened = run_blocking(move || OpenStatement::open(file)).await?;
-        let Some(file) = opened.map_err(Fault::File)? else {
-            return Ok(StatementFile::Bad(BadStatement::Empty));
+        let file = match opened.map_err(Fault::File)? {
+            Ok(file) => file,
+            Err(bad) => return Ok(StatementFile::Bad(bad)),
         };
         let (columns, currency) = {
             let mut conn = self.store().read().await?;
@@ -175,7 +177,7 @@ impl Service {
         if columns.are_repeated() {
             return Err(Refusal::ColumnRepeated.into());
         }
-        let (actor, header) = (*actor, header.replace('\0', ""));
+        let (actor, header) = (*actor, written(header));
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 statements::set_columns(tx, &header, columns).await?;
@@ -290,7 +292,12 @@ async fn credit_lines(
     now: Timestamp,
 ) -> Result<()> {
     let begun = Instant::now();
-    let lines = statements::next_lines(tx, statement, CREDITED_AT_MOST).await?;
+    let at_most = if service.store().dialect().is_shared() {
+        CREDITED_AT_MOST_SHARED
+    } else {
+        CREDITED_AT_MOST
+    };
+    let lines = statements::next_lines(tx, statement, at_most).await?;
     let Some(mut last) = lines.first().map(|line| line.line) else {
         return statements::done(tx, statement.id, now).await;
     };
@@ -322,7 +329,7 @@ async fn credit_lines(
         statements::set_outcome(tx, statement.id, line, outcome).await?;
         last = line;
         count += 1;
-        let others_wait = count >= CREDITED_AT_LEAST && service.store().does_somebody_wait();
+        let others_wait = count >= CREDITED_BESIDE_OTHERS && service.store().does_somebody_wait();
         if others_wait || begun.elapsed() > CREDIT_TIME {
             break;
         }

@@ -195,8 +195,13 @@ pub(crate) async fn insert_lines(
     row::touched("bank_statement_lines", lines.len(), inserted.await?)
 }
 
+/// Notes that all lines are stored.
+///
+/// # Errors
+/// When the statement was given up meanwhile.
 pub(crate) async fn loaded(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
-    query(LOADED, (id, now)).execute(conn).await.map(drop)
+    let loaded = query(LOADED, (id, now)).execute(conn).await?;
+    row::touched("bank_statements", 1, loaded)
 }
 
 /// Deletes some lines of a statement that was begun before this moment and never was stored whole,

@@ -17,6 +17,8 @@ on_each_backend![
     a_stop_between_transactions_loses_nothing,
     columns_are_chosen_once_and_can_be_chosen_again,
     bad_files_are_refused_whole,
+    lines_are_counted_however_they_end,
+    what_is_no_csv_file_does_no_harm,
     lines_of_a_file_that_was_never_stored_whole_are_deleted,
 ];
 
@@ -226,4 +228,39 @@ async fn bad_files_are_refused_whole(backend: Backend) {
     let added = world.service.add_deposit(&Actor::CommandLine, &unmatched);
     assert!(!added.await.unwrap().already, "nothing was stored");
     world.assert_sound().await;
+}
+
+async fn lines_are_counted_however_they_end(backend: Backend) {
+    let world = World::new(backend).await;
+    let ends: [[&str; 3]; 3] = [["\n"; 3], ["\r\n"; 3], ["\n", "\r\n", "\n"]];
+    for [first, second, third] in ends {
+        let text = format!("id,reference,amount{first}bank-1,x,1{second}bank-2,x,one{third}");
+        let refused = import(&world, text.as_bytes()).await;
+        let StatementFile::Bad(BadStatement::Lines { first, total }) = &refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!((first[0].0, *total), (3, 1), "{text:?}");
+        let good = text.replace("one", "1");
+        let id = stored(&world, &good).await;
+        let report = world.service.statement_report(id).await.unwrap().unwrap();
+        let lines: Vec<_> = report.first.iter().map(|line| line.line).collect();
+        assert_eq!(lines, [2, 3], "{good:?}");
+    }
+}
+
+async fn what_is_no_csv_file_does_no_harm(backend: Backend) {
+    let world = World::new(backend).await;
+    // The beginning of a spreadsheet's file, and a CSV file in UTF-16.
+    let utf16 = "id,reference,amount\nbank-1,x,1\n".encode_utf16();
+    let utf16: Vec<u8> = utf16.flat_map(u16::to_le_bytes).collect();
+    for bytes in [b"PK\x03\x04\x14\0\x06\0\nmore\0\n".as_slice(), &utf16] {
+        let asked = import(&world, bytes).await;
+        let StatementFile::Columns { header, .. } = asked else {
+            panic!("{asked:?}")
+        };
+        assert!(!header.contains('\0'), "{header:?}");
+    }
+    let wide = ",".repeat(70_000);
+    let refused = import(&world, wide.as_bytes()).await;
+    assert_eq!(refused, StatementFile::Bad(BadStatement::HeaderTooLong));
 }
