@@ -33,7 +33,8 @@ test('staff decide about applications and sender names, and the customer sees it
 
   await customer.open(`/applications/${reference}`);
   await expect(customer.fact('Status')).toHaveText('Active');
-  await expect(customer.main.getByText('The name belongs to somebody else.')).toBeVisible();
+  const readiness = customer.page.getByRole('region', { name: 'Can this application send now?' });
+  await expect(readiness).toContainText('The name belongs to somebody else.');
 
   await portal.open('/support/applications?list=all');
   const row = portal.row(reference);
@@ -42,7 +43,7 @@ test('staff decide about applications and sender names, and the customer sees it
   await expect(row.getByRole('button', { name: 'Reinstate', exact: true })).toBeVisible();
   await expect(row).toContainText('Suspended');
   await customer.open(`/applications/${reference}`);
-  await expect(customer.main.getByText('A payment was disputed.')).toBeVisible();
+  await expect(readiness).toContainText('A payment was disputed.');
   await row.getByRole('button', { name: 'Reinstate', exact: true }).click();
   await expect(row.getByRole('button', { name: 'Suspend', exact: true })).toBeVisible();
 

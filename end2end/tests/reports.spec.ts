@@ -144,7 +144,7 @@ test('the charge of a message that no carrier took is released', async ({ portal
   expect(sent.body).toMatchObject({ code: 200, balance: 9.95 });
   expect(await portal.settled(key, sent.body['transid'])).toMatchObject({ status: 'rejected' });
   await portal.open('/reports');
-  await expect(portal.row('00000004').locator('[data-label="Cost"]')).toHaveText('0');
+  await expect(portal.row('00000004').locator('[data-label="Cost"]')).toHaveText('0.00');
   await portal.row('00000004').getByRole('link').click();
   await expect(portal.fact('Charged')).toHaveText('0.05 USD');
   await expect(portal.fact('Given back')).toHaveText('0.05 USD');

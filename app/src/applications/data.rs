@@ -1,9 +1,9 @@
 //! The data that the pages of an application share.
 
+use domain::Money;
 use domain::history::HistoryEntry;
 use domain::readiness::Hindrance;
 use domain::records::{ApplicationRecord, KeyRecord};
-use domain::{Money, Reference};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::problem::Problem;
 #[cfg(feature = "ssr")]
 use {
     crate::incidents::incident_notes, crate::portal_request::signed_in, crate::problem::Cause,
-    domain::decision::Work, domain::readiness::hindrances, service::Service,
+    domain::Reference, domain::decision::Work, domain::readiness::hindrances, service::Service,
 };
 
 /// An application, and whether it can send now.

@@ -7,7 +7,7 @@ use web_sys::{Element, HtmlElement};
 use super::filter::ReportFilter;
 use super::found::{Found, LoadReports, REPORT_EVENTS_PATH, is_under_way};
 use crate::client::call;
-use crate::ui::follow;
+use crate::ui::follow_by;
 
 /// Reads what the filters find again with each change of the messages that are under way. Pages
 /// after the first one have messages that are older, and stay as they are.
@@ -16,21 +16,28 @@ pub fn refresh(filter: &ReportFilter, found: RwSignal<Option<Found>>) {
     let (Some(open), true) = (open, filter.cursor.is_empty() && filter.batches.is_empty()) else {
         return;
     };
-    let live = RwSignal::new(open);
+    if !is_under_way(&open) {
+        return;
+    }
     let of = ReportFilter {
         application: filter.application.clone(),
         key: filter.key.clone(),
         ..ReportFilter::default()
     };
-    follow(&of.address(REPORT_EVENTS_PATH, &[]), live, is_under_way);
-    let counts = Memo::new(move |_| live.get());
     let filter = filter.clone();
-    Effect::new(move |before: Option<()>| {
-        counts.track();
-        if before.is_some() {
-            leptos::task::spawn_local(read_again(filter.clone(), found));
-        }
-    });
+    let known = StoredValue::new(open);
+    follow_by(
+        &of.address(REPORT_EVENTS_PATH, &[]),
+        is_under_way,
+        move |counts| {
+            // The page may be left.
+            let is_new = known.try_with_value(|known| *known != counts);
+            if is_new == Some(true) {
+                known.set_value(counts);
+                leptos::task::spawn_local(read_again(filter.clone(), found));
+            }
+        },
+    );
 }
 
 async fn read_again(filter: ReportFilter, found: RwSignal<Option<Found>>) {

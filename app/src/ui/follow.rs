@@ -13,9 +13,16 @@ pub fn follow<T>(address: &str, live: RwSignal<T>, goes_on: fn(&T) -> bool)
 where
     T: DeserializeOwned + Send + Sync + 'static,
 {
-    if !live.with_untracked(goes_on) {
-        return;
+    if live.with_untracked(goes_on) {
+        follow_by(address, goes_on, move |state| live.set(state));
     }
+}
+
+/// The same, with each state given to `take`.
+pub fn follow_by<T>(address: &str, goes_on: fn(&T) -> bool, take: impl Fn(T) + 'static)
+where
+    T: DeserializeOwned + 'static,
+{
     let Ok(source) = EventSource::new(address) else {
         return;
     };
@@ -30,7 +37,7 @@ where
                 // Left open, the source would connect again when the server ends its answer.
                 source.close();
             }
-            live.set(state);
+            take(state);
         })
     };
     source.set_onmessage(Some(told.as_ref().unchecked_ref()));

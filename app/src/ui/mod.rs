@@ -22,7 +22,7 @@ pub use duration::{answered_within, within};
 pub use fact::{Fact, optional_fact};
 pub use field::{Choice, Field};
 #[cfg(feature = "hydrate")]
-pub use follow::follow;
+pub use follow::{follow, follow_by};
 pub use form::{AcceptedNotice, FormAlert, FormState, PostForm, SearchForm, SubmitButton, Submits};
 pub use frame::{Frame, LostPage};
 pub use loaded::{Loaded, NotFound, Page, mark_live};

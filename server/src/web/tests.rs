@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use app::support::IMPORT_FILE_PATH;
 use axum::Router;
@@ -344,6 +345,8 @@ const PEOPLE: [Option<&str>; 5] = [
 ];
 const STAFF_WITH_FACTOR: &str = "staff@example.org";
 const PASSWORD: &str = "correct horse battery";
+/// No answer takes as long; without it a request that is never answered would keep its name.
+const ANSWER_TIME: Duration = Duration::from_mins(1);
 
 /// A service on a database of its own.
 pub async fn service_in(folder: &TempDir) -> (Service, Settings) {
@@ -508,8 +511,13 @@ async fn ask(
     let request = request
         .header("Host", "test")
         .header(COOKIE, cookie.unwrap_or_default());
-    let asked = router.clone().oneshot(request.body(body).unwrap());
-    asked.await.unwrap()
+    let request = request.body(body).unwrap();
+    let uri = request.uri().clone();
+    let asked = tokio::time::timeout(ANSWER_TIME, router.clone().oneshot(request));
+    asked
+        .await
+        .unwrap_or_else(|_| panic!("{uri} isn't answered"))
+        .unwrap()
 }
 
 async fn post(router: &Router, path: &str, form: &str, cookie: Option<String>) -> Response {
