@@ -319,8 +319,9 @@ impl Inbox {
         }
     }
 
-    /// Wakes the turn's thread, to find out again when to look for messages that wait: a connection
-    /// has places for them, or messages were put into the queue elsewhere.
+    /// Wakes the turn's thread if it sleeps, to find out again when to look for messages that wait:
+    /// a connection has places for them, or messages were put into the queue elsewhere. A thread
+    /// that runs asks before it sleeps.
     pub(crate) fn reconsider(&self) {
         self.wake(&mut self.state(), 1);
     }

@@ -211,7 +211,10 @@ impl ServerTurns {
         let (service, inbox) = (service.clone(), Arc::clone(&self.inbox));
         let asked_on = Arc::clone(&self.asked_on);
         self.others.spawn(async move {
-            let left = match asking.await {
+            let asked = asking.await;
+            // Before anybody is answered: who then sends again at once isn't refused.
+            drop(asked_on);
+            let left = match asked {
                 Ok(Ok(Some(answer))) => {
                     let remembered = &mut Remembered::default();
                     guess.tell(&service, remembered, answer, inputs)
@@ -228,7 +231,6 @@ impl ServerTurns {
                 }
             }
             refuse_all(left.again, Fault::NotCommitted(error).into());
-            drop(asked_on);
         });
     }
 

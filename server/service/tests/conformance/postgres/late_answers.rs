@@ -1,8 +1,10 @@
-//! A turn whose outcome is known after its end. (A distributed table takes no trigger, by which
-//! the question is made slow here.)
+//! A turn whose outcome is known after its end, or never. (A distributed table takes no trigger, by
+//! which the question is made slow here.)
+
+use std::time::Duration;
 
 use domain::Reason;
-use service::{Limits, SendError};
+use service::{Limits, SANDBOX_CARRIER, SendError};
 use sqlx::Executor as _;
 
 use super::cuts::{Fate, Proxy, stored};
@@ -34,5 +36,42 @@ async fn a_send_that_is_answered_after_its_turn_counts_against_its_keys_limit() 
     let limited = Err(SendError::Refused(Reason::RateLimited));
     assert_eq!(send().await, limited);
     assert_eq!(stored(&mut conn).await.len(), 2);
+    world.assert_sound().await;
+}
+
+/// The question whether a claim is stored isn't answered while the turn waits for it, nor later.
+/// The places that the claim had come back while the turn's thread sleeps, and nothing else wakes
+/// the thread.
+#[tokio::test]
+async fn a_message_is_handed_over_when_the_places_of_an_unanswered_claim_come_back() {
+    /// How long is asked beside the turns.
+    const ASKED: Duration = Duration::from_secs(40);
+    const SOON: Duration = Duration::from_secs(20);
+    let world = World::new(Backend::Postgres).await;
+    let customer = world.active("one@example.org", "100").await;
+    let waiting = world.send(&customer.live, "57000001").await.unwrap();
+    let url = world.database.url();
+    let proxy = Proxy::before(&url, None).await;
+    let service = proxy.service(&world, &url).await;
+    proxy.next(Fate::Held);
+    let mut consumer = service.consume(SANDBOX_CARRIER);
+    consumer.credit().refresh(|| 1);
+    proxy.state.held.notified().await;
+    let mut conn = world.database.connect().await;
+    let no_answers = "BEGIN; LOCK TABLE turns IN SHARE MODE";
+    conn.execute(no_answers).await.unwrap();
+    proxy.state.release.notify_one();
+    // It is refused by the next turn, after which the thread finds no place and sleeps.
+    let refused = service.send(request(&customer.live, "57000002", "hello"));
+    let unavailable = Err(SendError::Refused(Reason::Unavailable));
+    assert_eq!(refused.await, unavailable);
+    tokio::time::pause();
+    tokio::time::advance(ASKED).await;
+    tokio::time::resume();
+    conn.execute("ROLLBACK").await.unwrap();
+    let next = tokio::time::timeout(SOON, consumer.next()).await;
+    let (_, messages) = next.expect("the message still waits");
+    assert_eq!(messages.len(), 1);
+    assert_eq!(messages[0].id, waiting.transid.unwrap());
     world.assert_sound().await;
 }
