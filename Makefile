@@ -54,6 +54,11 @@ test-browser: build ## Run the browser tests against the release build
 	@.make/setup browser end2end node-peers
 	@cd end2end && npm test
 
+.PHONY: tour
+tour: build ## Take the pictures of docs/TOUR.md anew
+	@.make/setup browser end2end
+	@mkdir -p docs/tour && cd end2end && TOUR_PICTURES=1 npx playwright test tour
+
 # CITUS_SOURCE: the source of a release of Citus, an archive or its folder.
 .PHONY: test-citus
 test-citus: setup ## Run the tests on Citus, built from the source that CITUS_SOURCE names

@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { defineConfig } from '@playwright/test';
+import { ZONE } from './support/times.js';
 
 /** The machine's own browser: `CHROMIUM`, or the first of its usual names on the PATH. */
 function chromium(): string {
@@ -56,7 +57,7 @@ export default defineConfig({
     },
     // Unlike the server's: a text that depends on the place shows as a difference at hydration.
     locale: 'fr-FR',
-    timezoneId: 'Asia/Kathmandu',
+    timezoneId: ZONE,
     actionTimeout: 10_000,
     navigationTimeout: 15_000,
     screenshot: 'only-on-failure',

@@ -3,8 +3,6 @@
 //! The library's own way compiles the whole path from arguments to answer anew for each function,
 //! which makes the portal's WebAssembly half as large again. Here all functions share one path.
 
-#[cfg(not(feature = "ssr"))]
-use leptos::server_fn::Protocol as _;
 use leptos::server_fn::ServerFn;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,19 +26,20 @@ where
     #[cfg(feature = "ssr")]
     return S::run_body(function).await;
     #[cfg(not(feature = "ssr"))]
-    {
-        let is_post = <S::Protocol>::METHOD == http::Method::POST;
-        browser::call(S::PATH, &function, is_post).await
-    }
+    Request::new(&function)?.send().await
 }
 
 #[cfg(feature = "hydrate")]
 pub(crate) use browser::post;
 
 #[cfg(not(feature = "ssr"))]
+pub(crate) use browser::Request;
+
+#[cfg(not(feature = "ssr"))]
 mod browser {
     use leptos::server_fn::error::{FromServerFnError as _, SERVER_FN_ERROR_HEADER};
     use leptos::server_fn::redirect::REDIRECT_HEADER;
+    use leptos::server_fn::{Protocol as _, ServerFn};
     use leptos::wasm_bindgen::{JsCast as _, JsValue};
     use send_wrapper::SendWrapper;
     use serde::Serialize;
@@ -69,21 +68,59 @@ mod browser {
         }
     }
 
-    /// Calls a server function with its arguments as a form, and reads its answer.
-    ///
-    /// # Errors
-    /// The refusal of the function, or that there was no answer.
-    pub async fn call<A: Serialize, T: DeserializeOwned>(
-        address: &str,
-        arguments: &A,
+    /// A call of a server function, with its arguments as a form.
+    #[derive(Clone, PartialEq)]
+    pub struct Request {
+        address: &'static str,
+        form: String,
         is_post: bool,
-    ) -> Result<T, Problem> {
-        let form = serde_qs::to_string(arguments).map_err(|_| Problem::from(Cause::Failed))?;
-        // A resource takes a future only if it is `Send`; a browser has one thread.
-        let text = SendWrapper::new(fetch_text(address, &form, is_post)).await?;
-        // The same parser also reads the data in the page: a second one would make the
-        // WebAssembly larger for each type.
-        serde_json::from_str(&text).map_err(|_| unexplained(is_post))
+    }
+
+    impl Request {
+        /// # Errors
+        /// When the arguments can't be written as a form.
+        pub fn new<S: ServerFn + Serialize>(function: &S) -> Result<Self, Problem> {
+            Self::of(
+                S::PATH,
+                serde_qs::to_string(function).ok(),
+                <S::Protocol>::METHOD,
+            )
+        }
+
+        fn of(
+            address: &'static str,
+            form: Option<String>,
+            method: http::Method,
+        ) -> Result<Self, Problem> {
+            Ok(Self {
+                address,
+                form: form.ok_or_else(|| Problem::from(Cause::Failed))?,
+                is_post: method == http::Method::POST,
+            })
+        }
+
+        /// Sends the request and reads the answer.
+        ///
+        /// # Errors
+        /// The refusal of the function, or that there was no answer.
+        pub async fn send<T: DeserializeOwned>(self) -> Result<T, Problem> {
+            let is_post = self.is_post;
+            // A resource takes a future only if it is `Send`; a browser has one thread.
+            let text = SendWrapper::new(self.fetch_text()).await?;
+            // The same parser also reads the data in the page: a second one would make the
+            // WebAssembly larger for each type.
+            serde_json::from_str(&text).map_err(|_| unexplained(is_post))
+        }
+
+        async fn fetch_text(self) -> Result<String, Problem> {
+            let answer = if self.is_post {
+                let form = UrlSearchParams::new_with_str(&self.form).map_err(not_sent)?;
+                fetch(self.address, Some(&form)).await?
+            } else {
+                fetch(&format!("{}?{}", self.address, self.form), None).await?
+            };
+            text(&answer, self.is_post).await
+        }
     }
 
     /// Posts a form to a server function as the browser would, and gives the page to go to, if any.
@@ -99,16 +136,6 @@ mod browser {
             .unwrap_or_default()
             .then(|| headers.get("location"));
         Ok(next.and_then(Result::ok).flatten())
-    }
-
-    async fn fetch_text(address: &str, form: &str, is_post: bool) -> Result<String, Problem> {
-        let answer = if is_post {
-            let form = UrlSearchParams::new_with_str(form).map_err(not_sent)?;
-            fetch(address, Some(&form)).await?
-        } else {
-            fetch(&format!("{address}?{form}"), None).await?
-        };
-        text(&answer, is_post).await
     }
 
     /// Asks by POST where there is a form, and by GET where there is none.

@@ -5,14 +5,13 @@ use domain::records::PriceTable;
 use leptos::either::Either;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use leptos_meta::Title;
 use serde::{Deserialize, Serialize};
 
-use crate::client::call;
+use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::current_request;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Table, mark_live};
+use crate::ui::{Loaded, Table, mark_live, set_title};
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -40,13 +39,14 @@ pub async fn load_home() -> Result<Home, Problem> {
 
 #[component]
 pub fn HomePage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| call(LoadHome {}));
+    let data = PageData::new(|| LoadHome {});
     view! { <Loaded data render=|home| view! { <Welcome home/> }/> }
 }
 
 #[component]
 fn Welcome(home: Home) -> impl IntoView {
     mark_live();
+    set_title("Heliograph · text messages for your systems".to_owned());
     let doors = if home.signed_in {
         Either::Left(view! {
             <a class="button button-primary" href="/applications">"Go to My Applications"</a>
@@ -58,14 +58,14 @@ fn Welcome(home: Home) -> impl IntoView {
         })
     };
     view! {
-        <Title text="Heliograph · text messages for your systems"/>
         <section class="hero">
             <div>
                 <h1>"Text messages from your systems, by one HTTP call."</h1>
                 <p class="lead">
                     "One-time passwords, confirmations, notices: your system calls, Heliograph \
-                     delivers, reports what became of each message, and charges only for messages \
-                     that a carrier took."
+                     delivers and reports what became of each message. What no carrier takes is \
+                     given back; a message that a carrier took is charged, also when the phone \
+                     was off."
                 </p>
                 <p class="buttons">{doors}</p>
             </div>
@@ -123,7 +123,7 @@ fn Prices(prices: PriceTable) -> impl IntoView {
     let more = has_more.then(|| {
         view! {
             <p>
-                <a href="/docs#prices">"All prices"</a>
+                <a href="/docs#prices" rel="external">"All prices"</a>
                 ": some international numbers have prices of their own, or prices change soon."
             </p>
         }
@@ -165,7 +165,7 @@ fn Steps() -> impl IntoView {
             </ol>
             <p>
                 "Messages are sent by the API alone, never from these pages. The "
-                <a href="/docs">"API reference"</a> " has every field and code."
+                <a href="/docs" rel="external">"API reference"</a> " has every field and code."
             </p>
         </section>
     }

@@ -37,7 +37,7 @@ pub fn IncidentNotices(notes: Vec<IncidentNote>) -> impl IntoView {
     let notices = notes.into_iter().map(|IncidentNote { text, began_at }| {
         view! {
             <p class="notice">
-                {text} <span class="fine">" since " <Moment at=began_at/> " UTC"</span>
+                {text} <span class="fine">" since " <Moment at=began_at with_zone=true/></span>
             </p>
         }
     });

@@ -14,22 +14,27 @@
 pub mod account;
 pub mod applications;
 pub mod client;
+pub mod counter;
 pub mod docs;
+#[cfg(feature = "ssr")]
+pub mod document;
 pub mod home;
 pub mod incidents;
 #[cfg(feature = "ssr")]
 pub mod overload;
+pub mod page_data;
 #[cfg(feature = "ssr")]
 pub mod portal_request;
 mod price_table;
 pub mod problem;
 pub mod reports;
+#[cfg(feature = "ssr")]
+pub mod request_id;
 pub mod support;
+pub mod time_zone;
 pub mod ui;
 
-use domain::Theme;
 use leptos::prelude::*;
-use leptos_meta::{HashedStylesheet, MetaTags, provide_meta_context};
 use leptos_router::SsrMode;
 use leptos_router::components::{Outlet, ParentRoute, Route, Router, Routes};
 use leptos_router::path;
@@ -52,61 +57,19 @@ use support::{
     SendersPage, SupportAccountPage, SupportAccountsPage, SupportApplicationsPage,
     SupportMessagePage, SupportPage, SupportPricesPage, SupportSearchPage, VisitPage,
 };
+use time_zone::ShownZone;
 use ui::{Frame, LostPage, Submits};
-
-/// The document around the pages.
-pub fn shell(options: LeptosOptions) -> impl IntoView {
-    let code = code_of_page(&options);
-    let theme = theme();
-    view! {
-        <!DOCTYPE html>
-        <html lang="en" data-theme=theme.as_str()>
-            <head>
-                <meta charset="utf-8"/>
-                <meta name="viewport" content="width=device-width, initial-scale=1"/>
-                <meta name="color-scheme" content=color_scheme(theme)/>
-                <meta
-                    name="description"
-                    content="Heliograph sends text messages for your systems, by one HTTP API."
-                />
-                <link rel="icon" type="image/svg+xml" href="/favicon.svg"/>
-                <HashedStylesheet options=options.clone() id="leptos"/>
-                <AutoReload options/>
-                <HydrationScripts options=code/>
-                <MetaTags/>
-            </head>
-            <body>
-                <App/>
-            </body>
-        </html>
-    }
-}
-
-/// Where the code is that the browser runs for the requested page: only pages of staff have the code
-/// of pages of staff, so that customers needn't load it.
-fn code_of_page(options: &LeptosOptions) -> LeptosOptions {
-    let request = use_context::<http::request::Parts>();
-    let is_support = request.is_some_and(|request| request.uri.path().starts_with("/support"));
-    let mut options = options.clone();
-    // While developing there is one code for all pages.
-    if is_support && options.hash_files {
-        options.output_name = "support".into();
-        options.hash_file = options
-            .hash_file
-            .replace("hash.txt", "support-hash.txt")
-            .into();
-    }
-    options
-}
 
 /// The pages. The server renders a page as a whole before it sends any of it (`SsrMode::Async`,
 /// which goes for the routes below too): a page is small, and so it is the same with and without
 /// JavaScript.
 #[component]
 pub fn App() -> impl IntoView {
-    provide_meta_context();
+    #[cfg(feature = "ssr")]
+    leptos_meta::provide_meta_context();
     let come_back: ComeBack = StoredValue::new(SharedValue::new(returned_form).into_inner());
     provide_context(come_back);
+    ShownZone::provide();
     provide_context(Submits::new(come_back.with_value(Option::is_some)));
 
     view! {
@@ -149,7 +112,7 @@ pub fn App() -> impl IntoView {
 #[component(transparent)]
 fn SupportRoutes() -> impl leptos_router::MatchNestedRoutes + Clone {
     view! {
-        <ParentRoute path=path!("") view=Outlet>
+        <ParentRoute path=path!("") view=InUtc>
             <Route path=path!("/support") view=SupportPage/>
             <Route path=path!("/support/carriers") view=CarriersPage/>
             <Route path=path!("/support/applications") view=SupportApplicationsPage/>
@@ -174,6 +137,14 @@ fn SupportRoutes() -> impl leptos_router::MatchNestedRoutes + Clone {
     .into_inner()
 }
 
+/// Staff in different places see the same times.
+#[cfg(any(feature = "ssr", feature = "support"))]
+#[component]
+fn InUtc() -> impl IntoView {
+    ShownZone::provide_utc();
+    view! { <Outlet/> }
+}
+
 /// The pages of staff, which a customer's browser has no code for.
 #[cfg(not(any(feature = "ssr", feature = "support")))]
 #[component(transparent)]
@@ -187,39 +158,29 @@ fn SupportRoutes() -> impl leptos_router::MatchNestedRoutes + Clone {
     .into_inner()
 }
 
-/// Has the browser load the page from the server, which sends the code of all pages with it.
-#[cfg(not(any(feature = "ssr", feature = "support")))]
+/// Has the browser load the page from the server: it has what this code lacks for the page.
+#[cfg(not(feature = "ssr"))]
 #[component]
 fn OpenAnew() -> impl IntoView {
     let location = leptos_router::hooks::use_location();
     Effect::new(move || {
         let (path, search) = (location.pathname.get(), location.search.get());
+        let hash = location.hash.get();
         let address = match search.as_str() {
-            "" => path,
-            search => format!("{path}?{search}"),
+            "" => format!("{path}{hash}"),
+            search => format!("{path}?{search}{hash}"),
         };
+        let browser = window().location();
+        // Back and forward change the address before the page: it can only be loaded once more.
+        let is_shown = browser.pathname().is_ok_and(|shown| shown == path);
         // A browser that refuses shows the page's address, which can be opened by hand.
-        let _ = window().location().assign(&address);
+        let _ = if is_shown {
+            browser.reload()
+        } else {
+            browser.assign(&address)
+        };
     });
     view! { <p class="loading">"Loading…"</p> }
-}
-
-/// The colours that the browser last saw the portal in: the page has them from its first moment on.
-fn theme() -> Theme {
-    #[cfg(feature = "ssr")]
-    if let Some(request) = use_context::<portal_request::CurrentRequest>() {
-        return request.theme();
-    }
-    Theme::default()
-}
-
-/// The colours of what the browser draws before it has the styles.
-const fn color_scheme(theme: Theme) -> &'static str {
-    match theme {
-        Theme::System => "light dark",
-        Theme::Light => "light",
-        Theme::Dark => "dark",
-    }
 }
 
 /// The form that came back to the requested page. The browser reads it in the page, as the server

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::records::{AccountRecord, SessionEnd};
-use domain::{Reference, Refusal, Theme};
+use domain::{Reference, Refusal, Theme, Zone};
 use http::StatusCode;
 use http::request::Parts;
 use leptos::context::use_context;
@@ -32,8 +32,31 @@ pub trait PortalRequest: Send + Sync {
     /// The colours that the browser last saw the portal in.
     fn theme(&self) -> Theme;
 
+    /// The name of the browser's time zone, as the browser told it earlier.
+    fn browser_zone(&self) -> Option<String>;
+
+    /// Has the browser bring the name of its time zone with its requests, unless it does already.
+    fn keep_browser_zone(&self, name: &str);
+
+    /// The zone in which pages show times: the one that the account chose, else that of a browser
+    /// whose zone has this name, else UTC; also where the account can't be read.
+    async fn zone(&self, browser: Option<String>) -> Zone {
+        let account = self.session_account().await.ok().flatten();
+        let chosen = account.and_then(|account| account.time_zone);
+        let zone = chosen
+            .or(browser)
+            .and_then(|name| self.service().zone(&name));
+        zone.unwrap_or_default()
+    }
+
     /// Has the browser keep the account's theme, unless it has it already.
     fn keep_theme(&self, theme: Theme);
+
+    /// The language of programs that was chosen last in this browser.
+    fn language(&self) -> Option<String>;
+
+    /// Has the browser keep a language, unless it has it already.
+    fn keep_language(&self, language: &str);
 
     /// The session's token; `None` without a session.
     fn token(&self) -> Option<String>;
@@ -133,6 +156,10 @@ pub struct SiteSettings {
     pub currency: String,
     /// Whom customers pay, and how; lines of text.
     pub payment_instructions: Option<String>,
+    /// Pages of the longest message.
+    pub message_pages_max: usize,
+    /// The chapters of the API reference.
+    pub reference: String,
 }
 
 /// The page that called a server function: a path of this site. The server puts it into the

@@ -4,7 +4,7 @@ use domain::number::LOCAL_DIGITS;
 use domain::{Kind, Money, PriceRecord};
 use leptos::prelude::*;
 
-use crate::ui::{Moment, Table};
+use crate::ui::{Moment, Table, in_zone};
 
 /// A table of prices per page, each with the moment from which it is in force.
 pub fn listed<'r>(prices: &'r [PriceRecord], currency: &str) -> Table<'r, PriceRecord> {
@@ -14,7 +14,7 @@ pub fn listed<'r>(prices: &'r [PriceRecord], currency: &str) -> Table<'r, PriceR
             let none = || "as other international numbers".to_owned();
             price.per_page.map_or_else(none, Money::shown)
         })
-        .styled("figures", "From (UTC)", |price| {
+        .styled("figures", in_zone("From (UTC)"), |price| {
             view! { <Moment at=price.from/> }
         })
 }

@@ -27,6 +27,9 @@ pub struct Problem {
     /// password.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub typed: Vec<(String, String)>,
+    /// The id of the request, where the fault is ours: support finds it in the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
 }
 
 /// A form that came back to its page with a problem: where no scripts run, or after signing in
@@ -71,7 +74,7 @@ pub enum Cause {
     NoAnswer,
     /// The request isn't one that our forms make.
     Unreadable,
-    /// The text isn't an e-mail address.
+    /// The text isn't an email address.
     Email,
     /// The new password breaks the rules for passwords.
     Password(InvalidPassword),
@@ -101,6 +104,8 @@ pub enum Filter {
     Batch,
     From,
     To,
+    /// It is no hour, or no day is named.
+    Hour,
     /// The first day is after the last one.
     Order,
 }
@@ -170,6 +175,7 @@ impl Cause {
                 | Refusal::ProofPasswordWrong,
             ) => "proof",
             Self::Refused(Refusal::WrongRecoveryCode) => "recovery_code",
+            Self::Refused(Refusal::TimeZoneUnknown) => "time_zone",
             Self::Refused(Refusal::IncidentInvalid) => "text",
             Self::Refused(Refusal::PasskeyNameInvalid | Refusal::DeviceNameInvalid) => "name",
             Self::SenderName
@@ -210,6 +216,10 @@ impl Filter {
             ),
             Self::From => ("from", DAY),
             Self::To => ("to", DAY),
+            Self::Hour => (
+                "from",
+                "An hour is a number from 0 to 23, of the day in From. Choose a day there.",
+            ),
             Self::Order => (
                 "to",
                 "To is a day before From. Choose the same day or a later one.",
@@ -219,6 +229,25 @@ impl Filter {
 }
 
 impl Problem {
+    /// The problem of a fault of ours.
+    #[cfg(feature = "ssr")]
+    fn of_fault(cause: Cause) -> Self {
+        Self {
+            request_id: crate::request_id::request_id(),
+            ..cause.into()
+        }
+    }
+
+    /// The sentence for a person, with the request's id where support is needed.
+    #[must_use]
+    pub fn sentence(&self) -> Cow<'static, str> {
+        let sentence = self.cause.sentence();
+        match &self.request_id {
+            Some(id) => Cow::Owned(format!("{sentence} Request id: {id}.")),
+            None => sentence,
+        }
+    }
+
     /// Keeps what was typed into a field.
     #[must_use]
     pub fn typed(mut self, field: &str, text: &str) -> Self {
@@ -251,6 +280,7 @@ impl From<Cause> for Problem {
         Self {
             cause,
             typed: Vec::new(),
+            request_id: None,
         }
     }
 }
@@ -301,18 +331,17 @@ impl From<service::Error> for Problem {
                 if refusal == Refusal::Busy {
                     crate::overload::Overload::note();
                 }
-                Cause::from(refusal)
+                Cause::from(refusal).into()
             }
             service::Error::Failed(fault) => {
                 tracing::error!(error = %fault, "a page or a form can't be served");
-                Cause::Failed
+                Self::of_fault(Cause::Failed)
             }
             service::Error::Uncertain(uncertain) => {
                 tracing::error!(error = %uncertain, "whether a form's work was done isn't known");
-                Cause::Uncertain
+                Self::of_fault(Cause::Uncertain)
             }
         }
-        .into()
     }
 }
 
@@ -322,6 +351,7 @@ impl From<Refusal> for Cause {
         match refusal {
             Refusal::EmailTaken
             | Refusal::EmailUnchanged
+            | Refusal::TimeZoneUnknown
             | Refusal::AccountClosed
             | Refusal::ReferencesDiffer
             | Refusal::StaffCannotClose
@@ -354,6 +384,7 @@ impl From<Refusal> for Cause {
             | Refusal::SenderlessTaken
             | Refusal::SenderNameTaken
             | Refusal::SenderNameUnchanged
+            | Refusal::KeyReplacedBefore
             | Refusal::ActivationNotPossible { .. }
             | Refusal::NoSuchDevice
             | Refusal::NoSuchCarrier

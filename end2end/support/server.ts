@@ -114,7 +114,8 @@ export class Server {
     const check = await this.run(['check']);
     if (check.code !== 0) faults.push(`its check found: ${check.stdout}${check.stderr}`);
     if (/panicked/i.test(this.log)) faults.push('it panicked');
-    if (/\bERROR\b|"level":"ERROR"/.test(this.log)) faults.push('it logged an error');
+    const errors = this.log.split('\n').filter((line) => /\bERROR\b|"level":"ERROR"/.test(line));
+    if (errors.length > 0) faults.push(`it logged errors: ${errors.slice(0, 10).join('\n')}`);
     for (const secret of this.secrets) {
       if (this.log.includes(secret)) faults.push(`its log shows ${secret}`);
     }

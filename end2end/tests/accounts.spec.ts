@@ -49,7 +49,7 @@ test('signing in leads to no other site', async ({ portal, anotherBrowser }) => 
   }
 });
 
-test('a wrong password and an unknown e-mail get the same sentence', async ({ portal }) => {
+test('a wrong password and an unknown email get the same sentence', async ({ portal }) => {
   const account = await portal.register();
   await portal.button('Sign out').click();
   await portal.at('/');
@@ -57,7 +57,7 @@ test('a wrong password and an unknown e-mail get the same sentence', async ({ po
   for (const email of [account.email, newAccount().email]) {
     await portal.open('/login');
     await portal.fillSignIn({ email, password: 'not the password' });
-    await expect(portal.alert('E-mail or password is wrong.')).toBeVisible();
+    await expect(portal.alert('Email or password is wrong.')).toBeVisible();
     const form = portal.form('Sign in');
     await expect(form.getByLabel('Email')).toHaveValue(email);
   }
@@ -67,7 +67,7 @@ test('a wrong password and an unknown e-mail get the same sentence', async ({ po
   await portal.at('/applications');
 });
 
-test('registering an e-mail that has an account is refused', async ({ portal, anotherBrowser }) => {
+test('registering an email that has an account is refused', async ({ portal, anotherBrowser }) => {
   const account = await portal.register();
   const other = await anotherBrowser();
   await other.open('/register');
@@ -75,11 +75,11 @@ test('registering an e-mail that has an account is refused', async ({ portal, an
   await form.getByLabel('Email').fill(account.email.toUpperCase());
   await form.getByLabel('Password').fill('another password');
   await other.button('Create account').click();
-  await expect(other.alert('An account with this e-mail exists already')).toBeVisible();
+  await expect(other.alert('An account with this email exists already')).toBeVisible();
   await expect(form.getByLabel('Email')).toHaveValue(account.email.toUpperCase());
 });
 
-test('a password that is too short is refused, and the e-mail stays', async ({ portal }) => {
+test('a password that is too short is refused, and the email stays', async ({ portal }) => {
   const { email } = newAccount();
   await portal.open('/register');
   const form = portal.form('Create account');
@@ -98,7 +98,7 @@ test('a password that is easily guessed is refused with the reason', async ({ po
   for (const [password, why] of [
     ['qwertyuiop', 'follows the alphabet, the digits or the keyboard'],
     ['aaaaaaaaaa', 'repeats a few characters'],
-    [email, 'made of the e-mail'],
+    [email, 'made of the email'],
     ['heliograph1', "made of the service's name"],
     ['password123', 'one of those that are tried first'],
   ] as const) {
@@ -151,7 +151,7 @@ test('changing the password signs out all other browsers', async ({ portal, anot
   await other.at(/^\/login/);
   await other.hydrated();
   await other.fillSignIn(account);
-  await expect(other.alert('E-mail or password is wrong.')).toBeVisible();
+  await expect(other.alert('Email or password is wrong.')).toBeVisible();
   await other.fillSignIn({ ...account, password });
   await other.at('/devices');
 });
@@ -214,7 +214,7 @@ test('asking for a reset link does not tell whether an account exists', async ({
     await portal.open('/forgot');
     await portal.form('Send reset link').getByLabel('Email').fill(email);
     await portal.button('Send reset link').click();
-    await expect(portal.page.getByText('If there is an account with this e-mail')).toBeVisible();
+    await expect(portal.page.getByText('If there is an account with this email')).toBeVisible();
   }
 });
 
@@ -231,7 +231,7 @@ test('too many wrong passwords are answered with the time to wait', async ({
   await portal.open('/login');
   for (let failures = 0; failures < 2; failures += 1) {
     await portal.fillSignIn({ ...account, password: 'not the password' });
-    await expect(portal.alert('E-mail or password is wrong.')).toBeVisible();
+    await expect(portal.alert('Email or password is wrong.')).toBeVisible();
     await portal.open('/login');
   }
   await portal.fillSignIn(account);
@@ -240,7 +240,8 @@ test('too many wrong passwords are answered with the time to wait', async ({
   await server.stop();
 });
 
-test('a theme is kept on the account', async ({ portal, anotherBrowser }) => {
+test('a theme is kept on the account', async ({ portal, anotherBrowser, watch }) => {
+  watch.expects(/405/);
   const account = await portal.register();
   await portal.open('/account');
   await portal.page.getByLabel('Theme').selectOption('Dark');
@@ -256,6 +257,12 @@ test('a theme is kept on the account', async ({ portal, anotherBrowser }) => {
   const other = await anotherBrowser();
   await other.signIn(account);
   await isDark(other);
+  // Pages of errors have it too, and colours that the system chooses go before it.
+  await other.page.goto('/fn/sign-out');
+  await expect(other.heading('This address takes no such request')).toBeVisible();
+  await isDark(other);
+  await other.page.emulateMedia({ forcedColors: 'active' });
+  await expect(other.page.locator('html')).toHaveCSS('color-scheme', 'light dark');
 });
 
 test('an account chooses its notifications', async ({ portal }) => {

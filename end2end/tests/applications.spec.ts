@@ -1,5 +1,5 @@
 import { expect, test } from '../support/test.js';
-import { unique } from '../support/portal.js';
+import { Portal, unique } from '../support/portal.js';
 
 test('a second application of one category is refused', async ({ portal }) => {
   await portal.register();
@@ -54,6 +54,8 @@ test('an invalid sender name is refused, and stays in the form', async ({
     await expect(portal.alert('A sender name has 1 to 11 letters and digits')).toBeVisible();
     await expect(portal.page.getByLabel('Sender name')).toHaveValue(name);
     await expect(portal.page.getByLabel('Sender name')).toHaveAttribute('aria-invalid', 'true');
+    const why = /^A sender name has 1 to 11 letters and digits/;
+    await expect(portal.page.getByLabel('Sender name')).toHaveAccessibleDescription(why);
     await expect(portal.page.getByLabel('Category')).toHaveValue('Electricity');
   }
   await portal.open('/applications');
@@ -87,9 +89,69 @@ test('a double click creates one application with a key', async ({ portal, serve
   expect(keys.some((key) => key.includes('hk_'))).toBe(true);
 });
 
-test('an application can be created with the keyboard alone', async ({ portal }) => {
+test('going back after creating an application shows no key, and creates nothing', async ({
+  portal,
+}) => {
+  await portal.register();
+  const { reference } = await portal.createApplication();
+  await portal.page.goBack();
+  await portal.at('/applications/new');
+  await portal.hydrated();
+  expect(await portal.shownKeys()).toEqual([]);
+  await portal.button('Create application').click();
+  await expect(portal.alert('You already have an application')).toBeVisible();
+  await portal.open(`/applications/${reference}`);
+  expect(await portal.shownKeys()).toEqual([]);
+});
+
+test('one form in two tabs creates one application', async ({
+  portal,
+  server,
+  context,
+  scripts,
+}) => {
+  await portal.register();
+  const second = new Portal(await context.newPage(), server, scripts);
+  for (const tab of [portal, second]) {
+    await tab.open('/applications/new');
+    await tab.fillApplication('', 'SMS');
+  }
+  await portal.button('Create application').click();
+  await portal.readKeys();
+  await second.button('Create application').click();
+  await expect(second.alert('You already have an application of this category')).toBeVisible();
+});
+
+test('settings of two tabs are those that were saved last, and going back saves none', async ({
+  portal,
+  server,
+  context,
+  scripts,
+}) => {
+  await portal.register();
+  const { reference } = await portal.createApplication();
+  const second = new Portal(await context.newPage(), server, scripts);
+  const tabs = [portal, second];
+  for (const tab of tabs) await tab.open(`/applications/${reference}/settings`);
+  for (const [index, tab] of tabs.entries()) {
+    await tab.page.getByLabel('Low balance').fill(`${index + 5}`);
+    await tab.button('Save mails').click();
+    await expect(tab.page.getByText('The mails are saved.')).toBeVisible();
+  }
+  await portal.page.goBack();
+  await portal.hydrated();
+  await expect(portal.page.getByText('The mails are saved.')).toHaveCount(0);
+  await portal.reload();
+  await expect(portal.page.getByLabel('Low balance')).toHaveValue('6');
+});
+
+test('an application can be created with the keyboard alone', async ({ portal, scripts }) => {
   const { page } = portal;
   await portal.register();
+  // The button that was pressed is gone: the new page's content has the focus in its place.
+  if (scripts) await expect(portal.main).toBeFocused();
+  await portal.open('/applications');
+  await portal.hydrated();
 
   await page.keyboard.press('Tab');
   await expect(page.getByRole('link', { name: /^Skip to/ })).toBeFocused();
@@ -228,6 +290,7 @@ test("nobody changes another account's choice", async ({ portal, anotherBrowser 
 test('the first steps follow a new customer until the first message is sent', async ({
   portal,
   server,
+  scripts,
 }) => {
   await portal.register();
   const steps = portal.page.getByRole('region', { name: 'First steps' });
@@ -239,10 +302,11 @@ test('the first steps follow a new customer until the first message is sent', as
   const { reference, key, testKey } = application;
   await portal.open('/applications');
   await expect(step('Create an SMS application')).toHaveText(/^Done: /);
-  await expect(step('Ask for a sender name')).toHaveText(/^Optional: /);
+  await expect(step('Ask for a sender name')).toHaveText(/\(optional\)$/);
   const tried = await server.send(testKey, '00000001', 'Does it work');
   expect(tried).toMatchObject({ status: 200 });
-  await portal.reload();
+  // Where scripts run, the page notices it by itself.
+  if (!scripts) await portal.reload();
   await expect(step('Try the test key')).toHaveText(/^Done: /);
 
   await steps.getByRole('link', { name: 'Ask for activation' }).click();
@@ -261,4 +325,44 @@ test('the first steps follow a new customer until the first message is sent', as
   await portal.settled(key, sent.body['transid']);
   await portal.reload();
   await expect(steps).toHaveCount(0);
+});
+
+test('the overview shows counts, the balance and failures once a message was sent', async ({
+  portal,
+  server,
+}) => {
+  const { reference, key } = await portal.customer();
+  const overview = portal.page.getByRole('region', { name: 'Overview' });
+  await portal.open('/applications');
+  await expect(portal.heading('First steps')).toBeVisible();
+  await expect(overview).toHaveCount(0);
+
+  for (const number of ['58000001', '00000002']) {
+    const sent = await server.send(key, number, 'Overview');
+    await portal.settled(key, sent.body['transid']);
+  }
+  await portal.reload();
+  const counts = (status: string) =>
+    overview.getByRole('row').filter({ hasText: status }).getByRole('link');
+  await expect(counts('Total')).toHaveText(['2', '2']);
+  await expect(counts('failed')).toHaveText(['1', '1']);
+  await expect(portal.fact('Balance')).toContainText('once a day with costs is over');
+  await expect(overview).toContainText('Nothing waits for support.');
+
+  // A failure leads to its message, a count to the messages that were counted.
+  await overview.getByRole('listitem').getByRole('link', { name: '00000002' }).click();
+  await expect(portal.heading('Message')).toBeVisible();
+  await portal.open('/applications');
+  await counts('failed').first().click();
+  await portal.at(/^\/reports\?/);
+  await expect(portal.row('00000002')).toHaveCount(1);
+  await expect(portal.row('58000001')).toHaveCount(0);
+
+  await portal.open(`/applications/${reference}/sender`);
+  const name = `Over${reference.slice(-4)}`;
+  await portal.form('Request sender name').getByLabel('Sender name').fill(name);
+  await portal.button('Request sender name').click();
+  await expect(portal.main).toContainText('pending');
+  await portal.open('/applications');
+  await expect(overview.getByRole('link', { name: `Sender name ${name}` })).toBeVisible();
 });

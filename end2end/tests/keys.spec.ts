@@ -1,4 +1,5 @@
 import { expect, test } from '../support/test.js';
+import { Portal } from '../support/portal.js';
 
 test('a wrong password replaces nothing', async ({ portal, server, anotherBrowser }) => {
   const customer = await portal.customer();
@@ -13,6 +14,38 @@ test('a wrong password replaces nothing', async ({ portal, server, anotherBrowse
   expect(sent).toMatchObject({ status: 200, body: { code: 200 } });
   await other.open('/applications');
   await expect(other.heading('My Applications')).toBeVisible();
+});
+
+test('a key is replaced once by two tabs, and by going back', async ({
+  portal,
+  server,
+  context,
+  scripts,
+}) => {
+  const customer = await portal.customer();
+  const second = new Portal(await context.newPage(), server, scripts);
+  const confirmation = `/applications/${customer.reference}/keys?replace=live`;
+  for (const tab of [portal, second]) {
+    await tab.open(confirmation);
+    await tab.form('Replace key').getByLabel('Password').fill(customer.password);
+  }
+  await portal.button('Replace key').click();
+  const [key] = (await portal.newKeys(1)) as [string];
+  await second.button('Replace key').click();
+  await expect(second.alert('This key was replaced before')).toBeVisible();
+  expect(await second.shownKeys()).toEqual([]);
+
+  // Back and forward replace nothing either, and a page that is loaded anew has no key.
+  await portal.page.goBack();
+  await portal.page.goForward();
+  await portal.reload();
+  expect(await portal.shownKeys()).toEqual([]);
+  const sent = await server.send(key, '58000001', 'With the key of the first tab');
+  expect(sent).toMatchObject({ status: 200, body: { code: 200 } });
+
+  // Whoever reloads the page, as it says, can replace the new key too.
+  const next = await second.replaceKey(customer.reference, 'live', customer.password);
+  expect(next).not.toBe(key);
 });
 
 test('Enter in a field never replaces the other key', async ({ portal, server }) => {

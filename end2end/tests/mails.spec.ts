@@ -5,13 +5,13 @@ import { type Account, type Portal, unique } from '../support/portal.js';
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 const FACTOR_CHANGED = 'The second factor of your account changed';
 
-/** Registers, and confirms the e-mail by the link in the mail. */
+/** Registers, and confirms the email by the link in the mail. */
 async function confirmed(portal: Portal, mails: MailServer): Promise<Account> {
   const account = await portal.register();
-  const mail = await mails.mail(account.email, 'Confirm your e-mail');
+  const mail = await mails.mail(account.email, 'Confirm your email');
   await portal.open(secretPath(portal, mail, 'confirm'));
   await portal.button('Confirm').click();
-  await expect(portal.page.getByText('Your e-mail is confirmed')).toBeVisible();
+  await expect(portal.page.getByText('Your email is confirmed')).toBeVisible();
   return account;
 }
 
@@ -94,7 +94,7 @@ test('a password is reset by mail', async ({ portal, mails, anotherBrowser }) =>
   await other.hydrated();
   await other.form('Send reset link').getByLabel('Email').fill(account.email);
   await other.button('Send reset link').click();
-  await expect(other.page.getByText('If there is an account with this e-mail')).toBeVisible();
+  await expect(other.page.getByText('If there is an account with this email')).toBeVisible();
 
   const mail = await mails.mail(account.email, 'Reset your password');
   const path = secretPath(other, mail, 'reset');
@@ -113,7 +113,7 @@ test('a password is reset by mail', async ({ portal, mails, anotherBrowser }) =>
   await portal.at('/login');
   await portal.hydrated();
   await portal.fillSignIn(account);
-  await expect(portal.alert('E-mail or password is wrong.')).toBeVisible();
+  await expect(portal.alert('Email or password is wrong.')).toBeVisible();
 
   const changed = await mails.mail(account.email, 'Your password was changed');
   leadsTo(portal, changed, '/forgot');

@@ -43,14 +43,45 @@ test('browsers fetch scripts and styles compressed and never ask for them again'
   }
 });
 
-test('cookies are kept from scripts and other sites', async ({ portal, context }) => {
+test('cookies are kept from scripts and other sites', async ({
+  portal,
+  context,
+  scripts,
+}) => {
   await portal.register();
-  const cookies = await context.cookies();
-  expect(cookies.map(({ name }) => name).sort()).toEqual(['heliograph', 'heliograph-device']);
-  for (const cookie of cookies) {
+  const names = async () => (await context.cookies()).map(({ name }) => name).sort();
+  const told = scripts ? ['heliograph-time-zone'] : [];
+  await expect.poll(names).toEqual(['heliograph', 'heliograph-device', ...told]);
+  for (const cookie of await context.cookies()) {
     expect(cookie).toMatchObject({ httpOnly: true, path: '/' });
     expect(['Lax', 'Strict']).toContain(cookie.sameSite);
   }
+});
+
+test('cookies of 8 KB are answered, and those that are too long are refused', async ({
+  portal,
+  context,
+  server,
+  watch,
+}) => {
+  watch.expects(/431/);
+  const bring = (from: number, to: number) => {
+    const numbers = Array.from({ length: to - from }, (_, index) => from + index);
+    const value = 'x'.repeat(4000);
+    const cookie = (number: number) => ({ name: `other-${number}`, value, url: server.url });
+    return context.addCookies(numbers.map(cookie));
+  };
+  await bring(0, 3);
+  await portal.register();
+  await portal.open('/applications/new');
+  await portal.fillApplication('My Shop', 'SMS');
+  await portal.button('Create application').click();
+  await expect(portal.alert('A sender name has 1 to 11')).toBeVisible();
+  await expect(portal.page.getByLabel('Sender name')).toHaveValue('My Shop');
+  await bring(3, 20);
+  const answer = await portal.page.goto('/applications');
+  expect(answer?.status()).toBe(431);
+  await expect(portal.page.locator('body')).toContainText('head is larger than 64 KiB');
 });
 
 test('a form of another site changes nothing', async ({ portal, server, context }) => {

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
-import { AxeBuilder } from '@axe-core/playwright';
 import { type Page, expect, test } from '../support/test.js';
+import { axeFaults, overflowing } from '../support/faults.js';
 import { unique } from '../support/portal.js';
 
 const WIDE = { width: 1280, height: 800 };
@@ -40,7 +40,7 @@ const lookedAt = test.extend<{ look: Look }>({
             await page.screenshot({ path, fullPage: true });
           }
           await copy?.emulateMedia(media);
-          expect(await seriousFaults(copy ?? page), `${name}, ${colorScheme}`).toEqual([]);
+          expect(await axeFaults(copy ?? page), `${name}, ${colorScheme}`).toEqual([]);
         }
 
         await page.setViewportSize(NARROWEST);
@@ -60,25 +60,6 @@ async function show(page: Page, url: string, content: string): Promise<void> {
   await page.route(url, (route) => route.fulfill(answer));
   await page.goto(url);
   await page.unroute(url);
-}
-
-/** Elements whose content is wider than they are: the page itself, or a text. */
-async function overflowing(page: Page): Promise<string[]> {
-  return page.evaluate(() =>
-    [...document.querySelectorAll('html, h1, h2, p, dt, dd, li, label, button, a.button')]
-      .filter((element) => getComputedStyle(element).display !== 'inline')
-      .filter((element) => element.scrollWidth > element.clientWidth + 1)
-      .map((element) => `${element.localName}: ${element.textContent?.slice(0, 80)}`),
-  );
-}
-
-/** The faults that axe calls serious or critical. */
-async function seriousFaults(page: Page): Promise<string[]> {
-  // With `preload` axe would fetch the style sheets again, which a page must not do.
-  const { violations } = await new AxeBuilder({ page }).options({ preload: false }).analyze();
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`));
 }
 
 lookedAt('pages for everybody', async ({ portal, look, watch }) => {

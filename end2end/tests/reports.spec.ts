@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from '../support/test.js';
+import { ZONE, local } from '../support/times.js';
 
 test('filters stand in the address and choose the messages', async ({ portal, server }) => {
   const { key } = await portal.customer();
@@ -38,6 +39,8 @@ test('filters stand in the address and choose the messages', async ({ portal, se
   await expect(chips.getByRole('link')).toHaveCount(2);
   await portal.link('Remove filter Number: 00 00-0002').click();
   await portal.at('/reports?status=failed');
+  // Until the list is there, the links still keep the filter that was taken out.
+  await expect(chips.getByRole('link')).toHaveCount(1);
   await portal.link('Remove filter Status: failed').click();
   await portal.at('/reports');
   await expect(chips).toHaveCount(0);
@@ -61,6 +64,44 @@ test('live and test messages are told apart', async ({ portal, server }) => {
   await expect(portal.row('58777021')).toHaveCount(0);
   await expect(portal.row('58777022')).toHaveCount(1);
   await expect(portal.main).toContainText('test messages by day sent');
+});
+
+test('columns are chosen by links and stay in the address', async ({ portal, server }) => {
+  const { key } = await portal.customer();
+  const sent = await server.send(key, '58777031', 'Columns');
+  await portal.settled(key, sent.body['transid']);
+  const heading = (name: string) =>
+    portal.page.getByRole('region', { name: 'Sent messages' }).getByRole('columnheader', { name });
+
+  await portal.open('/reports?number=58777031');
+  await expect(heading('Segments')).toBeVisible();
+  await expect(heading('Sender')).toHaveCount(0);
+  await portal.page.getByText('Choose columns').click();
+  await portal.link('Hide column Segments').click();
+  await expect(heading('Segments')).toHaveCount(0);
+  await portal.link('Show column Sender').click();
+  await expect(heading('Sender')).toBeVisible();
+
+  // Applying filters keeps the columns, and the address alone decides.
+  await portal.form('Apply filters').getByLabel('Status').selectOption('delivered');
+  await portal.button('Apply filters').click();
+  await portal.at(/status=delivered/);
+  expect(new URL(portal.page.url()).searchParams.get('columns')).toBe(
+    'time.number.message.status.sender.pages.cost',
+  );
+  await portal.reload();
+  await expect(heading('Sender')).toBeVisible();
+  await expect(heading('Segments')).toHaveCount(0);
+
+  await portal.link('Show the usual columns').click();
+  await expect(heading('Segments')).toBeVisible();
+  await expect(heading('Sender')).toHaveCount(0);
+  expect(new URL(portal.page.url()).searchParams.get('columns')).toBeNull();
+
+  // A list may have nothing but the ids.
+  await portal.open('/reports?columns=transid');
+  await expect(heading('Transid')).toBeVisible();
+  await expect(heading('Number')).toHaveCount(0);
 });
 
 test('the list follows messages until they are final', async ({ portal, server, scripts }) => {
@@ -155,7 +196,7 @@ test('the charge of a message that no carrier took is released', async ({ portal
   await expect(portal.row('Release')).toContainText('+0.05');
 });
 
-test('the chart has a table with the same figures', async ({ portal, server }) => {
+test('the chart has a table with the same figures', async ({ portal, server, scripts }) => {
   const { key, reference } = await portal.customer();
   await portal.open('/reports');
   await expect(portal.main).toContainText('No messages in these days.');
@@ -164,7 +205,7 @@ test('the chart has a table with the same figures', async ({ portal, server }) =
   for (const number of ['00000001', '58777005', '00000002']) {
     const sent = await server.send(key, number, 'To be counted');
     const report = await portal.settled(key, sent.body['transid']);
-    const day = report['created_at'].slice(0, 10);
+    const day = local(report['created_at'], scripts ? ZONE : 'UTC').slice(0, 10);
     days.set(day, (days.get(day) ?? 0) + 1);
   }
   await portal.open('/reports');
@@ -181,10 +222,23 @@ test('the chart has a table with the same figures', async ({ portal, server }) =
   await expect(portal.main).toContainText('Delivery rate: 66.6 %');
   const [day] = days.keys();
   await table.getByRole('link', { name: day! }).click();
-  await expect(portal.form('Apply filters').getByLabel('From (UTC)')).toHaveValue(day!);
+  await expect(portal.form('Apply filters').getByLabel(/^From/)).toHaveValue(day!);
   await expect(portal.form('Apply filters').getByLabel('Key')).toHaveValue('live');
+  // A single day is shown by the hour, and an hour leads to its messages.
+  await expect(portal.page.getByRole('img', { name: 'by hour and status' })).toBeVisible();
   await portal.link('Messages by application').click();
-  await expect(portal.page.getByRole('img', { name: 'by day and application' })).toBeVisible();
+  await expect(portal.page.getByRole('img', { name: 'by hour and application' })).toBeVisible();
+  await portal.link('Cost by application').click();
+  await expect(portal.page.getByRole('img', { name: / USD by hour/ })).toBeVisible();
+  await portal.page.getByText('The chart as a table').click();
+  const hours = portal.page.getByRole('region', { name: 'Cost by hour and application' });
+  await hours.getByRole('link', { name: day! }).last().click();
+  await expect(portal.link(`Remove filter From: ${day!}`)).toBeVisible();
+  await expect(portal.page.getByRole('link', { name: /^Remove filter Hour: / })).toBeVisible();
+  await portal.link('Delivery times').click();
+  await expect(portal.main).toContainText('half of the delivered messages arrived within');
+  const times = portal.page.getByRole('region', { name: 'Delivery times' });
+  await expect(times.getByRole('row').last()).toContainText('100.0 %');
 
   await portal.open(`/reports?application=${reference}&status=failed`);
   await expect(portal.page.getByRole('img', { name: '1 message by day and status' })).toBeVisible();

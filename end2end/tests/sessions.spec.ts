@@ -29,7 +29,7 @@ test('what was typed is there again after signing in again', async ({
   await sentTooLate(portal, await anotherBrowser(), account);
   // A wrong password on the way loses nothing.
   await portal.fillSignIn({ ...account, password: 'not the password' });
-  await expect(portal.alert('E-mail or password is wrong.')).toBeVisible();
+  await expect(portal.alert('Email or password is wrong.')).toBeVisible();
   await portal.fillSignIn(account);
   await portal.at('/applications/new');
   await portal.hydrated();
@@ -78,6 +78,72 @@ test('what was typed is shown to no other account', async ({ portal, anotherBrow
   await expect(portal.page.getByLabel('Sender name')).toHaveValue('');
   await expect(portal.alert('You were signed out before this came')).toHaveCount(0);
   expect(await portal.page.content()).not.toContain('TypedOnce');
+});
+
+test('each longer form is there again after signing in again', async ({
+  portal,
+  anotherBrowser,
+}) => {
+  const account = await portal.register();
+  const { reference } = await portal.createApplication();
+  const { page } = portal;
+  const own = `/applications/${reference}`;
+  const deposits = page.getByRole('checkbox', { name: 'Deposits' });
+  const sender = portal.form('Request sender name').getByLabel('Sender name');
+  const name = portal.form('Save name').getByLabel('Name', { exact: true });
+  const forms = [
+    {
+      path: `${own}/sender`,
+      button: 'Request sender name',
+      type: () => sender.fill('TypedOnce'),
+      isThere: () => expect(sender).toHaveValue('TypedOnce'),
+    },
+    {
+      path: `${own}/settings`,
+      button: 'Save mails',
+      type: async () => {
+        await page.getByLabel('Low balance').fill('12.50');
+        await page.getByLabel('When a batch is done').selectOption('A mail for each batch');
+      },
+      isThere: async () => {
+        await expect(page.getByLabel('Low balance')).toHaveValue('12.50');
+        await expect(page.getByLabel('When a batch is done')).toHaveValue('mail');
+      },
+    },
+    {
+      path: '/account',
+      button: 'Save notifications',
+      type: () => deposits.uncheck(),
+      isThere: () => expect(deposits).not.toBeChecked(),
+    },
+    {
+      path: '/account',
+      button: 'Save theme',
+      type: () => page.getByLabel('Theme').selectOption('Dark'),
+      isThere: () => expect(page.getByLabel('Theme')).toHaveValue('dark'),
+    },
+    {
+      path: '/devices',
+      button: 'Save name',
+      type: () => name.fill('The office'),
+      isThere: () => expect(name).toHaveValue('The office'),
+    },
+  ];
+  const other = await anotherBrowser();
+  for (const { path, button, type, isThere } of forms) {
+    await portal.open(path);
+    await type();
+    await other.signIn(account);
+    await signOutOthers(other, account);
+    await portal.button(button).click();
+    await portal.at(/^\/login\?/);
+    await portal.hydrated();
+    await portal.fillSignIn(account);
+    await portal.at(path);
+    await portal.hydrated();
+    await expect(portal.alert('You were signed out before this came')).toBeVisible();
+    await isThere();
+  }
 });
 
 test('a session says that it ends, and goes on when it is wanted', async ({

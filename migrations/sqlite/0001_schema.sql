@@ -48,13 +48,15 @@ CREATE TABLE accounts (
     role                TEXT NOT NULL CHECK (role IN ('customer', 'staff')),
     created_at          INTEGER NOT NULL,     -- registration
     password_changed_at INTEGER NOT NULL,     -- when the password was last set
-    -- when the owner confirmed the e-mail; null: not yet. Who doesn't say is confirmed: accounts
+    -- when the owner confirmed the email; null: not yet. Who doesn't say is confirmed: accounts
     -- made where no mail is sent, or on behalf of somebody.
     confirmed_at        INTEGER DEFAULT 0,
     confirm_mailed_at   INTEGER,              -- when the last mail to confirm was written
     disabled_at         INTEGER,              -- when staff disabled it; null unless disabled
     disabled_reason     TEXT,                 -- for staff; null unless disabled
     theme               TEXT NOT NULL DEFAULT 'system', -- the portal's colours: system, light, dark
+    -- the IANA name of the zone in which the portal shows times; null: the browser's
+    time_zone           TEXT,
     new_email           TEXT,                 -- asked for, until it is confirmed; null: none
     -- the kinds of mails that the owner doesn't want, with a space between them
     unwanted_mails      TEXT NOT NULL DEFAULT '',
@@ -134,10 +136,10 @@ CREATE TABLE password_resets (
     used_at    INTEGER               -- when the link was used, since it works once; null before
 ) STRICT;
 
--- Links by which the owners of e-mail addresses confirm them.
+-- Links by which the owners of email addresses confirm them.
 CREATE TABLE confirmations (
     token_hash TEXT PRIMARY KEY,     -- SHA-256 of the link's token, hexadecimal
-    account_id INTEGER NOT NULL REFERENCES accounts (id), -- whose e-mail the link confirms
+    account_id INTEGER NOT NULL REFERENCES accounts (id), -- whose email the link confirms
     expires_at INTEGER NOT NULL,     -- from this moment on the link doesn't work
     email      TEXT                  -- the new one that the link gives the account; null: its own
 ) STRICT;
@@ -148,7 +150,7 @@ CREATE TABLE outbox (
     id         INTEGER PRIMARY KEY,  -- in the order in which they were written
     account_id INTEGER REFERENCES accounts (id), -- whom the mail is for
     kind       TEXT NOT NULL,        -- what the mail is about
-    recipient  TEXT NOT NULL,        -- e-mail address
+    recipient  TEXT NOT NULL,        -- email address
     subject    TEXT NOT NULL,        -- of the mail
     body       TEXT NOT NULL,        -- paragraphs; emptied when the mail is sent
     path       TEXT,                 -- the page that the mail links to, as '/applications'
@@ -250,6 +252,27 @@ CREATE TABLE api_key_calls (
     hour      INTEGER NOT NULL,      -- since 1970-01-01; forgotten after a day
     calls     INTEGER NOT NULL,      -- with the key that is in force
     PRIMARY KEY (reference, kind, hour)
+) STRICT, WITHOUT ROWID;
+
+-- The last 50 calls of each application, for its owner.
+CREATE TABLE api_calls (
+    id        INTEGER PRIMARY KEY,   -- in the order in which they were stored
+    reference TEXT NOT NULL,         -- of the application
+    at        INTEGER NOT NULL,      -- when it was answered
+    kind      TEXT NOT NULL CHECK (kind = 'live' OR kind = 'test'), -- of the key that it had
+    call      TEXT NOT NULL,         -- method and template of the path, without the key
+    client    TEXT,                  -- the client's address
+    recipient TEXT,                  -- the number that a message is for, masked
+    reason    TEXT,                  -- why it was refused; null: it was not
+    detail    TEXT                   -- what was wrong; nothing that the client sent
+) STRICT;
+CREATE INDEX api_calls_by_application ON api_calls (reference, at, id);
+
+-- Keys that were replaced within a day: calls with them are shown to their owner.
+CREATE TABLE replaced_keys (
+    hash        TEXT PRIMARY KEY,    -- the key's SHA-256, hexadecimal
+    reference   TEXT NOT NULL,       -- of the application
+    replaced_at INTEGER NOT NULL     -- when another key took its place
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE sender_requests (
@@ -579,6 +602,28 @@ CREATE TABLE message_days (
     PRIMARY KEY (application_id, test, day, status, node, writer)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX message_days_unfolded ON message_days (day) WHERE node <> 0 OR writer <> 1;
+
+-- Figures of the messages of a quarter hour, for charts by hour and by the days of a time zone: how
+-- many there are and what they cost, how many have which final status, and how soon they were
+-- delivered. Several rows add up to a figure, as with the counts by day.
+CREATE TABLE message_quarters (
+    application_id INTEGER NOT NULL,  -- whose messages
+    test           INTEGER NOT NULL CHECK (test IN (0, 1)), -- 1: sent with the test key
+    quarter        INTEGER NOT NULL,  -- of their acceptance: quarter hours since 1970-01-01, UTC
+    -- 0: all messages; 5, 6, 7: those with that status; 100 and more: those that were delivered,
+    -- 100 within a second, the next ones later
+    figure         INTEGER NOT NULL
+        CHECK (figure = 0 OR figure BETWEEN 5 AND 7 OR figure BETWEEN 100 AND 114),
+    node           INTEGER NOT NULL,  -- slot of the node that counted; 0 after folding
+    -- 0: sends, claims, results and receipts; 1: everything else
+    writer         INTEGER NOT NULL CHECK (writer IN (0, 1)),
+    n              INTEGER NOT NULL,  -- how many, to be added to the other rows
+    -- of all messages: what they cost, without what was given back; to be added
+    cost           INTEGER NOT NULL,
+    PRIMARY KEY (application_id, test, quarter, figure, node, writer)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX message_quarters_unfolded ON message_quarters (quarter)
+    WHERE node <> 0 OR writer <> 1;
 
 -- Figures of live messages by day, for the report of margins. A chore counts a day once it is over,
 -- and again once all of its messages are final.

@@ -71,9 +71,9 @@ pub enum Command {
     /// The audit log.
     #[command(subcommand)]
     Audit(Audit),
-    /// Find accounts, applications, messages, batches and deposits by one text: an e-mail or its
+    /// Find accounts, applications, messages, batches and deposits by one text: an email or its
     /// beginning, a reference, a transid, a batchid, a bank id; a number or request id of the last
-    /// 7 days, or of any time behind an e-mail or a reference ("123456 57000001").
+    /// 7 days, or of any time behind an email or a reference ("123456 57000001").
     Search { text: String },
     /// Messages.
     #[command(subcommand)]
@@ -388,7 +388,7 @@ fn transid(text: &str) -> Result<Transid, String> {
 pub enum Audit {
     /// List what staff, customers and the command line changed, newest first.
     List {
-        /// Only what was done to this: the e-mail of an account, a reference, a carrier.
+        /// Only what was done to this: the email of an account, a reference, a carrier.
         #[arg(long)]
         subject: Option<String>,
         /// Only what was done at this time or later, like 2026-11-23T10:00:00Z or 2026-11-23.

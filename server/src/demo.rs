@@ -179,7 +179,7 @@ async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
             let password = &kept.customer.password;
             let renew = async |kind| {
                 service
-                    .replace_key(customer.id, reference, kind, password, "")
+                    .replace_key(customer.id, reference, kind, password, "", None)
                     .await
             };
             let (live, test) = (renew(KeyKind::Live).await?, renew(KeyKind::Test).await?);
@@ -192,14 +192,14 @@ async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
     Ok(())
 }
 
-/// The account with this e-mail and password; created if it is missing.
+/// The account with this email and password; created if it is missing.
 async fn account(
     service: &Service,
     sign_in: &SignIn<String>,
     staff: bool,
 ) -> Result<AccountRecord, DemoError> {
     let email = Email::parse(&sign_in.email)
-        .map_err(|_| DemoError::Impossible("demo.json has no e-mail address"))?;
+        .map_err(|_| DemoError::Impossible("demo.json has no email address"))?;
     let password = Password::parse(&sign_in.password)
         .map_err(|_| DemoError::Impossible("demo.json has no usable password"))?;
     if let Some(account) = service.find_account(email.as_str()).await? {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use app::request_id::PortalRequestId;
 use app::support::IMPORT_FILE_PATH;
 use axum::Router;
 use axum::body::Body;
@@ -31,6 +32,7 @@ use crate::config::Network;
 use crate::http::{Handler, NoAnswer};
 use crate::metrics::Metrics;
 use crate::telemetry::method_name;
+use crate::web::ErrorPages;
 
 /// How long the portal may take to begin its answer, the body of a form included. Dropping a
 /// request then is safe: what the service has begun it finishes without it.
@@ -65,6 +67,7 @@ pub struct PublicAddress(Arc<Inner>);
 struct Inner {
     api: Router,
     portal: Router,
+    error_pages: ErrorPages,
     metrics: Arc<Metrics>,
     trusted_proxies: Vec<Network>,
     is_https: bool,
@@ -75,6 +78,7 @@ impl PublicAddress {
     pub fn new(
         api: Api,
         portal: Router,
+        error_pages: ErrorPages,
         metrics: Arc<Metrics>,
         trusted_proxies: Vec<Network>,
         is_https: bool,
@@ -82,6 +86,7 @@ impl PublicAddress {
         Ok(Self(Arc::new(Inner {
             api: api::router(api),
             portal: portal.layer(from_fn(note_route)),
+            error_pages,
             metrics,
             trusted_proxies,
             is_https,
@@ -130,7 +135,8 @@ impl Handler for PublicAddress {
         let site = &*self.0;
         let mut entry = Entry::begin(site, method_name(request.method()));
         let span = tracing::info_span!("request", id = entry.request_id);
-        let mut response = site.answer(peer, request).instrument(span).await;
+        let answer = site.answer(peer, request, &entry.request_id);
+        let mut response = answer.instrument(span).await;
         if let Some(template) = response.extensions_mut().remove::<RouteTemplate>() {
             entry.route = template.0;
         }
@@ -215,7 +221,12 @@ fn names_host(request: &Request<Incoming>) -> bool {
 
 impl Inner {
     /// Answers, also when the code that should have answered panicked.
-    async fn answer(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(
+        &self,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+        request_id: &str,
+    ) -> Response<Body> {
         let path = request.uri().path();
         if !path.starts_with('/') {
             drop_rest(Body::new(request.into_body()));
@@ -223,11 +234,14 @@ impl Inner {
         }
         let is_api = api::is_in(path);
         let names_host = names_host(&request);
+        let asked_for = (!is_api)
+            .then(|| self.error_pages.asked_for(request.headers()))
+            .flatten();
         let answered = async {
             match (is_api, names_host) {
                 (true, true) => self.answer_api(peer, request).await,
                 (true, false) => api::without_host(),
-                (false, true) => self.answer_portal(peer, request).await,
+                (false, true) => self.answer_portal(peer, request, request_id).await,
                 (false, false) => {
                     let words = "The request must name one host.";
                     (StatusCode::BAD_REQUEST, words).into_response()
@@ -235,13 +249,16 @@ impl Inner {
             }
         };
         let answered = AssertUnwindSafe(answered).catch_unwind().await;
-        answered.unwrap_or_else(|_| {
+        let response = answered.unwrap_or_else(|_| {
             if is_api {
                 return api::internal();
             }
             let words = "Something went wrong on our side. Try again in a moment.";
             (StatusCode::INTERNAL_SERVER_ERROR, words).into_response()
-        })
+        });
+        self.error_pages
+            .apply(asked_for, request_id, response)
+            .await
     }
 
     /// What a GET has for a body is nobody's parameter: it is read once the answer is there, so
@@ -272,9 +289,13 @@ impl Inner {
         &self,
         peer: SocketAddr,
         mut request: Request<Incoming>,
+        request_id: &str,
     ) -> Response<Body> {
         let client = ClientAddress::find(peer.ip(), request.headers(), &self.trusted_proxies);
         request.extensions_mut().insert(client);
+        request
+            .extensions_mut()
+            .insert(PortalRequestId(request_id.into()));
         request.extensions_mut().insert(ConnectInfo(peer));
         let limit = if request.uri().path() == IMPORT_FILE_PATH {
             IMPORT_TIMEOUT

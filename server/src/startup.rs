@@ -215,12 +215,20 @@ async fn site(
     };
     let receipts = endpoint::router(service.clone(), &settings.carriers.list);
     let form_key = service.form_key().await?;
-    let portal = web::router(service.clone(), settings, url, &form_key, stop.clone());
+    let portal = web::router(
+        service.clone(),
+        settings,
+        url,
+        &document,
+        &form_key,
+        stop.clone(),
+    );
     let portal = portal.merge(receipts);
     let trusted = settings.trusted_proxies.clone();
     Ok(PublicAddress::new(
         api,
         portal,
+        web::error_pages(settings, url),
         Arc::clone(metrics),
         trusted,
         web::is_https(url),

@@ -1,4 +1,4 @@
-//! What an account's e-mail must look like, and what its owner chooses for it.
+//! What an account's email must look like, and what its owner chooses for it.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::words;
 
-/// Longest e-mail address that can be used in SMTP (RFC 5321 §4.5.3.1.3, less the angle brackets).
+/// Longest email address that can be used in SMTP (RFC 5321 §4.5.3.1.3, less the angle brackets).
 pub const EMAIL_CHARS_MAX: usize = 254;
 /// Longest name of a device.
 pub const DEVICE_NAME_CHARS_MAX: usize = 60;
 /// Longest part before the `@` (RFC 5321 §4.5.3.1.1).
 const LOCAL_PART_CHARS_MAX: usize = 64;
 
-/// An e-mail address, kept in lower case: two spellings of one address are one account.
+/// An email address, kept in lower case: two spellings of one address are one account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Email(String);
 
@@ -30,9 +30,9 @@ words! {
     }
 }
 
-/// Why a text is no e-mail address.
+/// Why a text is no email address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Enter an e-mail address like name@example.org.")]
+#[error("Enter an email address like name@example.org.")]
 pub struct InvalidEmail;
 
 impl Email {

@@ -42,7 +42,7 @@ pub fn parse_reason(text: &str) -> Result<String, InvalidReason> {
 /// A decision that was made about a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decided {
-    /// The e-mail of a member of staff, or `command line (USER)`.
+    /// The email of a member of staff, or `command line (USER)`.
     pub by: String,
     pub at: Timestamp,
 }

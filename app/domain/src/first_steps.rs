@@ -36,7 +36,7 @@ pub enum StepState {
 /// What decides how far a new customer is.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
-    /// Whether the account needs no confirmation of its e-mail any more.
+    /// Whether the account needs no confirmation of its email any more.
     pub is_confirmed: bool,
     /// The account's SMS application.
     pub application: Option<&'a ApplicationRecord>,

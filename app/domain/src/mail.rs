@@ -11,9 +11,9 @@ words! {
     pub enum MailKind {
         /// A link by which the owner of an address confirms it.
         Confirm = "confirm",
-        /// A link by which the owner of an address makes it the e-mail of an account.
+        /// A link by which the owner of an address makes it the email of an account.
         EmailChange = "email-change",
-        /// The e-mail of the account is to be changed, or was.
+        /// The email of the account is to be changed, or was.
         EmailChanged = "email-changed",
         /// A link to set a new password.
         Reset = "reset",

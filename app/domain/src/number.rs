@@ -73,6 +73,13 @@ impl Number {
         Self::parse(&text)
     }
 
+    /// The number with its last three digits alone: `•••••987`.
+    #[must_use]
+    pub fn masked(&self) -> String {
+        let hidden = self.digits.len().saturating_sub(3);
+        format!("{}{}", "•".repeat(hidden), &self.digits[hidden..])
+    }
+
     /// A number as it was stored.
     #[must_use]
     pub fn from_stored(digits: String, kind: Kind) -> Self {

@@ -13,9 +13,9 @@ pub const PASSWORD_CHARS_MAX: usize = 128;
 
 /// The service's name, which everybody tries first.
 const SERVICE: &str = "heliograph";
-/// Shorter parts of an e-mail stand in many passwords by chance.
+/// Shorter parts of an email stand in many passwords by chance.
 const EMAIL_PART_CHARS_MIN: usize = 5;
-/// What a password must have beside the e-mail and the service's name.
+/// What a password must have beside the email and the service's name.
 const REST_CHARS_MIN: usize = 8;
 /// A pattern that is repeated, as `ab` in `ababababab`, has at most so many characters.
 const REPEATED_CHARS_MAX: usize = 4;
@@ -95,7 +95,7 @@ pub enum InvalidPassword {
     Sequence,
     #[error("This password is one of those that are tried first. Choose a less common one.")]
     Common,
-    #[error("This password is made of the e-mail. Choose one that has nothing to do with it.")]
+    #[error("This password is made of the email. Choose one that has nothing to do with it.")]
     OfEmail,
     #[error("This password is made of the service's name. Choose another one.")]
     OfService,
@@ -125,10 +125,10 @@ impl Password {
         Ok(Self(text.to_owned()))
     }
 
-    /// Refuses a password that is made of the e-mail of its account.
+    /// Refuses a password that is made of the email of its account.
     ///
     /// # Errors
-    /// When little is left of it without the parts of the e-mail and the service's name.
+    /// When little is left of it without the parts of the email and the service's name.
     pub fn must_differ_from(&self, email: &str) -> Result<(), InvalidPassword> {
         let email = email.to_lowercase();
         let mut parts = parts_of(&email);
@@ -155,7 +155,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// The service's name and the parts of an e-mail that a password must not be made of, the longest
+/// The service's name and the parts of an email that a password must not be made of, the longest
 /// first.
 #[must_use]
 pub fn parts_of(email: &str) -> Vec<&str> {
@@ -181,7 +181,7 @@ pub enum Strength {
 
 impl Strength {
     /// Counts the characters that don't follow from what stands before them: those of a run, of a
-    /// common word, of the e-mail and of the service's name count as one.
+    /// common word, of the email and of the service's name count as one.
     #[must_use]
     pub fn of(text: &str, email: &str) -> Self {
         let email = email.to_lowercase();

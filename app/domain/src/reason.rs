@@ -150,7 +150,9 @@ impl Reason {
                 "The application is still pending; request its activation in My Applications."
             }
             Self::ApiSuspended => "The application is suspended; contact support.",
-            Self::ApiInvalid => "The API key isn't known; copy it from My Applications.",
+            Self::ApiInvalid => {
+                "The API key isn't known. If yours is lost, replace it in My Applications."
+            }
             Self::ApiNotApplicable => "The application's category doesn't cover SMS.",
         }
     }

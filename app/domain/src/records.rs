@@ -8,8 +8,8 @@ use crate::security_event::SecurityEventKind;
 use crate::words::words;
 use crate::{
     ApplicationStatus, BatchId, Category, Kind, LostAnswer, MailKind, MailState, MessageStatus,
-    Money, PriceChange, PriceRecord, Prices, Reference, SenderStatus, Theme, Timestamp, Transid,
-    UnitPrice,
+    Money, Month, PriceChange, PriceRecord, Prices, PricesInForce, Reason, Reference, SenderStatus,
+    Theme, Timestamp, Transid, UnitPrice,
 };
 
 /// The base prices that the installation charges.
@@ -29,6 +29,26 @@ pub struct PriceTable {
     pub in_force: Vec<PriceRecord>,
     /// Changes that are set and not in force yet, in the same order.
     pub coming: Vec<PriceRecord>,
+}
+
+impl PriceTable {
+    /// The prices in force, to reckon with; `None` without base prices.
+    #[must_use]
+    pub fn prices(&self) -> Option<PricesInForce> {
+        let priced = || {
+            self.in_force
+                .iter()
+                .filter_map(|price| Some((price, price.per_page?)))
+        };
+        let base = |kind| {
+            let found = priced().find(|(price, _)| price.prefix.is_none() && price.kind == kind);
+            found.map(|(_, per_page)| per_page)
+        };
+        let base = Prices::new(base(Kind::Local)?, base(Kind::International)?).ok()?;
+        let by_prefix =
+            priced().filter_map(|(price, per_page)| Some((price.prefix.clone()?, per_page)));
+        Some(PricesInForce::new(base, by_prefix))
+    }
 }
 
 /// A change of prices, as staff see it.
@@ -149,12 +169,14 @@ pub struct AccountRecord {
     pub staff: bool,
     /// A sign-in is valid only while this is unchanged.
     pub password_changed_at: Timestamp,
-    /// When the owner confirmed the e-mail; `None`: not yet.
+    /// When the owner confirmed the email; `None`: not yet.
     pub confirmed_at: Option<Timestamp>,
     /// Whether an authenticator app is set up.
     pub second_factor: bool,
     /// The colours in which the portal is shown.
     pub theme: Theme,
+    /// The IANA name of the zone in which the portal shows times; `None`: that of the browser.
+    pub time_zone: Option<String>,
     /// Whether its owner closed it for good; it is disabled too.
     pub closed: bool,
 }
@@ -163,7 +185,7 @@ pub struct AccountRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountSettings {
     pub account: AccountRecord,
-    /// The e-mail that was asked for and isn't confirmed yet.
+    /// The email that was asked for and isn't confirmed yet.
     pub new_email: Option<String>,
     /// The optional mails that it doesn't get.
     pub unwanted_mails: Vec<MailKind>,
@@ -260,7 +282,7 @@ pub struct ApplicationRecord {
     pub low_balance: Option<Money>,
     /// Since when its owner is mailed when a batch is done.
     pub batch_mails_since: Option<Timestamp>,
-    /// E-mail of its account.
+    /// Email of its account.
     pub email: String,
 }
 
@@ -277,6 +299,33 @@ pub struct KeyRecord {
     pub used_from: Option<String>,
     /// How many calls had it in the last 24 hours, to the hour.
     pub calls: i64,
+}
+
+/// A call of the API, as its application's owner is shown it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiCallRecord {
+    /// When it was answered.
+    pub at: Timestamp,
+    /// Which of the application's keys it had.
+    pub kind: KeyKind,
+    /// Its method and the template of its path: `POST /sms/send/{key}`.
+    pub call: String,
+    /// The client's address.
+    pub from: Option<String>,
+    /// The number that its message is for, masked.
+    pub recipient: Option<String>,
+    /// Why it was refused; `None` for a success.
+    pub reason: Option<Reason>,
+    /// What was wrong, more exactly than the reason says.
+    pub detail: Option<String>,
+}
+
+impl ApiCallRecord {
+    /// Whether the call's key had been replaced: calls with other unknown keys are nobody's.
+    #[must_use]
+    pub fn had_replaced_key(&self) -> bool {
+        self.reason == Some(Reason::ApiInvalid)
+    }
 }
 
 /// A request for a sender name.
@@ -297,7 +346,7 @@ pub struct SenderRequestRecord {
 pub struct SenderCase {
     pub request: SenderRequestRecord,
     pub category: Category,
-    /// E-mail of the account that asks.
+    /// Email of the account that asks.
     pub email: String,
     /// The reserved words that the name contains.
     pub reserved: Vec<String>,
@@ -312,7 +361,7 @@ pub struct SenderCase {
 pub struct SimilarName {
     /// In lower case.
     pub name: String,
-    /// E-mail of the account that it belongs to.
+    /// Email of the account that it belongs to.
     pub email: String,
 }
 
@@ -393,6 +442,38 @@ pub struct StatementLine {
     pub balance_after: Money,
     /// What it is for: a transid, a batchid, or the bank's id of a deposit.
     pub subject: String,
+}
+
+/// What an application's transfers of a period moved. `opening` and `deposits` and `releases` less
+/// `charges` is `closing`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatementTotals {
+    /// The balance before the first transfer of the period.
+    pub opening: Money,
+    pub deposits: Money,
+    pub charges: Money,
+    pub releases: Money,
+    /// The balance after the last transfer of the period.
+    pub closing: Money,
+}
+
+/// A day of a statement that has transfers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatementDay {
+    /// The beginning of the day, UTC.
+    pub day: Timestamp,
+    pub totals: StatementTotals,
+}
+
+/// A month of an application's statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatementMonth {
+    pub month: Month,
+    pub totals: StatementTotals,
+    /// Those with transfers, newest first.
+    pub days: Vec<StatementDay>,
+    /// Whether there are transfers before the month.
+    pub has_older: bool,
 }
 
 /// A message as reports show it.

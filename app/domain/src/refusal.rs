@@ -32,7 +32,7 @@ pub const UNCERTAIN: &str = "Something went wrong on our side, and it isn't know
 /// carries a text that a page must not show. No refusal is ever read out of an address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
-    #[error("An account with this e-mail exists already. Sign in, or reset the password.")]
+    #[error("An account with this email exists already. Sign in, or reset the password.")]
     EmailTaken,
     #[error("This account was closed by its owner, and can't be used any more.")]
     AccountClosed,
@@ -45,9 +45,11 @@ pub enum Refusal {
     StaffCannotClose,
     #[error("This is the email of your account already.")]
     EmailUnchanged,
+    #[error("There is no time zone of this name. Choose one from the list.")]
+    TimeZoneUnknown,
     #[error("No mail is sent here, so a new email can't be confirmed. Ask support to change it.")]
     NoMailSent,
-    #[error("E-mail or password is wrong.")]
+    #[error("Email or password is wrong.")]
     WrongCredentials,
     #[error("The password is wrong.")]
     WrongPassword,
@@ -136,11 +138,16 @@ pub enum Refusal {
     SenderNameTaken,
     #[error("The application uses this sender name already.")]
     SenderNameUnchanged,
+    #[error(
+        "This key was replaced before, and nothing was changed now. Reload the page, and look when \
+         the key in force was made before you replace that one too."
+    )]
+    KeyReplacedBefore,
     #[error("There is no such application.")]
     NoSuchApplication,
     #[error("There is no such request for a sender name.")]
     NoSuchSenderRequest,
-    #[error("There is no account with this e-mail.")]
+    #[error("There is no account with this email.")]
     NoSuchAccount,
     #[error("There is no message with this transid any more.")]
     NoSuchMessage,
@@ -253,9 +260,9 @@ pub enum Refusal {
     ResetLinkInvalid,
     #[error("This link is too old. Sign in and have another mail sent.")]
     ConfirmationInvalid,
-    #[error("Confirm your e-mail first: open the link in the mail that we sent you.")]
+    #[error("Confirm your email first: open the link in the mail that we sent you.")]
     EmailNotConfirmed,
-    #[error("The e-mail is confirmed already.")]
+    #[error("The email is confirmed already.")]
     EmailConfirmed,
     #[error("There is no such mail; sent mails are deleted after a while.")]
     NoSuchMail,

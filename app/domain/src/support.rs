@@ -13,7 +13,7 @@ use crate::{MessageStatus, Money, Reference, Timestamp, Transid};
 pub struct AuditRecord {
     pub id: i64,
     pub at: Timestamp,
-    /// The author of the change: an account, by its e-mail; the command line, with the operating
+    /// The author of the change: an account, by its email; the command line, with the operating
     /// system's user; or the service itself.
     pub who: String,
     /// The network address of the client; `None` on the machine itself.
@@ -154,7 +154,7 @@ pub struct FoundDeposit {
 /// What a search found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// Accounts whose e-mail is the text or begins with it.
+    /// Accounts whose email is the text or begins with it.
     pub accounts: Vec<AccountLine>,
     pub applications: Vec<(Owner, ApplicationRecord)>,
     pub batches: Vec<(Owner, BatchRecord)>,

@@ -6,7 +6,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::fields::PasswordField;
-use crate::client::call;
+use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::{prove, signed_in};
 use crate::problem::Problem;
@@ -64,7 +64,7 @@ pub async fn close_account(
 
 #[component]
 pub fn ClosePage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| call(LoadClosing {}));
+    let data = PageData::new(|| LoadClosing {});
     view! { <Loaded data render=|closing| view! { <Close closing/> }/> }
 }
 
@@ -83,7 +83,9 @@ fn Close(closing: Closing) -> impl IntoView {
                 application.reference.to_string()
             })
             .column("Category", |application| application.category.as_str())
-            .money("Balance", &currency, |application| application.balance)
+            .money("Balance", &currency, |application| {
+                application.balance.shown()
+            })
             .in_region("Your applications")
     });
     view! {

@@ -1,4 +1,4 @@
-//! Confirming an e-mail: `/confirm/{token}`, and the notice to who hasn't done it yet.
+//! Confirming an email: `/confirm/{token}`, and the notice to who hasn't done it yet.
 
 use leptos::prelude::*;
 use leptos_router::hooks::{use_params_map, use_query_map};
@@ -8,7 +8,7 @@ use crate::portal_request::{current_request, signed_in};
 use crate::problem::Problem;
 use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton};
 
-/// Confirms an e-mail by the link in a mail.
+/// Confirms an email by the link in a mail.
 ///
 /// # Errors
 /// When the link is too old, or the service fails.
@@ -23,7 +23,7 @@ pub async fn confirm(token: String) -> Result<(), Problem> {
 /// Sends the mail with the link again.
 ///
 /// # Errors
-/// When nobody is signed in, the e-mail is confirmed, a mail was sent in the last five minutes, or
+/// When nobody is signed in, the email is confirmed, a mail was sent in the last five minutes, or
 /// the service fails.
 #[server(prefix = "/fn", endpoint = "mail-confirmation")]
 pub async fn mail_confirmation() -> Result<(), Problem> {
@@ -44,8 +44,8 @@ pub fn ConfirmPage() -> impl IntoView {
     let query = use_query_map();
     let is_done = move || query.with(|query| query.get("confirmed").is_some());
     view! {
-        <Page title="Confirm your e-mail">
-            <AcceptedNotice parameter="confirmed" sentence="Your e-mail is confirmed."/>
+        <Page title="Confirm your email">
+            <AcceptedNotice parameter="confirmed" sentence="Your email is confirmed."/>
             {move || {
                 (!is_done())
                     .then(|| {
@@ -73,7 +73,7 @@ pub fn Unconfirmed(email: String) -> impl IntoView {
     view! {
         <div class="notice">
             <p>
-                "Confirm your e-mail first: open the link in the mail that we sent to "
+                "Confirm your email first: open the link in the mail that we sent to "
                 <strong>{email}</strong>
                 ". Then you can create applications."
             </p>

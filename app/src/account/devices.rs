@@ -6,13 +6,13 @@ use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 
 use super::PasswordField;
-use crate::client::call;
+use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::{prove, signed_in};
 use crate::problem::Problem;
 use crate::ui::{
     AcceptedNotice, BUTTONS, Choice, Field, FormAlert, FormState, Loaded, Moment, Page, PostForm,
-    ProofField, SubmitButton, Table,
+    ProofField, SubmitButton, Table, in_zone,
 };
 
 /// The browsers in which the account is signed in.
@@ -99,16 +99,12 @@ pub fn DevicesPage() -> impl IntoView {
     let one = FormState::new::<SignOutDevice>("device-alert");
     let others = FormState::new::<SignOutOthers>("others-alert");
     let name = FormState::new::<NameDevice>("name-alert");
-    let data = Resource::new(
-        move || {
-            (
-                one.accepted.get(),
-                others.accepted.get(),
-                name.accepted.get(),
-            )
-        },
-        |_| call(LoadDevices {}),
-    );
+    let data = PageData::new(move || {
+        for form in [one, others, name] {
+            form.accepted.track();
+        }
+        LoadDevices {}
+    });
     let render = move |devices: Vec<DeviceRecord>| view! { <Devices devices one others name/> };
     view! { <Loaded data render/> }
 }
@@ -120,7 +116,7 @@ fn Devices(
     others: FormState,
     name: FormState,
 ) -> impl IntoView {
-    let events = Resource::new(|| (), |()| call(LoadSecurityEvents {}));
+    let events = PageData::new(|| LoadSecurityEvents {});
     let alone = devices.len() < 2;
     view! {
         <Page title="Devices">
@@ -165,16 +161,17 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
     Table::wide(devices)
         .column("Device", |device| {
             view! {
-                {title(device)}
+                // A name may be written from the right.
+                <bdi>{title(device)}</bdi>
                 {device.current.then(|| view! { " " <span class="tag">"This device"</span> })}
                 <div class="fine">{device.user_agent.clone()}</div>
             }
         })
         .styled("figures", "Address", |device| device.address.clone())
-        .styled("figures", "Signed in (UTC)", |device| {
+        .styled("figures", in_zone("Signed in (UTC)"), |device| {
             view! { <Moment at=device.signed_in_at/> }
         })
-        .styled("figures", "Last seen (UTC)", |device| {
+        .styled("figures", in_zone("Last seen (UTC)"), |device| {
             view! { <Moment at=device.last_seen_at/> }
         })
         .styled(BUTTONS, "Action", |device| {
@@ -244,7 +241,7 @@ fn happened(events: &[SecurityEventRecord]) -> AnyView {
         })
         .styled(
             "figures",
-            "At (UTC)",
+            in_zone("At (UTC)"),
             |event| view! { <Moment at=event.at/> },
         )
         .styled("figures", "Address", |event| event.address.clone())

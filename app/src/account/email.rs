@@ -1,4 +1,4 @@
-//! Changing an account's e-mail: the form on `/account`, and the page of the link in the mail,
+//! Changing an account's email: the form on `/account`, and the page of the link in the mail,
 //! `/account/email/{token}`.
 
 #[cfg(feature = "ssr")]
@@ -14,10 +14,10 @@ use crate::portal_request::{current_request, prove, signed_in};
 use crate::problem::Problem;
 use crate::ui::{AcceptedNotice, Field, FormState, Page, PostForm, ProofField, SubmitButton};
 
-/// Asks for a new e-mail of the account, which is mailed a link.
+/// Asks for a new email of the account, which is mailed a link.
 ///
 /// # Errors
-/// When nobody is signed in, the text is no e-mail or is somebody's already, the password is wrong,
+/// When nobody is signed in, the text is no email or is somebody's already, the password is wrong,
 /// the second factor is to be proved, a mail was sent in the last five minutes or none can be, or
 /// the service fails.
 #[server(prefix = "/fn", endpoint = "ask-email-change")]
@@ -42,7 +42,7 @@ pub async fn ask_email_change(
     Ok(())
 }
 
-/// Forgets the e-mail that was asked for.
+/// Forgets the email that was asked for.
 ///
 /// # Errors
 /// When nobody is signed in, or the service fails.
@@ -54,10 +54,10 @@ pub async fn cancel_email_change() -> Result<(), Problem> {
     Ok(())
 }
 
-/// Changes an account's e-mail by the link in the mail to the new one.
+/// Changes an account's email by the link in the mail to the new one.
 ///
 /// # Errors
-/// When the link is too old, another address was asked for since, the e-mail is somebody's by now,
+/// When the link is too old, another address was asked for since, the email is somebody's by now,
 /// or the service fails.
 #[server(prefix = "/fn", endpoint = "change-email")]
 pub async fn change_email(token: String) -> Result<(), Problem> {
@@ -67,7 +67,7 @@ pub async fn change_email(token: String) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The forms about the account's e-mail.
+/// The forms about the account's email.
 #[derive(Clone, Copy)]
 pub struct EmailForms {
     ask: FormState,
@@ -82,13 +82,14 @@ impl EmailForms {
         }
     }
 
-    /// Changes whenever one of the forms was accepted.
-    pub fn accepted(self) -> usize {
-        self.ask.accepted.get() + self.cancel.accepted.get()
+    /// Has what runs now run again when one of the forms was accepted.
+    pub fn track(self) {
+        self.ask.accepted.track();
+        self.cancel.accepted.track();
     }
 }
 
-/// The section about the e-mail of an account.
+/// The section about the email of an account.
 #[component]
 pub fn EmailSection(
     settings: AccountSettings,

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use crate::ui::{Field, FormState, PasswordBox};
 
-/// The e-mail of the account.
+/// The email of the account.
 #[component]
 pub fn EmailField(
     /// A signal that gets the text as it is typed, for other fields to read.
@@ -50,7 +50,7 @@ pub fn RecoveryCodeField(form: FormState) -> impl IntoView {
 #[component]
 pub fn NewPasswordField(
     #[prop(default = "New password")] label: &'static str,
-    /// The account's e-mail, empty where the page doesn't know it.
+    /// The account's email, empty where the page doesn't know it.
     email: RwSignal<String>,
     form: FormState,
 ) -> impl IntoView {

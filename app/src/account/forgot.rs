@@ -32,11 +32,11 @@ pub fn ForgotPage() -> impl IntoView {
         <Page title="Reset the password">
             <AcceptedNotice
                 parameter="sent"
-                sentence="If there is an account with this e-mail, it gets a mail with a link to \
+                sentence="If there is an account with this email, it gets a mail with a link to \
                           set a new password. The link works once, within one hour."
             />
             <p class="lead">
-                "Enter the e-mail of your account, and we mail you a link to set a new password."
+                "Enter the email of your account, and we mail you a link to set a new password."
             </p>
             <PostForm form>
                 <EmailField form/>

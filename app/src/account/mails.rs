@@ -21,8 +21,7 @@ pub async fn set_mails(
     #[server(default)] batch_done: String,
     #[server(default)] waiting: String,
 ) -> Result<(), Problem> {
-    let (current, account) = signed_in().await?;
-    let wanted = [
+    let typed = [
         application,
         sender_name,
         deposit,
@@ -30,9 +29,14 @@ pub async fn set_mails(
         batch_done,
         waiting,
     ];
-    let unwanted: Vec<_> = MailKind::OPTIONAL
-        .into_iter()
-        .zip(wanted)
+    let wanted = || MailKind::OPTIONAL.into_iter().zip(&typed);
+    let keep = |problem: Problem| {
+        wanted().fold(problem, |problem, (kind, text)| {
+            problem.typed(name_and_label(kind).0, text)
+        })
+    };
+    let (current, account) = signed_in().await.map_err(keep)?;
+    let unwanted: Vec<_> = wanted()
         .filter(|(kind, wanted)| wanted.is_empty() && is_for(*kind, account.staff))
         .map(|(kind, _)| kind)
         .collect();
@@ -50,7 +54,9 @@ pub fn MailsSection(unwanted: Vec<MailKind>, staff: bool, form: FormState) -> im
         .filter(|kind| is_for(*kind, staff))
         .map(|kind| {
             let (name, label) = name_and_label(kind);
-            let wanted = !unwanted.contains(&kind);
+            let wanted = form
+                .typed(name)
+                .map_or_else(|| !unwanted.contains(&kind), |typed| !typed.is_empty());
             view! {
                 <label class="choice">
                     <input type="checkbox" name=name value="on" checked=wanted/>

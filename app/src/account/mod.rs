@@ -14,6 +14,7 @@ mod settings;
 mod sign_in;
 mod sign_in_code;
 mod theme;
+mod time_zone;
 mod two_factor;
 
 use domain::records::{AccountRecord, SessionEnd};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::problem::Problem;
 use crate::ui::{
     BUTTONS, Field, FormAlert, FormState, Moment, PostForm, ProofField, SubmitButton, Table,
-    passkeys_run,
+    in_zone, passkeys_run,
 };
 #[cfg(feature = "hydrate")]
 use crate::{client::call, problem::Cause, ui::make_passkey};
@@ -119,9 +119,10 @@ impl PasskeyForms {
         }
     }
 
-    /// How often they changed something.
-    pub fn changes(&self) -> (usize, usize) {
-        (self.remove.accepted.get(), self.added.get())
+    /// Has what runs now run again when one of the forms changed something.
+    pub fn track(&self) {
+        self.remove.accepted.track();
+        self.added.track();
     }
 }
 
@@ -197,10 +198,10 @@ fn Addition(form: FormState) -> impl IntoView {
 fn listed(passkeys: &[PasskeyRecord], remove: FormState) -> AnyView {
     let table = Table::wide(passkeys)
         .column("Name", |passkey| passkey.name.clone())
-        .styled("figures", "Added (UTC)", |passkey| {
+        .styled("figures", in_zone("Added (UTC)"), |passkey| {
             view! { <Moment at=passkey.created_at/> }
         })
-        .styled("figures", "Last used (UTC)", |passkey| {
+        .styled("figures", in_zone("Last used (UTC)"), |passkey| {
             passkey.used_at.map_or_else(
                 || "never".into_any(),
                 |at| view! { <Moment at/> }.into_any(),

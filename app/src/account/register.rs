@@ -16,7 +16,7 @@ use {
 /// Creates an account and signs in at once.
 ///
 /// # Errors
-/// When e-mail or password can't be used, the e-mail has an account, there were too many
+/// When email or password can't be used, the email has an account, there were too many
 /// registrations, or the service fails.
 #[server(prefix = "/fn", endpoint = "register")]
 pub async fn register(

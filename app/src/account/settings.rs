@@ -11,7 +11,8 @@ use super::email::{EmailForms, EmailSection};
 use super::fields::{NewPasswordField, PasswordField};
 use super::mails::{MailsSection, SetMails};
 use super::theme::{SetTheme, ThemeForm};
-use crate::client::call;
+use super::time_zone::TimeZoneSection;
+use crate::page_data::PageData;
 use crate::problem::{Problem, TWO_FACTOR_PATH};
 use crate::ui::{AcceptedNotice, Fact, FormState, Loaded, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
@@ -23,6 +24,8 @@ pub struct AccountData {
     settings: AccountSettings,
     /// Whether the service can mail anybody.
     sends_mail: bool,
+    /// The names of the time zones that can be chosen.
+    time_zones: Vec<String>,
 }
 
 /// The account that is signed in.
@@ -36,6 +39,7 @@ pub async fn load_account() -> Result<AccountData, Problem> {
     Ok(AccountData {
         settings: service.account_settings(account.id).await?,
         sends_mail: service.sends_mail(),
+        time_zones: service::zones::names().map(str::to_owned).collect(),
     })
 }
 
@@ -64,10 +68,12 @@ pub fn AccountPage() -> impl IntoView {
     let theme = FormState::new::<SetTheme>("theme-alert");
     let mails = FormState::new::<SetMails>("mails-alert");
     let email = EmailForms::new();
-    let data = Resource::new(
-        move || (theme.accepted.get(), mails.accepted.get(), email.accepted()),
-        |_| call(LoadAccount {}),
-    );
+    let data = PageData::new(move || {
+        theme.accepted.track();
+        mails.accepted.track();
+        email.track();
+        LoadAccount {}
+    });
     view! { <Loaded data render=move |data| view! { <Settings data email mails theme/> }/> }
 }
 
@@ -99,6 +105,7 @@ fn Settings(
     let AccountData {
         settings,
         sends_mail,
+        time_zones,
     } = data;
     let account = settings.account.clone();
     let form = FormState::new::<ChangePassword>("account-alert");
@@ -122,8 +129,9 @@ fn Settings(
             />
             <AcceptedNotice parameter="mails" sentence="The notifications are saved."/>
             <AcceptedNotice parameter="theme" sentence="The theme is saved."/>
+            <AcceptedNotice parameter="time-zone" sentence="The time zone is saved."/>
             <dl class="facts">
-                <Fact term="E-mail">{address}</Fact>
+                <Fact term="Email">{address}</Fact>
             </dl>
             <h2>"Two-factor"</h2>
             {two_factor(account.second_factor)}
@@ -149,6 +157,7 @@ fn Settings(
             <MailsSection unwanted staff=account.staff form=mails/>
             <h2>"Appearance"</h2>
             <ThemeForm chosen=account.theme form=theme/>
+            <TimeZoneSection names=time_zones chosen=account.time_zone/>
             <h2>"Your data"</h2>
             <p>
                 "A JSON file with your account, its devices and security events, and your \

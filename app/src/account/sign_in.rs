@@ -15,7 +15,7 @@ use {
 /// Signs in and goes on to `next`, by the page that asks for a code where there is a second factor.
 ///
 /// # Errors
-/// When e-mail or password is wrong, there were too many attempts, or the service fails.
+/// When email or password is wrong, there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-in")]
 pub async fn sign_in(
     email: String,

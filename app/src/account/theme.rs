@@ -14,7 +14,8 @@ use crate::ui::{Choice, FormState, PostForm, SubmitButton};
 /// When nobody is signed in, there is no such theme, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-theme")]
 pub async fn set_theme(theme: String) -> Result<(), Problem> {
-    let (current, account) = signed_in().await?;
+    let keep = |problem: Problem| problem.typed("theme", &theme);
+    let (current, account) = signed_in().await.map_err(keep)?;
     let theme = Theme::parse(&theme).ok_or(crate::problem::Cause::Unreadable)?;
     current.service().set_theme(account.id, theme).await?;
     current.keep_theme(theme);
@@ -38,7 +39,7 @@ pub fn ThemeForm(chosen: Theme, form: FormState) -> impl IntoView {
                 label="Theme"
                 name="theme"
                 options=options.into()
-                chosen=chosen.to_string()
+                chosen=form.typed("theme").unwrap_or_else(|| chosen.to_string())
             />
             <SubmitButton label="Save theme" form/>
         </PostForm>

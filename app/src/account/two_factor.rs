@@ -11,9 +11,11 @@ use super::fields::CodeField;
 #[cfg(feature = "ssr")]
 use super::passkeys::passkeys_of;
 use super::passkeys::{PasskeyForms, PasskeyList, Passkeys};
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Fact, FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton};
+use crate::ui::{
+    Fact, FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton, in_zone,
+};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::{CurrentRequest, is_shown, prove, setting_up, signed_in},
@@ -217,18 +219,15 @@ pub fn TwoFactorPage() -> impl IntoView {
         remove: FormState::new::<RemoveTwoFactor>("remove-alert"),
         passkeys: PasskeyForms::new(),
     };
-    let data = Resource::new(
-        move || {
-            let changes = (
-                forms.set_up.accepted.get(),
-                forms.renew.accepted.get(),
-                forms.remove.accepted.get(),
-                forms.passkeys.changes(),
-            );
-            (replace.get(), changes)
-        },
-        |(replace, _)| call(LoadTwoFactor { replace }),
-    );
+    let data = PageData::new(move || {
+        for form in [forms.set_up, forms.renew, forms.remove] {
+            form.accepted.track();
+        }
+        forms.passkeys.track();
+        LoadTwoFactor {
+            replace: replace.get(),
+        }
+    });
     let render = move |data| view! { <Contents data forms/> };
     view! { <Loaded data render/> }
 }
@@ -254,7 +253,7 @@ fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
                 {since
                     .map(|at| {
                         view! {
-                            <Fact term="Set up (UTC)">
+                            <Fact term=in_zone("Set up (UTC)")>
                                 <Moment at/>
                             </Fact>
                         }

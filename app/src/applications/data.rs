@@ -1,9 +1,9 @@
 //! The data that the pages of an application share.
 
-use domain::Money;
 use domain::history::HistoryEntry;
 use domain::readiness::Hindrance;
 use domain::records::{ApplicationRecord, KeyRecord};
+use domain::{KeyKind, Money, Timestamp};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,8 @@ use crate::problem::Problem;
 #[cfg(feature = "ssr")]
 use {
     crate::incidents::incident_notes, crate::portal_request::signed_in, crate::problem::Cause,
-    domain::Reference, domain::decision::Work, domain::readiness::hindrances, service::Service,
+    domain::Reference, domain::decision::Work, domain::readiness::hindrances,
+    domain::records::ApiCallRecord, service::Service,
 };
 
 /// An application, and whether it can send now.
@@ -36,9 +37,22 @@ pub struct ApplicationView {
     pub sender_ms: Option<i64>,
     /// The keys whose making is known.
     pub keys: Vec<KeyRecord>,
+    /// Those of the last API calls whose keys were replaced, together for each kind of key.
+    pub replaced_calls: Vec<ReplacedKeyCalls>,
     /// What was done with it, newest first.
     pub history: Vec<HistoryEntry>,
     pub incidents: Vec<IncidentNote>,
+}
+
+/// The last API calls with a key that was replaced.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ReplacedKeyCalls {
+    pub kind: KeyKind,
+    pub count: usize,
+    /// When the newest of them was answered.
+    pub at: Timestamp,
+    /// The address of the newest one's client.
+    pub from: Option<String>,
 }
 
 /// One of the account's applications.
@@ -68,6 +82,7 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
         keys: service
             .key_records(account.id, application.reference)
             .await?,
+        replaced_calls: replaced_calls(service.api_calls(account.id, application.reference).await?),
         history: service
             .application_history(account.id, application.reference)
             .await?,
@@ -79,6 +94,24 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
         hindrances,
         local_price,
     })
+}
+
+/// The calls whose keys were replaced, of calls with the newest first.
+#[cfg(feature = "ssr")]
+fn replaced_calls(calls: Vec<ApiCallRecord>) -> Vec<ReplacedKeyCalls> {
+    let mut found: Vec<ReplacedKeyCalls> = Vec::new();
+    for call in calls.into_iter().filter(ApiCallRecord::had_replaced_key) {
+        match found.iter_mut().find(|found| found.kind == call.kind) {
+            Some(found) => found.count += 1,
+            None => found.push(ReplacedKeyCalls {
+                kind: call.kind,
+                count: 1,
+                at: call.at,
+                from: call.from,
+            }),
+        }
+    }
+    found
 }
 
 /// The application with the reference that stands in an address.

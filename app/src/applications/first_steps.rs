@@ -12,6 +12,9 @@ use {
     domain::records::ApplicationRecord, service::Service,
 };
 
+/// The address of the events of the first steps, as the server sends them.
+pub const FIRST_STEPS_EVENTS_PATH: &str = "/applications/events";
+
 /// The first steps of an account.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FirstSteps {
@@ -53,6 +56,33 @@ impl FirstSteps {
             steps,
         })
     }
+
+    /// Whether the first message was sent.
+    pub const fn are_done(&self) -> bool {
+        self.steps.is_empty()
+    }
+}
+
+/// Loads the page again when a step is done, by the customer's systems or by staff.
+#[cfg(feature = "hydrate")]
+pub fn follow_steps<T>(data: &FirstSteps, page: crate::page_data::PageData<T>)
+where
+    T: Clone + Send + Sync + Serialize + serde::de::DeserializeOwned + 'static,
+{
+    if data.steps.is_empty() {
+        return;
+    }
+    let known = data.steps.clone();
+    crate::ui::follow_by(
+        FIRST_STEPS_EVENTS_PATH,
+        |steps: &Vec<(Step, StepState)>| !steps.is_empty(),
+        move |steps| {
+            // What is loaded then follows for itself.
+            if steps != known {
+                page.load_again();
+            }
+        },
+    );
 }
 
 /// The list of steps, each with who has to act; nothing once they are done.
@@ -76,7 +106,7 @@ fn item(data: &FirstSteps, step: Step, state: StepState) -> impl IntoView + use<
     let (class, mark, who) = match state {
         StepState::Done => ("check check-met", "Done: ", String::new()),
         StepState::Open => ("check check-open", "To do: ", String::new()),
-        StepState::Optional => ("check check-later", "Optional: ", " (optional)".to_owned()),
+        StepState::Optional => ("check check-later", "", " (optional)".to_owned()),
         StepState::Waits => {
             let usual = match step {
                 Step::RequestActivation => data.activation_ms,

@@ -4,12 +4,12 @@ use domain::history::{HistoryAction, HistoryAuthor, HistoryEntry};
 use domain::{LostAnswer, Money};
 use leptos::prelude::*;
 
-use crate::ui::{Moment, Table};
+use crate::ui::{Moment, Table, in_zone};
 
 /// The table of the history, newest first.
 pub fn history(entries: &[HistoryEntry], currency: &str) -> AnyView {
     Table::wide(entries)
-        .styled("figures", "Time (UTC)", |entry| {
+        .styled("figures", in_zone("Time (UTC)"), |entry| {
             view! { <Moment at=entry.at/> }
         })
         .column("Who", |entry| match entry.author {

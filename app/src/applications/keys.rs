@@ -2,17 +2,18 @@
 //! be replaced after a confirmation.
 
 use domain::records::KeyRecord;
-use domain::{KeyKind, Reference};
+use domain::{Category, KeyKind, Reference};
 use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
 
-use super::data::{ApplicationView, LoadApplication};
+use super::NOT_FOR_SMS;
+use super::data::{ApplicationView, LoadApplication, ReplacedKeyCalls};
 use super::frame::{ApplicationFrame, reference_in_address};
 use super::shown_once::{TakeKeys, shown_once};
 use crate::account::PasswordField;
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Fact, FormState, Loaded, Moment, PostForm, ProofField, SubmitButton};
+use crate::ui::{Fact, FormState, Loaded, Moment, PostForm, ProofField, SubmitButton, in_zone};
 #[cfg(feature = "ssr")]
 use {
     super::new_keys::NewKeys,
@@ -21,16 +22,20 @@ use {
 };
 
 /// Replaces a key; the old one stops working at once, and all other devices are signed out.
+/// `ending` is how the key ends that the page showed, if that was known: a form that is sent a
+/// second time, or from a page that is out of date, replaces nothing.
 ///
 /// # Errors
 /// When nobody is signed in, the password is wrong, a code is needed or wrong, the application
-/// isn't the account's, there were too many attempts, or the service fails.
+/// isn't the account's, the key was replaced since, there were too many attempts, or the service
+/// fails.
 #[server(prefix = "/fn", endpoint = "replace-key")]
 pub async fn replace_key(
     reference: Reference,
     kind: String,
     password: String,
     #[server(default)] proof: String,
+    #[server(default)] ending: String,
 ) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     // The password is asked for in any case: it is the proof of an account without second factor.
@@ -39,9 +44,10 @@ pub async fn replace_key(
     }
     let kind = KeyKind::parse(&kind).ok_or(Cause::Unreadable)?;
     let token = current.token().unwrap_or_default();
+    let ending = Some(ending.as_str()).filter(|ending| !ending.is_empty());
     let key = current
         .service()
-        .replace_key(account.id, reference, kind, &password, &token)
+        .replace_key(account.id, reference, kind, &password, &token, ending)
         .await?;
     let kept = current.keep_keys(reference, &NewKeys::of(&[key])).await;
     kept.map_err(Problem::after_change)?;
@@ -59,37 +65,61 @@ pub fn KeysPage() -> impl IntoView {
         kind.as_deref().and_then(KeyKind::parse)
     });
     let form = FormState::new::<ReplaceKey>("keys-alert");
-    let data = Resource::new(
-        move || (reference.get(), form.accepted.get()),
-        |(reference, _)| call(LoadApplication { reference }),
-    );
-    let keys = Resource::new(
-        move || (reference.get(), form.accepted.get()),
-        |(reference, _)| call(TakeKeys { reference }),
-    );
+    let data = PageData::new(move || {
+        form.accepted.track();
+        LoadApplication {
+            reference: reference.get(),
+        }
+    });
+    let keys = PageData::new(move || {
+        form.accepted.track();
+        TakeKeys {
+            reference: reference.get(),
+        }
+    });
     let render = move |data: ApplicationView| {
-        let reference = data.application.reference;
-        let known = |kind| data.keys.iter().find(|key| key.kind == kind).cloned();
+        let (reference, category) = (data.application.reference, data.application.category);
+        let known = |kind| KnownKey {
+            record: data.keys.iter().find(|key| key.kind == kind).cloned(),
+            replaced: data
+                .replaced_calls
+                .iter()
+                .find(|calls| calls.kind == kind)
+                .cloned(),
+        };
         let (live, test) = (known(KeyKind::Live), known(KeyKind::Test));
         view! {
             <ApplicationFrame application=data.application at="Keys">
                 {shown_once(keys)}
                 <h2>"Keys"</h2>
-                <Key reference kind=KeyKind::Live known=live replaced form/>
-                <Key reference kind=KeyKind::Test known=test replaced form/>
+                <Key reference category kind=KeyKind::Live known=live replaced form/>
+                <Key reference category kind=KeyKind::Test known=test replaced form/>
             </ApplicationFrame>
         }
     };
     view! { <Loaded data render/> }
 }
 
+/// What is known of a key.
+struct KnownKey {
+    record: Option<KeyRecord>,
+    /// Calls that had it after it was replaced.
+    replaced: Option<ReplacedKeyCalls>,
+}
+
+/// The link to the list of the last API calls.
+fn last_calls(reference: Reference) -> impl IntoView {
+    let href = format!("/applications/{reference}/start#calls");
+    view! { <a href=href>"Last API calls"</a> }
+}
+
 /// One of the two keys: what it is for, and the way to replace it.
 #[component]
 fn Key(
     reference: Reference,
+    category: Category,
     kind: KeyKind,
-    /// What is known of the key.
-    known: Option<KeyRecord>,
+    known: KnownKey,
     /// The key whose replacement is to be confirmed.
     replaced: Memo<Option<KeyKind>>,
     form: FormState,
@@ -106,11 +136,18 @@ fn Key(
             "Get a new test key",
         ),
     };
+    let purpose = match category {
+        Category::Sms => purpose,
+        Category::Electricity => NOT_FOR_SMS,
+    };
     let open = format!("/applications/{reference}/keys?replace={kind}");
-    let calls = known.as_ref().map_or(0, |key| key.calls);
+    let (calls, ending) = match &known.record {
+        Some(key) => (key.calls, key.ending.clone()),
+        None => (0, String::new()),
+    };
     let choice = move || {
         if replaced.get() == Some(kind) {
-            view! { <Confirmation reference kind calls form/> }.into_any()
+            view! { <Confirmation reference kind calls ending=ending.clone() form/> }.into_any()
         } else {
             view! { <p><a class="button" href=open.clone()>{open_label}</a></p> }.into_any()
         }
@@ -119,21 +156,50 @@ fn Key(
         <section class="panel">
             <h3>{name}</h3>
             <p>{purpose}</p>
-            {facts(known)}
+            {facts(reference, known.record)}
+            {known.replaced.map(|calls| replaced_calls(reference, calls))}
             {choice}
         </section>
     }
 }
 
+/// Says that systems still use a key that was replaced.
+fn replaced_calls(reference: Reference, calls: ReplacedKeyCalls) -> impl IntoView {
+    let ReplacedKeyCalls {
+        kind,
+        count,
+        at,
+        from,
+    } = calls;
+    let key = match kind {
+        KeyKind::Live => "an API key that was replaced",
+        KeyKind::Test => "a test key that was replaced",
+    };
+    let refused = match count {
+        1 => format!("1 of the last API calls had {key}, and was refused: at "),
+        count => format!("{count} of the last API calls had {key}, and were refused: last at "),
+    };
+    let from = from.map(|from| format!(" from {from}"));
+    view! {
+        <div class="notice">
+            <p>
+                {refused} <Moment at/> {from} ". Give your systems the new key. If it isn't a system \
+                 of yours, nothing is to be done: that key can do nothing any more. "
+                {last_calls(reference)}
+            </p>
+        </div>
+    }
+}
+
 /// How a key ends, and when it was made and used.
-fn facts(known: Option<KeyRecord>) -> impl IntoView {
+fn facts(reference: Reference, known: Option<KeyRecord>) -> impl IntoView {
     let unknown = || "unknown".into_any();
     let (ending, made, used) = match known {
         None => (unknown(), unknown(), unknown()),
         Some(key) => {
             let from = key.used_from.map(|from| format!(" from {from}"));
             let used = match key.used_at {
-                Some(at) => view! { <Moment at/> {from} }.into_any(),
+                Some(at) => view! { <Moment at/> {from} ". " {last_calls(reference)} }.into_any(),
                 None => "not yet".into_any(),
             };
             let made = view! { <Moment at=key.made_at/> };
@@ -143,8 +209,8 @@ fn facts(known: Option<KeyRecord>) -> impl IntoView {
     view! {
         <dl class="facts">
             <Fact term="Ends in" class="key">{ending}</Fact>
-            <Fact term="Made (UTC)" class="figures">{made}</Fact>
-            <Fact term="Last used (UTC)" class="figures">{used}</Fact>
+            <Fact term=in_zone("Made (UTC)") class="figures">{made}</Fact>
+            <Fact term=in_zone("Last used (UTC)") class="figures">{used}</Fact>
         </dl>
     }
 }
@@ -156,6 +222,8 @@ fn Confirmation(
     kind: KeyKind,
     /// How many calls of the last day had the key.
     calls: i64,
+    /// How the key ends, or nothing.
+    ending: String,
     form: FormState,
 ) -> impl IntoView {
     let label = match kind {
@@ -170,13 +238,14 @@ fn Confirmation(
     view! {
         <PostForm form>
             <p>
-                "The old key stops working immediately, and every other device of your account is \
-                 signed out. "
+                "The old key stops working immediately: your systems send nothing until they have the \
+                 new one. Every other browser that is signed in to your account is signed out. "
                 {used}
                 " Enter your account's password to go on."
             </p>
             <input type="hidden" name="reference" value=reference.to_string()/>
             <input type="hidden" name="kind" value=kind.as_str()/>
+            <input type="hidden" name="ending" value=ending/>
             <PasswordField form/>
             <ProofField form/>
             <div class="buttons">

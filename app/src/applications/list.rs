@@ -7,9 +7,12 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::NO_SENDER_NAME;
+use super::account_overview::{AccountOverview, account_overview};
+#[cfg(feature = "hydrate")]
+use super::first_steps::follow_steps;
 use super::first_steps::{FirstSteps, first_steps};
-use crate::client::call;
 use crate::incidents::{IncidentNote, IncidentNotices};
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
@@ -21,6 +24,8 @@ pub struct ApplicationsView {
     pub applications: Vec<ApplicationRecord>,
     pub currency: String,
     pub first_steps: FirstSteps,
+    /// None until the first steps are done.
+    pub overview: Option<AccountOverview>,
     pub incidents: Vec<IncidentNote>,
 }
 
@@ -33,8 +38,15 @@ pub async fn load_applications() -> Result<ApplicationsView, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
     let applications = service.applications(account.id).await?;
+    let first_steps = FirstSteps::find(service, account.id, &applications).await?;
+    let overview = if first_steps.are_done() {
+        AccountOverview::find(service, account.id, &applications).await?
+    } else {
+        None
+    };
     Ok(ApplicationsView {
-        first_steps: FirstSteps::find(service, account.id, &applications).await?,
+        first_steps,
+        overview,
         applications,
         currency: current.site().currency.clone(),
         incidents: incident_notes(service).await?,
@@ -43,8 +55,13 @@ pub async fn load_applications() -> Result<ApplicationsView, Problem> {
 
 #[component]
 pub fn ApplicationsPage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| call(LoadApplications {}));
-    view! { <Loaded data render=|data| view! { <List data/> }/> }
+    let data = PageData::new(|| LoadApplications {});
+    let render = move |found: ApplicationsView| {
+        #[cfg(feature = "hydrate")]
+        follow_steps(&found.first_steps, data);
+        view! { <List data=found/> }
+    };
+    view! { <Loaded data render/> }
 }
 
 #[component]
@@ -53,11 +70,14 @@ fn List(data: ApplicationsView) -> impl IntoView {
     let new = (!Category::ALL.into_iter().all(has)).then(|| {
         view! { <a class="button button-primary" href="/applications/new">"New application"</a> }
     });
+    let overview = (data.overview.as_ref())
+        .map(|found| account_overview(found, &data.applications, &data.currency));
     view! {
         <Page title="My Applications" action=new.into_any()>
             <IncidentNotices notes=data.incidents.clone()/>
             {first_steps(&data.first_steps)}
             {listed(&data)}
+            {overview}
         </Page>
     }
 }

@@ -6,8 +6,8 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::frame::{ApplicationFrame, reference_in_address};
-use crate::client::call;
 use crate::incidents::{IncidentNote, IncidentNotices};
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::{ReportFilter, messages_section};
 use crate::ui::Loaded;
@@ -57,10 +57,9 @@ pub async fn load_messages(reference: String) -> Result<MessagesView, Problem> {
 #[component]
 pub fn MessagesPage() -> impl IntoView {
     let reference = reference_in_address();
-    let data = Resource::new(
-        move || reference.get(),
-        |reference| call(LoadMessages { reference }),
-    );
+    let data = PageData::new(move || LoadMessages {
+        reference: reference.get(),
+    });
     view! { <Loaded data render=|data| view! { <Messages data/> }/> }
 }
 
@@ -80,7 +79,7 @@ fn Messages(data: MessagesView) -> impl IntoView {
                 "The newest messages. " <a href=reports>"Reports"</a>
                 " have all of them, with filters and a chart."
             </p>
-            {messages_section(&data.messages, total, &filter, &data.currency)}
+            {messages_section(&data.messages, total, (&filter, ()), &data.currency)}
         </ApplicationFrame>
     }
 }

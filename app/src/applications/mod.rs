@@ -1,5 +1,7 @@
 //! My Applications: the list of applications, a new application, and the pages of one.
 
+mod account_overview;
+mod call_log;
 mod data;
 mod first_steps;
 mod frame;
@@ -10,6 +12,8 @@ mod messages;
 mod new;
 mod new_keys;
 mod notices;
+#[cfg(feature = "ssr")]
+mod programs;
 mod quick_start;
 mod readiness;
 mod sender;
@@ -18,8 +22,10 @@ mod show;
 mod shown_once;
 mod start;
 mod statement;
+mod statement_query;
 mod unconfirmed;
 
+pub use first_steps::FIRST_STEPS_EVENTS_PATH;
 pub use keys::KeysPage;
 pub use list::ApplicationsPage;
 pub use messages::MessagesPage;
@@ -29,7 +35,8 @@ pub use sender::SenderNamePage;
 pub use settings::SettingsPage;
 pub use show::{ApplicationPage, Overview};
 pub use start::QuickStartPage;
-pub use statement::{StatementPage, statement};
+pub use statement::{STATEMENT_CSV_PATH, StatementPage, statement};
+pub use statement_query::StatementQuery;
 
 /// The word in the place of the sender name of an application that has none.
 const NO_SENDER_NAME: &str = "none";

@@ -6,7 +6,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Unconfirmed;
-use crate::client::call;
+use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::{CurrentRequest, signed_in};
 use crate::problem::Problem;
@@ -71,7 +71,7 @@ pub(super) fn sender_name_fault(text: &str) -> Option<String> {
 /// What decides which application an account can create.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Possible {
-    /// The e-mail that the account must confirm first, if it must.
+    /// The email that the account must confirm first, if it must.
     unconfirmed: Option<String>,
     /// The categories of the applications that the account has.
     taken: Vec<Category>,
@@ -102,7 +102,7 @@ pub async fn load_possible() -> Result<Possible, Problem> {
 #[component]
 pub fn NewApplicationPage() -> impl IntoView {
     // A customer who is signed out is sent to the sign-in page before filling the form in.
-    let data = Resource::new(|| (), |()| call(LoadPossible {}));
+    let data = PageData::new(|| LoadPossible {});
     let render = |possible: Possible| {
         let content = match possible.unconfirmed.clone() {
             Some(email) => view! { <Unconfirmed email/> }.into_any(),
@@ -153,8 +153,8 @@ fn Form(possible: Possible) -> impl IntoView {
 
     view! {
         <p class="lead">
-            "You get an API key and a test key. The test key works at once, the API key as soon as \
-             the application is active."
+            "You get an API key and a test key. The test key of an SMS application works at once, \
+             the API key as soon as the application is active."
         </p>
         <PostForm form>
             <Choice
@@ -162,13 +162,14 @@ fn Form(possible: Possible) -> impl IntoView {
                 name="category"
                 options=categories
                 chosen=chosen.unwrap_or_default()
+                form
             />
             <Field
                 label="Sender name"
                 name="sender"
                 hint=format!(
-                    "{need}: 1 to 11 letters and digits, which recipients see as the sender. The \
-                     name is used once we have accepted it.",
+                    "{need}: 1 to 11 letters and digits, which recipients see as the sender. \
+                     With a name, nothing can be sent for real until we have accepted it.",
                 )
                 check=sender_name_fault
                 form

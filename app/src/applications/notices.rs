@@ -31,9 +31,11 @@ pub async fn set_notices(
     let threshold = threshold(&low_balance).map_err(keep)?;
     let service = current.service();
     let wants_batches = batches == MAIL;
-    Ok(service
+    service
         .set_notices(account.id, reference, threshold, wants_batches)
-        .await?)
+        .await?;
+    leptos_axum::redirect(&format!("/applications/{reference}/settings?mails=1"));
+    Ok(())
 }
 
 /// The threshold that was typed; `None` for an empty field.

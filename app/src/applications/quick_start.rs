@@ -18,7 +18,6 @@ pub fn QuickStart(
 ) -> impl IntoView {
     let whole = test_key.is_some();
     let test = test_key.unwrap_or_else(|| shortened(reference, "ht_"));
-    let live = shortened(reference, "hk_");
     let number = TestNumber::Delivered.digits();
     view! {
         <h2 id="quick-start">"Quick start"</h2>
@@ -27,14 +26,15 @@ pub fn QuickStart(
             "curl {base_url}/sms/send/{test} \\\n  --data number={number} \\\n  \
              --data-urlencode 'message=Hello from Heliograph'",
         )}</code></pre>
-        <p>"With the API key the same call sends for real. Ask what became of the messages:"</p>
-        <pre tabindex="0"><code>{format!("curl {base_url}/sms/reports/{live}")}</code></pre>
+        <p>"Ask what became of the messages that were sent with that key:"</p>
+        <pre tabindex="0"><code>{format!("curl {base_url}/sms/reports/{test}")}</code></pre>
+        <p>"With the API key the same calls send for real, and tell of what was sent with it."</p>
         {(!whole)
             .then(|| {
                 view! { <p class="fine">"Replace the shortened key by your whole key."</p> }
             })}
         <p>
-            "All calls, fields and codes are in the " <a href="/docs">"API reference"</a> "."
+            "All calls, fields and codes are in the " <a href="/docs" rel="external">"API reference"</a> "."
         </p>
     }
 }

@@ -99,8 +99,13 @@ fn ask_for_activation(application: &ApplicationRecord, activate: FormState) -> A
     let reference = application.reference.to_string();
     view! {
         <p>
-            "The application is Pending: its API key sends nothing until it is activated."
-            {has_test_key(application)}
+            {match application.category {
+                Category::Sms => {
+                    "The application is Pending: its API key sends nothing until it is activated. \
+                     The test key works already."
+                }
+                Category::Electricity => "The application is Pending.",
+            }}
         </p>
         <FormAlert form=activate/>
         <PostForm form=activate inline=true>

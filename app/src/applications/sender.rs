@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::{ApplicationFrame, reference_in_address};
 use super::new::sender_name_fault;
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
     Field, FormState, Loaded, Moment, PostForm, StateMark, SubmitButton, Table, answered_within,
+    in_zone,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -87,10 +88,12 @@ fn named(sender: &str) -> Result<SenderName, Problem> {
 pub fn SenderNamePage() -> impl IntoView {
     let reference = reference_in_address();
     let form = FormState::new::<RequestSenderName>("sender-alert");
-    let data = Resource::new(
-        move || (reference.get(), form.accepted.get()),
-        |(reference, _)| call(LoadSenderName { reference }),
-    );
+    let data = PageData::new(move || {
+        form.accepted.track();
+        LoadSenderName {
+            reference: reference.get(),
+        }
+    });
     view! { <Loaded data render=move |data| view! { <Content data form/> }/> }
 }
 
@@ -137,14 +140,14 @@ fn in_use(name: Option<&str>) -> String {
 /// Every request, newest first, with what became of it and why.
 fn earlier(requests: &[SenderRequestRecord]) -> AnyView {
     Table::wide(requests)
-        .styled("figures", "Requested (UTC)", |request| {
+        .styled("figures", in_zone("Requested (UTC)"), |request| {
             view! { <Moment at=request.requested_at/> }
         })
         .column("Name", |request| request.name.clone())
         .column("Status", |request| {
             view! { <StateMark state=request.status/> }
         })
-        .styled("figures", "Decided (UTC)", |request| {
+        .styled("figures", in_zone("Decided (UTC)"), |request| {
             request.decided_at.map(|at| view! { <Moment at/> })
         })
         .column("Reason", |request| request.reason.clone())

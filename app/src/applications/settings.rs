@@ -7,21 +7,21 @@ use super::data::{ApplicationView, LoadApplication};
 use super::frame::{ApplicationFrame, reference_in_address};
 use super::notices::{NoticesSection, SetNotices};
 use super::unconfirmed::{SetLostAnswer, UnconfirmedSection};
-use crate::client::call;
-use crate::ui::{FormState, Loaded};
+use crate::page_data::PageData;
+use crate::ui::{AcceptedNotice, FormState, Loaded};
 
 #[component]
 pub fn SettingsPage() -> impl IntoView {
     let reference = reference_in_address();
     let notices = FormState::new::<SetNotices>("notices-alert");
     let unconfirmed = FormState::new::<SetLostAnswer>("unconfirmed-alert");
-    let data = Resource::new(
-        move || {
-            let changes = (notices.accepted.get(), unconfirmed.accepted.get());
-            (reference.get(), changes)
-        },
-        |(reference, _)| call(LoadApplication { reference }),
-    );
+    let data = PageData::new(move || {
+        notices.accepted.track();
+        unconfirmed.accepted.track();
+        LoadApplication {
+            reference: reference.get(),
+        }
+    });
     let render = move |data| view! { <Settings data notices unconfirmed/> };
     view! { <Loaded data render/> }
 }
@@ -37,6 +37,11 @@ fn Settings(data: ApplicationView, notices: FormState, unconfirmed: FormState) -
     let sends = application.category == Category::Sms;
     view! {
         <ApplicationFrame application=application.clone() at="Settings">
+            <AcceptedNotice parameter="mails" sentence="The mails are saved."/>
+            <AcceptedNotice
+                parameter="unconfirmed"
+                sentence="The choice about unconfirmed messages is saved."
+            />
             <NoticesSection application currency form=notices/>
             {sends
                 .then(|| {

@@ -12,12 +12,12 @@ use super::new_keys::NewKeys;
 use super::quick_start::QuickStart;
 use super::readiness::Readiness;
 use super::shown_once::{TakeKeys, shown_once};
-use crate::client::call;
 use crate::incidents::IncidentNotices;
+use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::signed_in;
 use crate::problem::Problem;
-use crate::ui::{Fact, FormState, Loaded, Moment, StateMark};
+use crate::ui::{Fact, FormState, Loaded, Moment, StateMark, in_zone};
 
 /// Asks for the application to be activated; staff do it.
 ///
@@ -35,14 +35,15 @@ pub async fn request_activation(reference: Reference) -> Result<(), Problem> {
 pub fn ApplicationPage() -> impl IntoView {
     let reference = reference_in_address();
     let activate = FormState::new::<RequestActivation>("activation-alert");
-    let data = Resource::new(
-        move || (reference.get(), activate.accepted.get()),
-        |(reference, _)| call(LoadApplication { reference }),
-    );
-    let keys = Resource::new(
-        move || reference.get(),
-        |reference| call(TakeKeys { reference }),
-    );
+    let data = PageData::new(move || {
+        activate.accepted.track();
+        LoadApplication {
+            reference: reference.get(),
+        }
+    });
+    let keys = PageData::new(move || TakeKeys {
+        reference: reference.get(),
+    });
     let render = move |data| view! { <Application data keys activate/> };
     view! { <Loaded data render/> }
 }
@@ -50,7 +51,7 @@ pub fn ApplicationPage() -> impl IntoView {
 #[component]
 fn Application(
     data: ApplicationView,
-    keys: Resource<Result<Option<NewKeys>, Problem>>,
+    keys: PageData<Option<NewKeys>>,
     activate: FormState,
 ) -> impl IntoView {
     let application = data.application.clone();
@@ -61,7 +62,7 @@ fn Application(
     let first_call = move || {
         let base_url = base_url.clone();
         Suspend::new(async move {
-            let test_key = keys.await.ok().flatten().and_then(|keys| keys.test);
+            let test_key = keys.get().await.ok().flatten().and_then(|keys| keys.test);
             test_key.map(|test_key| {
                 view! { <QuickStart reference base_url test_key=Some(test_key)/> }
             })
@@ -74,7 +75,8 @@ fn Application(
             {sends.then(|| view! { <Transition>{first_call}</Transition> })}
             <Readiness data=data.clone() activate/>
             <Overview application currency=data.currency/>
-            <Deposits reference instructions=data.payment_instructions/>
+            {sends
+                .then(|| view! { <Deposits reference instructions=data.payment_instructions/> })}
             <h2 id="history">"History"</h2>
             {done}
         </ApplicationFrame>
@@ -97,7 +99,7 @@ pub fn Overview(application: ApplicationRecord, currency: String) -> impl IntoVi
             <Fact term="Test balance" class="figures">
                 {application.test_balance.shown()}
             </Fact>
-            <Fact term="Created (UTC)" class="figures"><Moment at=application.created_at/></Fact>
+            <Fact term=in_zone("Created (UTC)") class="figures"><Moment at=application.created_at/></Fact>
         </dl>
     }
 }

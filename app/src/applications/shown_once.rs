@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 
 use super::new_keys::NewKeys;
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::SecretField;
 #[cfg(feature = "ssr")]
@@ -25,6 +26,9 @@ pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
         .await
 }
 
+const REPLACED: &str = " The old key has stopped working: your systems send nothing until they have \
+                        this one.";
+
 /// New keys, which are shown this once.
 #[component]
 fn KeysShown(keys: NewKeys) -> impl IntoView {
@@ -36,6 +40,8 @@ fn KeysShown(keys: NewKeys) -> impl IntoView {
             let _ = section.focus();
         }
     });
+    // Both are new with an application; one alone replaces another.
+    let replaced = keys.live.is_some() != keys.test.is_some();
     let fields: Vec<_> = [
         ("API key", "api-key", keys.live, "Copy key"),
         ("Test key", "test-key", keys.test, "Copy test key"),
@@ -51,6 +57,7 @@ fn KeysShown(keys: NewKeys) -> impl IntoView {
             <p>
                 <strong>"Keep this now: it is shown this once."</strong>
                 " We store only a fingerprint of a key. Whoever has the key can spend the balance."
+                {replaced.then_some(REPLACED)}
             </p>
             {fields}
         </section>
@@ -58,10 +65,10 @@ fn KeysShown(keys: NewKeys) -> impl IntoView {
 }
 
 /// The new keys, if there are some that weren't shown yet.
-pub fn shown_once(keys: Resource<Result<Option<NewKeys>, Problem>>) -> impl IntoView + use<> {
+pub fn shown_once(keys: PageData<Option<NewKeys>>) -> impl IntoView + use<> {
     let shown = move || {
         Suspend::new(async move {
-            let keys = keys.await.ok().flatten();
+            let keys = keys.get().await.ok().flatten();
             keys.map(|keys| view! { <KeysShown keys/> })
         })
     };

@@ -1,41 +1,149 @@
-//! `/applications/{reference}/start`: the first calls of the API with the application's keys.
+//! `/applications/{reference}/start`: programs that send the first message, a counter for texts,
+//! and the last calls.
 
 use domain::Category;
+use domain::records::ApplicationRecord;
 use leptos::either::Either;
 use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use leptos_router::hooks::use_query_map;
+use serde::{Deserialize, Serialize};
 
 use super::NOT_FOR_SMS;
-use super::data::{ApplicationView, LoadApplication};
+use super::call_log::{CallView, call_log};
 use super::frame::{ApplicationFrame, reference_in_address};
-use super::quick_start::QuickStart;
-use crate::client::call;
+use crate::counter::{CounterData, LoadCounter, TextCounter};
+use crate::page_data::PageData;
+use crate::problem::Problem;
 use crate::ui::Loaded;
+#[cfg(feature = "ssr")]
+use {super::data::owned, super::programs::Program, crate::portal_request::signed_in};
+
+/// The languages: the word in the page's address, and the name.
+const LANGUAGES: [(&str, &str); 5] = [
+    ("curl", "curl"),
+    ("javascript", "JavaScript"),
+    ("python", "Python"),
+    ("php", "PHP"),
+    ("java", "Java"),
+];
+
+/// The data of the page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct QuickStartView {
+    application: ApplicationRecord,
+    language: String,
+    /// The file to save the program as, and the command that runs it.
+    file: Option<(String, String)>,
+    program: String,
+    /// The last calls, newest first.
+    calls: Vec<CallView>,
+}
+
+/// The program in a language, which the browser remembers, and the last calls. Without a language
+/// it is the one that was chosen last.
+///
+/// # Errors
+/// When nobody is signed in, the application isn't the account's, or the service fails.
+#[server(prefix = "/fn", endpoint = "quick-start", input = GetUrl)]
+pub async fn load_quick_start(
+    reference: String,
+    #[server(default)] language: String,
+) -> Result<QuickStartView, Problem> {
+    let (current, account) = signed_in().await?;
+    let application = owned(current.service(), account.id, &reference).await?;
+    let program = match Program::find(&language) {
+        Some(program) => {
+            current.keep_language(program.language);
+            program
+        }
+        None => (current.language())
+            .and_then(|language| Program::find(&language))
+            .unwrap_or_else(Program::first),
+    };
+    let calls = current
+        .service()
+        .api_calls(account.id, application.reference)
+        .await?;
+    Ok(QuickStartView {
+        calls: calls.into_iter().map(CallView::from).collect(),
+        application,
+        language: program.language.to_owned(),
+        file: (program.file).map(|(file, command)| (file.to_owned(), command.to_owned())),
+        program: program.text(&current.site().base_url),
+    })
+}
 
 #[component]
 pub fn QuickStartPage() -> impl IntoView {
     let reference = reference_in_address();
-    let data = Resource::new(
-        move || reference.get(),
-        |reference| call(LoadApplication { reference }),
-    );
-    view! { <Loaded data render=|data| view! { <Start data/> }/> }
+    let query = use_query_map();
+    let language = Memo::new(move |_| query.with(|query| query.get("language")));
+    let data = PageData::new(move || LoadQuickStart {
+        reference: reference.get(),
+        language: language.get().unwrap_or_default(),
+    });
+    let counter = PageData::new(|| LoadCounter {});
+    view! { <Loaded data render=move |data| view! { <Start data counter/> }/> }
 }
 
 #[component]
-fn Start(data: ApplicationView) -> impl IntoView {
-    let ApplicationView {
-        application,
-        base_url,
-        ..
-    } = data;
-    let reference = application.reference;
-    let calls = match application.category {
-        Category::Sms => Either::Left(view! { <QuickStart reference base_url test_key=None/> }),
+fn Start(data: QuickStartView, counter: PageData<CounterData>) -> impl IntoView {
+    let application = data.application.clone();
+    let calls = call_log(&data.calls);
+    let content = match application.category {
+        Category::Sms => Either::Left(view! {
+            {quick_start(data)}
+            <TextCounter data=counter/>
+            {calls}
+        }),
         Category::Electricity => Either::Right(view! { <p>{NOT_FOR_SMS}</p> }),
     };
     view! {
         <ApplicationFrame application at="Quick start">
-            {calls}
+            {content}
         </ApplicationFrame>
+    }
+}
+
+fn quick_start(data: QuickStartView) -> impl IntoView {
+    let reference = data.application.reference;
+    let page = format!("/applications/{reference}/start");
+    let languages = LANGUAGES
+        .map(|(language, name)| {
+            let href = format!("{page}?language={language}#quick-start");
+            let current = (language == data.language).then_some("page");
+            view! { <li><a href=href aria-current=current>{name}</a></li> }
+        })
+        .into_iter()
+        .collect_view();
+    let run = data.file.map(|(file, command)| {
+        view! { <p>"Save it as " <code>{file}</code> " and run " <code>{command}</code> "."</p> }
+    });
+    view! {
+        <h2 id="quick-start">"Quick start"</h2>
+        <p>
+            "Programs read the key from the environment, where it stands in no file that is shared. \
+             With the test key they send to nobody and cost nothing:"
+        </p>
+        <pre tabindex="0"><code>{format!("export HELIOGRAPH_KEY={reference}ht_YOUR_TEST_KEY")}</code></pre>
+        <p class="fine">
+            "Write your whole test key there. It is shown once, when it is made; make another one "
+            <a href=format!("/applications/{reference}/keys")>"among the keys"</a> "."
+        </p>
+        <nav class="tabs" aria-label="Languages">
+            <ul>{languages}</ul>
+        </nav>
+        {run}
+        <pre tabindex="0"><code>{data.program}</code></pre>
+        <p>
+            "The test key delivers to any number but those that "
+            <a href="/docs#test" rel="external">"stand for failures"</a> "."
+        </p>
+        <p>
+            "With the API key, which begins with " <code>{format!("{reference}hk_")}</code>
+            ", the same program sends for real. All calls, fields and codes are in the "
+            <a href="/docs" rel="external">"API reference"</a> "."
+        </p>
     }
 }

@@ -1,7 +1,11 @@
-//! `/applications/{reference}/statement`: an application's transfers, newest first.
+//! `/applications/{reference}/statement`: what an application paid and was paid, by days and months
+//! and as a list.
 
-use domain::records::{ApplicationRecord, Paged, StatementLine, TransferKind};
-use domain::{BatchId, Transid};
+use domain::records::{
+    ApplicationRecord, Paged, StatementDay, StatementLine, StatementMonth, StatementTotals,
+    TransferKind,
+};
+use domain::{BatchId, Reference, Transid};
 use leptos::either::Either;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
@@ -9,12 +13,18 @@ use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use super::frame::{ApplicationFrame, reference_in_address};
-use crate::client::call;
+use super::statement_query::StatementQuery;
+use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Moment, Table};
+use crate::ui::{Fact, Field, FormState, Loaded, Moment, SearchForm, Table, in_zone, pager};
 #[cfg(feature = "ssr")]
-use {super::data::owned, crate::portal_request::signed_in, service::StatementFilter};
+use {
+    super::data::owned, crate::portal_request::signed_in, domain::Month, service::Service,
+    service::StatementFilter,
+};
 
+/// The path of the CSV file with the lines of an application's statement.
+pub const STATEMENT_CSV_PATH: &str = "/applications/{reference}/statement.csv";
 /// How many lines one page has.
 #[cfg(feature = "ssr")]
 const LINES: i64 = 25;
@@ -23,42 +33,87 @@ const LINES: i64 = 25;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StatementView {
     application: ApplicationRecord,
-    /// The kind of the transfers, if only one was asked for.
-    kind: Option<TransferKind>,
-    /// Whether there are newer transfers, which aren't among these.
-    has_newer: bool,
-    statement: Paged<StatementLine>,
+    query: StatementQuery,
+    shown: Shown,
     currency: String,
+}
+
+/// What the page shows of the statement.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Shown {
+    /// A month by days, and the transfers of its last day.
+    Month {
+        month: StatementMonth,
+        /// Whether it is the current month: none follows.
+        is_current: bool,
+        last_day: Paged<StatementLine>,
+    },
+    /// A list of transfers, or why it can't be made.
+    List(Result<Paged<StatementLine>, Problem>),
 }
 
 /// A page of the statement of one of the account's applications.
 ///
 /// # Errors
-/// When nobody is signed in, the application isn't the account's, the cursor isn't one that was
-/// given out, or the service fails.
+/// When nobody is signed in, the application isn't the account's, there is no such month, the
+/// cursor isn't one that was given out, or the service fails.
 #[server(prefix = "/fn", endpoint = "application-statement", input = GetUrl)]
 pub async fn load_statement(
     reference: String,
-    #[server(default)] kind: Option<TransferKind>,
-    #[server(default)] cursor: Option<String>,
+    #[server(default)] query: StatementQuery,
 ) -> Result<StatementView, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
     let application = owned(service, account.id, &reference).await?;
-    let filter = StatementFilter {
-        kind,
-        cursor: cursor.as_deref(),
-        limit: LINES,
+    let shown = if query.is_list() {
+        Shown::List(match query.filter(LINES) {
+            Ok(filter) => Ok(service
+                .statement(account.id, application.reference, filter)
+                .await?),
+            Err(problem) => Err(problem),
+        })
+    } else {
+        let now = service.clock().now();
+        by_days(service, account.id, &application, query.month(now)?).await?
     };
-    let statement = service
-        .statement(account.id, application.reference, filter)
-        .await?;
     Ok(StatementView {
         application,
-        kind,
-        has_newer: cursor.is_some(),
-        statement,
+        query,
+        shown,
         currency: current.site().currency.clone(),
+    })
+}
+
+#[cfg(feature = "ssr")]
+async fn by_days(
+    service: &Service,
+    account_id: i64,
+    application: &ApplicationRecord,
+    month: Month,
+) -> Result<Shown, Problem> {
+    let reference = application.reference;
+    let found = service
+        .statement_month(account_id, reference, month)
+        .await?;
+    let last_day = match found.days.first() {
+        Some(last) => {
+            let filter = StatementFilter {
+                from: Some(last.day),
+                to: Some(last.day.plus_ms(domain::timestamp::DAY_MS)),
+                limit: LINES,
+                ..StatementFilter::default()
+            };
+            service.statement(account_id, reference, filter).await?
+        }
+        None => Paged {
+            items: Vec::new(),
+            next: None,
+        },
+    };
+    Ok(Shown::Month {
+        is_current: month >= Month::of(service.clock().now()),
+        month: found,
+        last_day,
     })
 }
 
@@ -66,61 +121,71 @@ pub async fn load_statement(
 pub fn StatementPage() -> impl IntoView {
     let reference = reference_in_address();
     let query = use_query_map();
-    let asked = Memo::new(move |_| {
-        let (kind, cursor) = query.with(|query| (query.get("kind"), query.get("cursor")));
-        (kind.as_deref().and_then(TransferKind::parse), cursor)
+    let asked =
+        Memo::new(move |_| query.with(|query| StatementQuery::read(|name| query.get(name))));
+    let data = PageData::new(move || LoadStatement {
+        reference: reference.get(),
+        query: asked.get(),
     });
-    let data = Resource::new(
-        move || (reference.get(), asked.get()),
-        |(reference, (kind, cursor))| {
-            call(LoadStatement {
-                reference,
-                kind,
-                cursor,
-            })
-        },
-    );
     view! { <Loaded data render=|data| view! { <Content data/> }/> }
 }
 
 #[component]
 fn Content(data: StatementView) -> impl IntoView {
-    let page = format!("/applications/{}/statement", data.application.reference);
-    let newest = data.has_newer.then(|| {
-        let href = address(&page, data.kind);
-        view! { <p><a href=href>"Newest transfers"</a></p> }
-    });
+    let StatementView {
+        application,
+        query,
+        shown,
+        currency,
+    } = data;
+    let page = format!("/applications/{}/statement", application.reference);
+    let lists = lists(&page, &query);
+    let content = match shown {
+        Shown::Month {
+            month,
+            is_current,
+            last_day,
+        } => {
+            let reference = application.reference;
+            by_day((reference, &page), &month, is_current, &last_day, &currency).into_any()
+        }
+        Shown::List(found) => list(&page, query, found, &currency).into_any(),
+    };
     view! {
-        <ApplicationFrame application=data.application at="Statement">
+        <ApplicationFrame application at="Statement">
             <h2 id="statement">"Statement"</h2>
-            {kinds(&page, data.kind)}
-            {newest}
-            {transfers(&data.statement.items, "/reports/", &data.currency)}
-            {older(&address(&page, data.kind), data.statement.next)}
+            {lists}
+            {content}
         </ApplicationFrame>
     }
 }
 
-/// The page with the newest transfers of a kind.
-fn address(page: &str, kind: Option<TransferKind>) -> String {
-    match kind {
-        Some(kind) => format!("{page}?kind={kind}"),
-        None => page.to_owned(),
-    }
-}
-
-/// Links to the lists of all transfers and of each kind.
-fn kinds(page: &str, shown: Option<TransferKind>) -> impl IntoView + use<> {
+/// Links to the days and to the lists of all transfers and of each kind.
+fn lists(page: &str, shown: &StatementQuery) -> impl IntoView + use<> {
+    let list = |kind, name| (StatementQuery::list(kind), name);
     let lists = [
-        (None, "All"),
-        (Some(TransferKind::Deposit), "Deposits"),
-        (Some(TransferKind::Charge), "Charges"),
-        (Some(TransferKind::Release), "Releases"),
+        (StatementQuery::default(), "By day"),
+        list(None, "All"),
+        list(Some(TransferKind::Deposit), "Deposits"),
+        list(Some(TransferKind::Charge), "Charges"),
+        list(Some(TransferKind::Release), "Releases"),
     ];
     let links = lists
-        .map(|(list, name)| {
-            let current = (list == shown).then_some("page");
-            view! { <li><a href=address(page, list) aria-current=current>{name}</a></li> }
+        .into_iter()
+        .map(|(query, name)| {
+            let is_shown = query.is_list() == shown.is_list() && query.kind() == shown.kind();
+            // The days stay chosen from one kind to another.
+            let query = if query.is_list() {
+                StatementQuery {
+                    from: shown.from.clone(),
+                    to: shown.to.clone(),
+                    ..query
+                }
+            } else {
+                query
+            };
+            let current = is_shown.then_some("page");
+            view! { <li><a href=query.address(page) aria-current=current>{name}</a></li> }
         })
         .collect_view();
     view! {
@@ -128,6 +193,150 @@ fn kinds(page: &str, shown: Option<TransferKind>) -> impl IntoView + use<> {
             <ul>{links}</ul>
         </nav>
     }
+}
+
+/// A month by days, its totals, and the transfers of its last day.
+fn by_day(
+    (reference, page): (Reference, &str),
+    month: &StatementMonth,
+    is_current: bool,
+    last_day: &Paged<StatementLine>,
+    currency: &str,
+) -> impl IntoView + use<> {
+    let of = month.month;
+    let days = Table::wide(&month.days)
+        .column("Day (UTC)", |day| {
+            let date = day.day.to_date();
+            let href = StatementQuery::days(date.clone(), date.clone()).address(page);
+            view! { <a href=href>{date}</a> }
+        })
+        .money("Paid in", currency, |day: &StatementDay| {
+            day.totals.deposits.shown()
+        })
+        .money("Spent", currency, |day| day.totals.charges.shown())
+        .money("Given back", currency, |day| day.totals.releases.shown())
+        .money("Balance", currency, |day| day.totals.closing.shown())
+        .in_region_or("Days", "There are no transfers in this month.");
+    let last = of.next().start().plus_ms(-1).to_date();
+    let whole = StatementQuery::days(of.start().to_date(), last);
+    let opened = month.days.first().map(|day| {
+        let date = day.day.to_date();
+        let all = StatementQuery::days(date.clone(), date.clone()).address(page);
+        let more = last_day.next.is_some().then(|| {
+            view! { <p><a href=all>"All transfers of this day"</a></p> }
+        });
+        view! {
+            <section class="not-printed">
+                <h3>"Transfers of " {date}</h3>
+                {transfers(&last_day.items, "/reports/", currency)}
+                {more}
+            </section>
+        }
+    });
+    view! {
+        <h3>{of.name()}</h3>
+        <p>{format!("Application {reference}, amounts in {currency}. Days are UTC.")}</p>
+        {months(page, month, is_current)}
+        {facts(&month.totals, currency)}
+        {days}
+        <p class="not-printed">
+            <a href=whole.address(page)>"All transfers of the month"</a>
+            " · "
+            <a href=whole.address(&csv_path(page)) download rel="external">"Download CSV"</a>
+        </p>
+        {opened}
+    }
+}
+
+/// Links to the months before and after this one.
+fn months(page: &str, month: &StatementMonth, is_current: bool) -> impl IntoView + use<> {
+    let link = |of: domain::Month, rel: &'static str, word: &str| {
+        let query = StatementQuery {
+            month: of.to_string(),
+            ..StatementQuery::default()
+        };
+        let text = format!("{word}: {}", of.name());
+        view! { <a href=query.address(page) rel=rel>{text}</a> }
+    };
+    let newer = (!is_current).then(|| link(month.month.next(), "prev", "Newer"));
+    let older = month
+        .has_older
+        .then(|| link(month.month.previous(), "next", "Older"));
+    view! { <p class="pager">{newer} {older}</p> }
+}
+
+fn facts(totals: &StatementTotals, currency: &str) -> impl IntoView + use<> {
+    let fact = |term, amount: domain::Money| {
+        let amount = format!("{} {currency}", amount.shown());
+        view! { <Fact term class="figures">{amount}</Fact> }
+    };
+    view! {
+        <dl class="facts">
+            {fact("Opening balance", totals.opening)}
+            {fact("Paid in", totals.deposits)}
+            {fact("Spent", totals.charges)}
+            {fact("Given back", totals.releases)}
+            {fact("Closing balance", totals.closing)}
+        </dl>
+    }
+}
+
+/// A list of transfers with its filters.
+fn list(
+    page: &str,
+    query: StatementQuery,
+    found: Result<Paged<StatementLine>, Problem>,
+    currency: &str,
+) -> impl IntoView + use<> {
+    let problem = found.as_ref().err().cloned();
+    #[cfg(feature = "ssr")]
+    if let Some(problem) = &problem {
+        crate::portal_request::set_status(&problem.cause);
+    }
+    let found = found.ok().map(|found| {
+        let address = |way: &str| {
+            let query = StatementQuery {
+                cursor: way.to_owned(),
+                ..query.clone()
+            };
+            format!("{}#statement", query.address(page))
+        };
+        let whole = StatementQuery {
+            cursor: String::new(),
+            ..query.clone()
+        };
+        view! {
+            <p class="not-printed">
+                <a href=whole.address(&csv_path(page)) download rel="external">"Download CSV"</a>
+            </p>
+            {transfers(&found.items, "/reports/", currency)}
+            {pager("transfers", &query.cursor, found.next.as_deref(), address)}
+        }
+    });
+    view! { {period(page, &query, problem)} {found} }
+}
+
+/// The days of the list.
+fn period(page: &str, query: &StatementQuery, problem: Option<Problem>) -> impl IntoView + use<> {
+    let form = FormState::plain("period-alert", problem);
+    let (kind, from, to) = (query.kind.clone(), query.from.clone(), query.to.clone());
+    view! {
+        <SearchForm
+            path=page.to_owned()
+            label="Statement"
+            button="Show these days"
+            form
+        >
+            <input type="hidden" name="kind" value=kind/>
+            <Field label="From (UTC)" name="from" kind="date" value=from form/>
+            <Field label="To (UTC)" name="to" kind="date" value=to form/>
+        </SearchForm>
+    }
+}
+
+/// The path of the CSV file with the lines of a page.
+fn csv_path(page: &str) -> String {
+    format!("{page}.csv")
 }
 
 /// The link to the transfers before these, if there are some.
@@ -159,7 +368,7 @@ fn transfers(lines: &[StatementLine], subjects: &'static str, currency: &str) ->
     Table::wide(lines)
         .styled(
             "figures",
-            "Time (UTC)",
+            in_zone("Time (UTC)"),
             |line| view! { <Moment at=line.at/> },
         )
         .column("Type", |line| kind(line.kind).0)

@@ -18,9 +18,12 @@ pub async fn set_lost_answer(reference: Reference, lost_answer: LostAnswer) -> R
     let keep = |problem: Problem| problem.typed("lost_answer", lost_answer.as_str());
     let (current, account) = signed_in().await.map_err(keep)?;
     let service = current.service();
-    Ok(service
+    service
         .set_lost_answer(account.id, reference, lost_answer)
-        .await?)
+        .await?;
+    let page = format!("/applications/{reference}/settings?unconfirmed=1");
+    leptos_axum::redirect(&page);
+    Ok(())
 }
 
 /// The choice in force, and the form for another one.

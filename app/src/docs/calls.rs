@@ -1,280 +1,146 @@
 //! The chapters about the calls of the API.
 
-use domain::MessageStatus;
-use domain::message::{PAGE_CHARS, PAGES_MAX_DEFAULT};
-use domain::number::{DIGITS_MAX, DIGITS_MIN, LOCAL_DIGITS};
-use domain::records::PriceTable;
 use leptos::prelude::*;
 
-use crate::price_table::listed as listed_prices;
-use crate::ui::{StateMark, Table};
+use super::call::{Call, Parameter, Way};
+use super::reasons::anchor;
+use crate::ui::{Table, TableRegion};
 
-/// A parameter or field: name, whether it must be there, meaning.
-type Entry = (&'static str, &'static str, String);
+/// The chapters: the word of the path that their calls have in common, which is their anchor too,
+/// and their heading. The price list has the anchor `prices`.
+const CHAPTERS: [(&str, &str, &str); 6] = [
+    ("send", "send", "Send a message"),
+    ("bulk", "bulk", "Send a file"),
+    ("batches", "batches", "Ask what became of files"),
+    ("reports", "reports", "Ask what became of messages"),
+    ("balance", "balance", "Ask for the balance"),
+    ("prices", "ask-prices", "Ask for the prices"),
+];
 
-fn listed(label: &'static str, second: &'static str, entries: &[Entry]) -> AnyView {
-    Table::wide(entries)
-        .styled("key", "Name", |entry| entry.0)
-        .column(second, |entry| entry.1)
-        .column("Meaning", |entry| entry.2.clone())
-        .in_region(label)
-}
-
-/// The chapter about keys: how a call is authorised.
-pub fn keys(key: &str, base_url: &str) -> impl IntoView + use<> {
-    view! {
-        <h2 id="keys">"Keys"</h2>
-        <p>
-            "An application has an API key and a test key, shown once when they are made. A key \
-             allows everything its owner can do: keep it on your servers. The header keeps it out \
-             of the logs of proxies:"
-        </p>
-        <pre tabindex="0"><code>{format!(
-            "curl {base_url}/sms/balance --header 'Authorization: Bearer {key}'",
-        )}</code></pre>
-    }
-}
-
-/// The chapter about `/sms/send`.
-pub fn send(key: &str, base_url: &str, currency: &str) -> impl IntoView + use<> {
-    let parameters =
-        vec![
-        (
-            "number",
-            "yes",
-            format!(
-                "{DIGITS_MIN} to {DIGITS_MAX} digits: exactly {LOCAL_DIGITS} are a local number; \
-                 an international one has its country code, with or without a + before it."
-            ),
-        ),
-        (
-            "message",
-            "yes",
-            format!(
-                "The text in UTF-8, up to {} characters. {PAGE_CHARS} characters are a page, the \
-                 unit of the price.",
-                PAGE_CHARS * PAGES_MAX_DEFAULT
-            ),
-        ),
-        (
-            "requestid",
-            "no",
-            "1 to 255 characters of your own, to find the message by. Two sends with the same one \
-             are two messages."
-                .to_owned(),
-        ),
-        ("dryrun", "no", "1: everything but storing, charging and sending.".to_owned()),
-    ];
-    let fields =
-        vec![
-        (
-            "code, message, text",
-            "always",
-            "200 and SUCCESS, or see Codes; message and text are the same words.".to_owned(),
-        ),
-        ("transid", "on 200", "The message's own id.".to_owned()),
-        ("balance", "on 200", "What can still be spent, a number.".to_owned()),
-        ("pages, cost, currency", "on 200", format!("What was charged, in {currency}.")),
-        (
-            "warnings",
-            "on 200",
-            "looks_local: an international number that reads as country code and local number, \
-             which would cost less without the code."
-                .to_owned(),
-        ),
-        ("requestid", "when given", "As it was given.".to_owned()),
-        ("reason", "on errors", "A stable word; see Codes.".to_owned()),
-    ];
-    view! {
-        <h2 id="send">"Send a message"</h2>
-        <p>
-            <code>"GET"</code> " or " <code>"POST /sms/send/<API_KEY>"</code>
-            ". Parameters stand in the query, in form fields, which may be parts of a multipart \
-             body, or in a JSON object."
-        </p>
-        <pre tabindex="0"><code>{format!(
-            "curl {base_url}/sms/send/{key} \\\n  --data number=58001234 \\\n  --data-urlencode \
-             'message=Your code is 4711' \\\n  --data requestid=login-81",
-        )}</code></pre>
-        <h3>"Parameters"</h3>
-        {listed("Parameters of a send", "Required", &parameters)}
-        <h3>"Answer"</h3>
-        {listed("Fields of the answer to a send", "Present", &fields)}
-        <p>
-            "200 means that the message is on disk, charged once, and will be handed to a carrier \
-             or its charge released. Without an answer, send again with the same header "
-            <code>"Idempotency-Key"</code>
-            ": for 24 hours after a 200, the same request with the same key is given the same \
-             answer, and nothing is sent or charged twice."
-        </p>
-    }
-}
-
-/// The chapter about `/sms/bulk` and `/sms/batches`.
-pub fn bulk(key: &str, base_url: &str) -> impl IntoView + use<> {
-    view! {
-        <h2 id="bulk">"Send a file"</h2>
-        <p>
-            <code>"POST /sms/bulk/<API_KEY>"</code> " takes either " <code>"bulksms"</code>
-            ", a file with number, comma and message in each line, or " <code>"numbers"</code>
-            ", a file with a number in each line, and " <code>"message"</code>
-            "; as multipart or form fields. requestid, dryrun and Idempotency-Key work as above; a \
-             dry run with an Idempotency-Key is asked for in the query. In form fields a leading + \
-             is written %2B, or comes as the space that it decodes to. An application has a few \
-             uploads under way at most, with both of its keys together: one more is refused before \
-             it is read."
-        </p>
-        <pre tabindex="0"><code>{format!(
-            "curl {base_url}/sms/bulk/{key} --form bulksms=@rows.csv\n\
-             curl {base_url}/sms/bulk/{key} --form numbers=@numbers.txt --form message=Hello",
-        )}</code></pre>
-        <p>
-            "Files are UTF-8, without a header line. Everything after the first comma is the \
-             message; one that starts with a quote is a quoted CSV field and may hold line breaks. \
-             It is all or nothing: a bad row refuses the file, and errors names the first 20 with \
-             line, reason and detail. Otherwise the answer has batchid, rows, pages and cost, \
-             which has left the balance."
-        </p>
-        <p>
-            <code>"GET /sms/batches/<API_KEY>"</code> " and "
-            <code>"GET /sms/batches/<API_KEY>/<batchid>"</code> " count its messages by status."
-        </p>
-    }
-}
-
-/// The chapter about `/sms/reports`.
-pub fn reports(key: &str, base_url: &str) -> impl IntoView + use<> {
-    let parameters = vec![
-        (
-            "transid, requestid, batchid, number, status",
-            "no",
-            "Only messages with this value.".to_owned(),
-        ),
-        (
-            "from, to",
-            "no",
-            "Only messages from this moment on, and before that one: in RFC 3339, or a date, \
-             which begins at midnight UTC."
-                .to_owned(),
-        ),
-        (
-            "limit",
-            "no",
-            "1 to 1000 messages at once; 100 unless given.".to_owned(),
-        ),
-        (
-            "cursor",
-            "no",
-            "The value of next in the answer before; as long as there is one, there may be more \
-             messages, also after an answer with fewer than limit."
-                .to_owned(),
-        ),
-        ("format", "no", "json, or csv for a table.".to_owned()),
-    ];
-    view! {
-        <h2 id="reports">"Ask what became of messages"</h2>
-        <p>
-            <code>"GET /sms/reports/<API_KEY>"</code> " lists the key's messages, newest first; "
-            <code>"GET /sms/reports/<API_KEY>/<transid>"</code>
-            " is one of them, with its timeline and its explained charge."
-        </p>
-        <pre tabindex="0"><code>{format!("curl '{base_url}/sms/reports/{key}?requestid=login-81'")}</code></pre>
-        {listed("Parameters of reports", "Required", &parameters)}
-    }
-}
-
-/// The chapter about `/sms/balance`.
-pub fn balance(key: &str, base_url: &str) -> impl IntoView + use<> {
-    view! {
-        <h2 id="balance">"Ask for the balance"</h2>
-        <p>
-            <code>"GET /sms/balance/<API_KEY>"</code> " answers " <code>"balance"</code> " and "
-            <code>"currency"</code> "."
-        </p>
-        <pre tabindex="0"><code>{format!("curl {base_url}/sms/balance/{key}")}</code></pre>
-    }
-}
-
-/// The chapter about `/sms/prices`, with the prices.
-pub fn prices(key: &str, base_url: &str, table: &PriceTable) -> impl IntoView + use<> {
-    let currency = &table.currency;
-    let coming = (!table.coming.is_empty()).then(|| {
-        let rows =
-            listed_prices(&table.coming, currency).in_region("Prices that are set for later");
+/// A chapter for each group of calls.
+pub fn call_chapters(calls: &[Call<'_>], base_url: &str, key: &str) -> AnyView {
+    let chapters = CHAPTERS.map(|(subject, anchor, heading)| {
+        let own = calls.iter().filter(|call| call.subject() == subject);
+        let own: Vec<_> = own.map(|call| shown(call, base_url, key)).collect();
         view! {
-            <p>"From later moments on:"</p>
-            {rows}
+            <h2 id=anchor>{heading}</h2>
+            {own}
         }
+        .into_any()
     });
-    view! {
-        <h2 id="prices">"Ask for the prices"</h2>
-        <p>
-            <code>"GET /sms/prices/<API_KEY>"</code>
-            " lists the prices per page, each with the moment from which it is in force; with "
-            <code>"number"</code> " it answers what a page to that number costs, as "
-            <code>"price"</code>
-            ". Of the prefixes that an international number begins with, the longest that has a \
-             price decides. A message keeps the price of its acceptance."
-        </p>
-        <pre tabindex="0"><code>{format!("curl '{base_url}/sms/prices/{key}?number=27821234567'")}</code></pre>
-        {listed_prices(&table.in_force, currency).in_region("Prices in force")}
-        {coming}
-    }
+    Vec::from(chapters).into_any()
 }
 
-const fn meaning(status: MessageStatus) -> &'static str {
-    match status {
-        MessageStatus::Queued => "Accepted, stored and charged; waits for a carrier.",
-        MessageStatus::Sending => "On its way to a carrier.",
-        MessageStatus::Unknown => "Handed over, and the carrier's answer is missing.",
-        MessageStatus::Submitted => "A carrier took it. From here on the charge stays.",
-        MessageStatus::Delivered => "The handset has it.",
-        MessageStatus::Failed => "The network gave up.",
-        MessageStatus::Expired => "Its time ran out; at the latest after 48 hours.",
-        MessageStatus::Rejected => "No carrier took it; the charge is released.",
+fn shown(call: &Call<'_>, base_url: &str, key: &str) -> AnyView {
+    let request = format!(
+        "{} {}",
+        call.method,
+        call.path.replace("{key}", "<API_KEY>")
+    );
+    let description = call.description().map(str::to_owned);
+    let kinds = call.kinds_of_body();
+    let body = (!kinds.is_empty()).then(|| {
+        let kinds = kinds.join(", ");
+        let about = call.about_body().map(str::to_owned);
+        view! { <p>"The body is one of " {kinds} ". " {about}</p> }
+    });
+    let ways: Vec<_> = call
+        .ways()
+        .iter()
+        .map(|way| {
+            let about = way.about.map(|about| view! { <p>{about.to_owned()}</p> });
+            let curl = call.curl(way, base_url, key);
+            view! {
+                {about}
+                <pre tabindex="0"><code>{curl}</code></pre>
+                {parameters(way, &request)}
+            }
+            .into_any()
+        })
+        .collect();
+    view! {
+        <h3 id=format!("call-{}", call.id())>
+            <code>{request.clone()}</code>
+        </h3>
+        <p>{call.summary().to_owned()} ". " {description}</p>
+        {body}
+        {ways}
+        {answer(call, &request)}
+        {refusals(call)}
     }
+    .into_any()
 }
 
-/// The chapter about the statuses of a message.
-pub fn statuses() -> impl IntoView {
-    let statuses = Table::wide(&MessageStatus::ALL)
-        .column("Status", |status| view! { <StateMark state=*status/> })
-        .column(
-            "Final",
-            |status| if status.is_final() { "yes" } else { "no" },
-        )
-        .column("Meaning", |status| meaning(*status))
-        .in_region("Statuses of a message");
-    view! {
-        <h2 id="statuses">"Statuses"</h2>
-        {statuses}
+fn parameters(way: &Way<'_>, request: &str) -> Option<AnyView> {
+    if way.parameters.is_empty() {
+        return None;
     }
+    let what = way.parameters.iter().find(|parameter| parameter.required);
+    let with = what.filter(|_| way.about.is_some());
+    let label = match with {
+        Some(Parameter { name, .. }) => format!("Parameters of {request} with {name}"),
+        None => format!("Parameters of {request}"),
+    };
+    let table = Table::wide(&way.parameters)
+        .styled("key", "Name", |parameter| parameter.name.to_owned())
+        .column("In", |parameter| parameter.places.join(" or "))
+        .column("Required", |parameter| yes_or_no(parameter.required))
+        .column("Meaning", |parameter| parameter.meaning.clone())
+        .view();
+    Some(view! { <TableRegion label>{table}</TableRegion> }.into_any())
 }
 
-/// The chapter about the test key: which number leads to which outcome of a message.
-pub fn outcomes() -> impl IntoView {
-    let numbers = [
-        ("00000001", "delivered"),
-        ("00000002", "failed: the handset is unavailable"),
-        ("00000003", "expired"),
-        ("00000004", "rejected: the carrier refuses it"),
-        ("00000005", "delivered after 30 seconds"),
-        (
-            "00000501 to 00000505",
-            "the send, or the whole upload, answers that code",
-        ),
-    ];
-    let outcomes = Table::narrow(&numbers)
-        .styled("key", "Number", |number| number.0)
-        .column("Outcome", |number| number.1)
-        .in_region("Numbers with a fixed outcome");
+const fn yes_or_no(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
+/// What the answer 200 looks like.
+fn answer(call: &Call<'_>, request: &str) -> AnyView {
+    let fields = call.fields();
+    let table = Table::wide(&fields)
+        .styled("key", "Name", |field| field.name.clone())
+        .column("Always there", |field| yes_or_no(field.required))
+        .column("Meaning", |field| field.meaning.clone())
+        .view();
+    let label = format!("Fields of the answer to {request}");
+    let example = call
+        .example()
+        .map(|example| view! { <pre tabindex="0"><code>{example}</code></pre> });
     view! {
-        <h2 id="test">"Test key"</h2>
-        <p>
-            "It takes the same calls with the same checks and answers, works while the application \
-             is Pending, spends play money (1,000, filled up daily) and sends to nobody. These \
-             numbers decide what becomes of a message:"
-        </p>
-        {outcomes}
+        <details>
+            <summary>"Answer 200"</summary>
+            {example}
+            <TableRegion label>{table}</TableRegion>
+        </details>
     }
+    .into_any()
+}
+
+/// The reasons of all other answers, each with a link to what it means.
+fn refusals(call: &Call<'_>) -> AnyView {
+    let by_status: Vec<_> = call
+        .refusals()
+        .into_iter()
+        .map(|(status, reasons)| {
+            let links: Vec<_> = reasons
+                .into_iter()
+                .map(|reason| {
+                    let link = format!("#{}", anchor(reason));
+                    view! {
+                        " "
+                        <a href=link>{reason.to_owned()}</a>
+                    }
+                })
+                .collect();
+            let status = format!("HTTP {status}:");
+            view! { <li>{status} {links}</li> }
+        })
+        .collect();
+    view! {
+        <details>
+            <summary>"Other answers"</summary>
+            <ul>{by_status}</ul>
+        </details>
+    }
+    .into_any()
 }

@@ -1,71 +1,74 @@
-//! `/docs`: the reference of the SMS API.
+//! `/docs`: the reference of the SMS API. The server writes it, out of the OpenAPI document and of
+//! the rules; the browser has no code for it, and loads the page from the server each time.
 
+#[cfg(feature = "ssr")]
+mod advice;
+#[cfg(feature = "ssr")]
+mod call;
+#[cfg(feature = "ssr")]
 mod calls;
-mod codes;
+#[cfg(feature = "ssr")]
+mod chapters;
+mod data;
+#[cfg(feature = "ssr")]
+mod reasons;
+#[cfg(feature = "ssr")]
+mod schema;
+#[cfg(feature = "ssr")]
+mod written;
 
-use domain::Reference;
-use domain::records::PriceTable;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
-use serde::{Deserialize, Serialize};
 
-use crate::client::call;
-#[cfg(feature = "ssr")]
-use crate::portal_request::current_request;
+use crate::counter::{ANCHOR, CounterData, LoadCounter, TextCounter};
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page};
 
-use codes::Codes;
+#[cfg(feature = "ssr")]
+pub use advice::advice;
+pub use data::Written;
+#[cfg(feature = "ssr")]
+pub use reasons::reason_address;
+#[cfg(feature = "ssr")]
+pub use written::chapters;
+#[cfg(feature = "ssr")]
+use written::written;
 
-/// The data of the page.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Docs {
-    pub base_url: String,
-    pub prices: PriceTable,
-    /// The reference of one of the reader's own applications, for the snippets.
-    pub reference: Option<Reference>,
-}
-
-/// The data of the page, for readers who are signed in and for others.
+/// The reference, for everybody. Whoever asks for its data alone gets no chapters.
+///
+/// # Errors
+/// When the service fails.
 #[server(prefix = "/fn", endpoint = "docs", input = GetUrl)]
-pub async fn load_docs() -> Result<Docs, Problem> {
-    let current = current_request()?;
-    let applications = match current.account().await? {
-        Some(account) => current.service().applications(account.id).await?,
-        None => Vec::new(),
-    };
-    let site = current.site();
-    Ok(Docs {
-        base_url: site.base_url.clone(),
-        prices: current.service().price_table().await?,
-        reference: applications
-            .first()
-            .map(|application| application.reference),
-    })
+pub async fn load_docs() -> Result<Written, Problem> {
+    written().await
 }
 
 #[component]
 pub fn DocsPage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| call(LoadDocs {}));
-    view! { <Loaded data render=|docs| view! { <Chapters docs/> }/> }
+    #[cfg(not(feature = "ssr"))]
+    if !is_in_page() {
+        return view! { <crate::OpenAnew/> }.into_any();
+    }
+    let written = PageData::new(|| LoadDocs {});
+    let counter = PageData::new(|| LoadCounter {});
+    let render = move |written| view! { <Chapters written counter/> };
+    view! { <Loaded data=written render/> }.into_any()
 }
 
-/// The text in the place of a key in the snippets: with its first digits when the reader has one.
-fn key_sample(reference: Option<Reference>) -> String {
-    reference.map_or_else(
-        || "YOUR_KEY".to_owned(),
-        |reference| format!("{reference}hk_…"),
-    )
+/// Whether the server has just sent the page that is shown.
+#[cfg(not(feature = "ssr"))]
+fn is_in_page() -> bool {
+    Owner::current_shared_context().is_some_and(|shared| shared.during_hydration())
 }
 
 #[component]
-fn Chapters(docs: Docs) -> impl IntoView {
-    let base_url = docs.base_url;
-    let key = key_sample(docs.reference);
+fn Chapters(written: Written, counter: PageData<CounterData>) -> impl IntoView {
     view! {
         <Page title="API reference">
             <p class="lead">
-                "Plain HTTP, answers in JSON. The base address is " <code>{base_url.clone()}</code>
+                "Plain HTTP, answers in JSON. The base address is "
+                <code>{written.base_url}</code>
                 ", the key is a part of the path or stands in the header "
                 <code>"Authorization: Bearer"</code> ". Programs that read OpenAPI find all of it at "
                 // The router leaves the document to the browser.
@@ -74,22 +77,17 @@ fn Chapters(docs: Docs) -> impl IntoView {
             <nav class="toc" aria-label="On this page">
                 <a href="#send">"Send"</a>
                 <a href="#bulk">"Files"</a>
+                <a href="#batches">"Batches"</a>
                 <a href="#reports">"Reports"</a>
                 <a href="#balance">"Balance"</a>
-                <a href="#prices">"Prices"</a>
                 <a href="#statuses">"Statuses"</a>
                 <a href="#test">"Test key"</a>
                 <a href="#codes">"Codes"</a>
+                <a href="#prices">"Prices"</a>
+                <a href=format!("#{ANCHOR}")>"Count a text"</a>
             </nav>
-            {calls::keys(&key, &base_url)}
-            {calls::send(&key, &base_url, &docs.prices.currency)}
-            {calls::bulk(&key, &base_url)}
-            {calls::reports(&key, &base_url)}
-            {calls::balance(&key, &base_url)}
-            {calls::prices(&key, &base_url, &docs.prices)}
-            {calls::statuses()}
-            {calls::outcomes()}
-            <Codes/>
+            <div inner_html=written.html></div>
+            <TextCounter data=counter/>
         </Page>
     }
 }

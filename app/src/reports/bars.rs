@@ -4,11 +4,12 @@ use leptos::prelude::*;
 
 use super::axis::{percent, top};
 use super::chart::{By, Chart, Layer, Part, amount_in_words};
-use super::{counted, days};
+use super::counted;
+use super::periods::Length;
 use crate::reports::ReportFilter;
-use crate::ui::Table;
+use crate::ui::{Table, in_zone};
 
-/// The bars of a chart: one for each day, with a part for each layer.
+/// The bars of a chart: one for each period, with a part for each layer.
 pub struct Bars {
     pub chart: Chart,
     /// The filters that the chart is of.
@@ -20,11 +21,7 @@ impl Bars {
     /// The drawing and its table, or a sentence that there is nothing to draw.
     pub fn view(&self) -> AnyView {
         if self.chart.layers.is_empty() {
-            let nothing = match self.chart.by {
-                By::Status | By::Application => "No messages in these days.",
-                By::Cost => "Nothing was paid in these days.",
-            };
-            return view! { <p class="empty">{nothing}</p> }.into_any();
+            return view! { <p class="empty">"No messages in these days."</p> }.into_any();
         }
         view! {
             <div class="chart">
@@ -43,30 +40,30 @@ impl Bars {
         amount_in_words(self.chart.by, amount)
     }
 
-    /// The days that have an amount, in their order.
-    fn days(&self) -> Vec<i64> {
+    /// The periods that have an amount, in their order.
+    fn periods(&self) -> Vec<i64> {
         let layers = self.chart.layers.iter();
-        let mut days: Vec<i64> = layers
-            .flat_map(|layer| layer.days.iter().map(|(day, _)| *day))
+        let mut periods: Vec<i64> = layers
+            .flat_map(|layer| layer.periods.iter().map(|(period, _)| *period))
             .collect();
-        days.sort_unstable();
-        days.dedup();
-        days
+        periods.sort_unstable();
+        periods.dedup();
+        periods
     }
 
     /// The SVG. All its lengths are percentages, so that it fills any width without being
-    /// stretched. The links of the days lie above the image in an SVG of their own: an image has no
+    /// stretched. The links of the periods lie above the image in an SVG of their own: an image has no
     /// links for screen readers, which find them in the table.
     fn drawing(&self) -> impl IntoView + use<> {
-        let (chart, days) = (&self.chart, self.days());
-        let totals = days.iter().map(|day| sum(&chart.layers, *day));
+        let (chart, periods) = (&self.chart, self.periods());
+        let totals = periods.iter().map(|period| sum(&chart.layers, *period));
         let top = top(totals.max().unwrap_or_default());
         let groups: Vec<_> = (0..chart.layers.len())
             .map(|place| self.layer(place, top))
             .collect();
         let scale = [0, top / 2, top];
         let labels = scale.map(|amount| (amount, self.words(amount)));
-        let links: Vec<_> = days.iter().map(|day| self.link(*day)).collect();
+        let links: Vec<_> = periods.iter().map(|period| self.link(*period)).collect();
         let patterns = chart.layers.iter().map(|Layer { part, .. }| {
             let id = fill_id(*part);
             part.fill().pattern(id)
@@ -87,22 +84,25 @@ impl Bars {
         }
     }
 
+    const fn length(&self) -> Length {
+        self.chart.periods.length
+    }
+
     fn title(&self) -> String {
         let total = self.chart.layers.iter().map(Layer::total).sum();
+        let amount = match self.chart.by {
+            By::Cost => format!("{} {}", self.words(total), self.currency),
+            By::Status | By::Application | By::DeliveryTime => counted(total, "message"),
+        };
+        let (period, divided) = (self.length().word(), self.divided());
+        format!("{amount} by {period} and {divided}; the table has the figures")
+    }
+
+    /// What the parts of a bar stand for.
+    const fn divided(&self) -> &'static str {
         match self.chart.by {
-            By::Status => format!(
-                "{} by day and status; the table has the figures",
-                counted(total, "message")
-            ),
-            By::Application => format!(
-                "{} by day and application; the table has the figures",
-                counted(total, "message")
-            ),
-            By::Cost => format!(
-                "{} {} by day and application; the table has the figures",
-                self.words(total),
-                self.currency
-            ),
+            By::Status | By::DeliveryTime => "status",
+            By::Application | By::Cost => "application",
         }
     }
 
@@ -110,61 +110,62 @@ impl Bars {
     fn layer(&self, place: usize, top: i64) -> impl IntoView + use<> {
         let layer = &self.chart.layers[place];
         let below = &self.chart.layers[..place];
-        let bars: Vec<_> = (layer.days.iter())
-            .map(|(day, amount)| self.bar(*day, sum(below, *day), *amount, top))
+        let bars: Vec<_> = (layer.periods.iter())
+            .map(|(period, amount)| self.bar(*period, sum(below, *period), *amount, top))
             .collect();
         view! { <g fill=format!("url(#{})", fill_id(layer.part))>{bars}</g> }
     }
 
-    /// A day's place among the days, and how many days there are.
-    const fn place(&self, day: i64) -> (i64, i64) {
-        (
-            day - self.chart.first_day,
-            self.chart.last_day - self.chart.first_day + 1,
-        )
+    /// A period's place among the periods, and how many periods there are.
+    const fn place(&self, period: i64) -> (i64, i64) {
+        let periods = self.chart.periods;
+        (period - periods.first, periods.last - periods.first + 1)
     }
 
-    /// A part of a day's bar, above the parts at its foot.
-    fn bar(&self, day: i64, foot: i64, amount: i64, top: i64) -> impl IntoView + use<> {
-        let (at, days) = self.place(day);
+    /// A part of a period's bar, above the parts at its foot.
+    fn bar(&self, period: i64, foot: i64, amount: i64, top: i64) -> impl IntoView + use<> {
+        let (at, count) = self.place(period);
         view! {
             <rect
-                // A fifth of a day's width is left free.
-                x=percent(10 * at + 1, 10 * days)
-                width=percent(8, 10 * days)
+                // A fifth of a period's width is left free.
+                x=percent(10 * at + 1, 10 * count)
+                width=percent(8, 10 * count)
                 y=percent(top - foot - amount, top)
                 height=percent(amount, top)
             ></rect>
         }
     }
 
-    /// The address of a day's messages.
-    fn messages_of(&self, day: i64) -> String {
-        let day = days::name(day);
+    /// The address of a period's messages.
+    fn messages_of(&self, period: i64) -> String {
+        let date = self.length().date(period);
         let address = self.filter.page_with(|filter| {
-            filter.from.clone_from(&day);
-            filter.to = day;
+            filter.from.clone_from(&date);
+            filter.to = date;
+            let hour = self.length().hour(period);
+            filter.hour = hour.map(|hour| hour.to_string()).unwrap_or_default();
             self.chart.key.as_str().clone_into(&mut filter.key);
         });
         format!("{address}#messages")
     }
 
-    /// The link to a day's messages, with the day's figures, which are shown where the pointer
-    /// rests on it.
-    fn link(&self, day: i64) -> impl IntoView + use<> {
-        let (at, days) = self.place(day);
+    /// The link to a period's messages, with the period's figures, which are shown where the
+    /// pointer rests on it.
+    fn link(&self, period: i64) -> impl IntoView + use<> {
+        let (at, count) = self.place(period);
         let amounts = self.chart.layers.iter().rev().filter_map(|layer| {
-            let amount = layer.on(day);
+            let amount = layer.within(period);
             (amount > 0).then(|| format!("{} {}", self.words(amount), layer.part.word()))
         });
-        let words: Vec<_> = std::iter::once(days::name(day)).chain(amounts).collect();
+        let name = self.length().name(period);
+        let words: Vec<_> = std::iter::once(name).chain(amounts).collect();
         view! {
             <g>
-                <a href=self.messages_of(day) tabindex="-1">
+                <a href=self.messages_of(period) tabindex="-1">
                     <rect
-                        class="chart-day"
-                        x=percent(at, days)
-                        width=percent(1, days)
+                        class="chart-period"
+                        x=percent(at, count)
+                        width=percent(1, count)
                         height="100%"
                     >
                         <title>{words.join("\n")}</title>
@@ -174,14 +175,21 @@ impl Bars {
         }
     }
 
-    /// The first, the middle and the last day.
+    /// The first, the middle and the last period.
     fn dates(&self) -> impl IntoView + use<> {
-        let (first, last) = (self.chart.first_day, self.chart.last_day);
+        let (first, last) = (self.chart.periods.first, self.chart.periods.last);
         let mut shown = vec![first, i64::midpoint(first, last), last];
         shown.dedup();
+        let length = self.length();
+        // The sentence above names a single day.
+        let is_one_day = length.date(first) == length.date(last);
+        let name = |period| match length.hour(period) {
+            Some(hour) if is_one_day => format!("{hour:02}:00"),
+            _ => length.name(period),
+        };
         let shown: Vec<_> = shown
             .into_iter()
-            .map(|day| view! { <span>{days::name(day)}</span> })
+            .map(|period| view! { <span>{name(period)}</span> })
             .collect();
         view! {
             <div class="chart-dates" aria-hidden="true">
@@ -195,27 +203,30 @@ impl Bars {
         // From the top of a bar to its foot.
         let layers: Vec<_> = self.chart.layers.iter().rev().collect();
         let heading = match self.chart.by {
-            By::Status => "Status",
+            By::Status | By::DeliveryTime => "Status",
             By::Application | By::Cost => "Application",
         };
         let table = Table::narrow(&layers).column(heading, |layer| self.swatch(layer.part));
         let total = |layer: &&Layer| self.words(layer.total());
         match self.chart.by {
-            By::Status | By::Application => table.amount("Messages", total),
+            By::Status | By::Application | By::DeliveryTime => table.amount("Messages", total),
             By::Cost => table.money("Paid", &self.currency, total),
         }
         .view()
     }
 
-    /// A part in the key: a sample of its fill, and its word, which is a link to its messages.
+    /// A part in the key: a sample of its fill, and its word, which is a link to its messages where
+    /// a filter finds them.
     fn swatch(&self, part: Part) -> impl IntoView + use<> {
         let href = self.filter.page_with(|filter| {
             match part {
                 Part::Status(status) => status.as_str().clone_into(&mut filter.status),
                 Part::Application(reference, _) => filter.application = reference.to_string(),
+                Part::UnderWay => {}
             }
             self.chart.key.as_str().clone_into(&mut filter.key);
         });
+        let href = (part != Part::UnderWay).then_some(href);
         view! {
             <svg class="swatch" aria-hidden="true">
                 <rect width="100%" height="100%" fill=format!("url(#{})", fill_id(part))></rect>
@@ -224,40 +235,49 @@ impl Bars {
         }
     }
 
-    /// The chart's figures, the newest day first.
+    /// The chart's figures, the newest period first.
     fn table(&self) -> AnyView {
-        let mut days = self.days();
-        days.reverse();
-        let mut table = Table::narrow(&days).styled("figures", "Day (UTC)", |day| {
-            view! { <a href=self.messages_of(*day)>{days::name(*day)}</a> }
+        let mut periods = self.periods();
+        periods.reverse();
+        let length = self.length();
+        let heading = match length {
+            Length::Day => in_zone("Day (UTC)"),
+            Length::Hour => in_zone("Hour (UTC)"),
+        };
+        let mut table = Table::narrow(&periods).styled("figures", heading, |period| {
+            view! { <a href=self.messages_of(*period)>{length.name(*period)}</a> }
         });
         for layer in &self.chart.layers {
-            let amount = |day: &i64| self.words(layer.on(*day));
+            let amount = |period: &i64| self.words(layer.within(*period));
             table = match layer.part {
                 Part::Status(status) => table.amount(status.as_str(), amount),
+                Part::UnderWay => table.amount("under way", amount),
                 Part::Application(reference, _) => {
                     table.titled("amount", reference.to_string(), amount)
                 }
             };
         }
-        let region = match self.chart.by {
-            By::Status => "Messages by day and status",
-            By::Application => "Messages by day and application",
-            By::Cost => "Cost by day and application",
+        let what = if self.chart.by == By::Cost {
+            "Cost"
+        } else {
+            "Messages"
         };
+        let region = format!("{what} by {} and {}", length.word(), self.divided());
         table
-            .amount("Total", |day| self.words(sum(&self.chart.layers, *day)))
+            .amount("Total", |period| {
+                self.words(sum(&self.chart.layers, *period))
+            })
             .in_region(region)
     }
 }
 
-/// The amounts of a day together.
-fn sum(layers: &[Layer], day: i64) -> i64 {
-    layers.iter().map(|layer| layer.on(day)).sum()
+/// The amounts of a period together.
+fn sum(layers: &[Layer], period: i64) -> i64 {
+    layers.iter().map(|layer| layer.within(period)).sum()
 }
 
 fn fill_id(part: Part) -> String {
-    format!("fill-{}", part.word())
+    format!("fill-{}", part.word().replace(' ', "-"))
 }
 
 /// A line of the scale, behind the bars.

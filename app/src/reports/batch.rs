@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use super::filter::CSV_PATH;
 use super::grouped;
 use super::progress::{progress, spoken};
-use crate::ui::{Fact, Moment, StateMark, Table, optional_fact};
+use crate::ui::{Fact, Moment, StateMark, Table, in_zone, optional_fact};
 
 /// Where a batch's changes are sent, as server-sent events; each is a [`BatchRecord`] in JSON.
 pub const BATCH_EVENTS_PATH: &str = "/reports/{batchid}/events";
@@ -77,8 +77,8 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
             <Fact term="Uploaded with">
                 {if batch.test { "the test key (to nobody)" } else { "the API key" }}
             </Fact>
-            <Fact term="Created (UTC)" class="figures"><Moment at=batch.created_at/></Fact>
-            {optional_fact("Done (UTC)", "figures", done)}
+            <Fact term=in_zone("Created (UTC)") class="figures"><Moment at=batch.created_at/></Fact>
+            {optional_fact(in_zone("Done (UTC)"), "figures", done)}
             <Fact term="Batchid" class="key">{batch.batchid.to_string()}</Fact>
             {optional_fact("Request id", "key", batch.requestid.clone())}
         </dl>
@@ -95,7 +95,7 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
 fn given_back(batch: &BatchRecord, currency: &str) -> Option<String> {
     let back = (batch.released > Money::ZERO).then(|| {
         format!(
-            "{} {currency} were reserved, and {} {currency} came back, for what no carrier took. ",
+            "{} {currency} were reserved, and {} {currency} given back, for what no carrier took. ",
             batch.cost.shown(),
             batch.released.shown()
         )

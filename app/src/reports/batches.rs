@@ -3,15 +3,14 @@
 use domain::records::{BatchRecord, Paged};
 use leptos::prelude::*;
 
-use super::pager::pager;
 use super::progress::progress;
 use super::{grouped, price};
 use crate::reports::{REPORTS_PATH, ReportFilter};
-use crate::ui::{Moment, StateMark, Table};
+use crate::ui::{Moment, StateMark, Table, in_zone, pager};
 #[cfg(feature = "ssr")]
 use {
-    super::filter::last,
     crate::problem::{Cause, Problem},
+    crate::ui::last,
     domain::{BatchId, Reference, Refusal, Timestamp, ids},
     service::{BatchFilter, MessageFilter, Service},
 };
@@ -89,13 +88,13 @@ pub fn batches_section(
 ) -> impl IntoView + use<> {
     let next = batches.next.as_deref();
     let pager = pager("batches", &filter.batches, next, |way| {
-        let address = filter.address(REPORTS_PATH, &[("by", &filter.by), ("batches", way)]);
+        let address = filter.page_at("batches", way);
         format!("{address}#batches")
     });
     let nothing = if filter.is_empty() {
         view! {
             "No file was uploaded yet. One call takes up to a million messages: "
-            <a href="/docs">"the API reference"</a>
+            <a href="/docs" rel="external">"the API reference"</a>
             " has it."
         }
         .into_any()
@@ -117,7 +116,7 @@ pub fn batches_section(
 fn listed(batches: &[BatchRecord], currency: &str, nothing: AnyView) -> AnyView {
     Table::wide(batches)
         .compact()
-        .styled("figures", "Time (UTC)", |batch| {
+        .styled("figures", in_zone("Time (UTC)"), |batch| {
             view! { <Moment at=batch.created_at/> }
         })
         .styled("key", "Batchid", |batch| {

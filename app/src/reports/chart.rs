@@ -1,19 +1,22 @@
-//! The data of the chart: messages, or what was paid for them, by day.
+//! The data of the chart: messages, what was paid for them, or how soon they were delivered, by day
+//! or by hour.
 
-use domain::records::StatusCounts;
+use domain::quarter::DELIVERY_TIMES;
 use domain::{KeyKind, MessageStatus, Money, Reference};
 use serde::{Deserialize, Serialize};
 
 use super::fills::Fill;
 use super::grouped;
+use super::periods::Periods;
 #[cfg(feature = "ssr")]
 use {
-    super::days,
+    super::periods::Length,
     crate::problem::Problem,
     crate::reports::ReportFilter,
-    domain::Category,
-    domain::records::DayCounts,
-    service::{MessageFilter, Service},
+    domain::quarter::Figures,
+    domain::records::{DayCounts, StatusCounts},
+    domain::{Category, Zone},
+    service::{FiguresByPeriod, MessageFilter, Service},
 };
 
 /// The statuses from the foot of a bar to its top: a status is told by its place too, and not by
@@ -39,14 +42,17 @@ pub enum By {
     Application,
     /// What was paid, by application.
     Cost,
+    /// How soon messages were delivered.
+    DeliveryTime,
 }
 
 impl By {
     /// Each, with its word in the address and its name.
-    pub const ALL: [(Self, &'static str, &'static str); 3] = [
+    pub const ALL: [(Self, &'static str, &'static str); 4] = [
         (Self::Status, "", "Messages by status"),
         (Self::Application, "application", "Messages by application"),
         (Self::Cost, "cost", "Cost by application"),
+        (Self::DeliveryTime, "delivery", "Delivery times"),
     ];
 
     /// What the address asks for; messages by status where it asks for anything else.
@@ -62,6 +68,8 @@ impl By {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
     Status(MessageStatus),
+    /// Messages without a final status.
+    UnderWay,
     /// An application, and its place among those of the account.
     Application(Reference, usize),
 }
@@ -70,6 +78,7 @@ impl Part {
     pub fn word(self) -> String {
         match self {
             Self::Status(status) => status.to_string(),
+            Self::UnderWay => "under way".to_owned(),
             Self::Application(reference, _) => reference.to_string(),
         }
     }
@@ -77,49 +86,56 @@ impl Part {
     pub const fn fill(self) -> Fill {
         match self {
             Self::Status(status) => Fill::of_status(status),
+            Self::UnderWay => Fill::of_status(MessageStatus::Submitted),
             Self::Application(_, place) => Fill::of_application(place),
         }
     }
 }
 
-/// A part of the bars, with its amount on each day that has one: messages, or micro-units of money.
+/// A part of the bars, with its amount in each period that has one: messages, or micro-units of
+/// money.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layer {
     pub part: Part,
-    /// In the order of the days.
-    pub days: Vec<(i64, i64)>,
+    /// In the order of the periods.
+    pub periods: Vec<(i64, i64)>,
 }
 
 impl Layer {
-    pub fn on(&self, day: i64) -> i64 {
-        let place = self.days.binary_search_by_key(&day, |(day, _)| *day);
-        place.map_or(0, |place| self.days[place].1)
+    pub fn within(&self, period: i64) -> i64 {
+        let place = self
+            .periods
+            .binary_search_by_key(&period, |(period, _)| *period);
+        place.map_or(0, |place| self.periods[place].1)
     }
 
     pub fn total(&self) -> i64 {
-        self.days.iter().map(|(_, amount)| amount).sum()
+        self.periods.iter().map(|(_, amount)| amount).sum()
     }
 }
 
-/// Amounts by day, ready to be drawn. Days are counted since 1970-01-01.
+/// Amounts by day or hour, ready to be drawn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
-    pub first_day: i64,
-    pub last_day: i64,
+    pub periods: Periods,
     /// From the foot of a bar to its top; those that have an amount.
     pub layers: Vec<Layer>,
     pub by: By,
     /// The key that the messages were sent with.
     pub key: KeyKind,
-    /// How the messages of these days ended; `None` where the chart has those of one status, or
-    /// money.
-    pub counts: Option<StatusCounts>,
+    /// How many messages were delivered, and how many are completed; `None` where the chart has
+    /// those of one status, or money.
+    pub delivered: Option<(i64, i64)>,
+    /// How many messages were delivered after which time, as in `Figures`; `None` where that wasn't
+    /// read.
+    pub times: Option<[i64; DELIVERY_TIMES]>,
 }
 
 #[cfg(feature = "ssr")]
 impl Chart {
-    /// The chart of the filters' days; `None` where the filters choose among the messages of a day,
-    /// of which no counts are kept. Messages of the test key are in it if the filters ask for them.
+    /// The chart of the filters' days; `None` where the filters choose among the messages of a day
+    /// or an hour, of which no counts are kept. Messages of the test key are in it if the filters
+    /// ask for them.
     ///
     /// # Errors
     /// When the application isn't the account's, or the service fails.
@@ -127,7 +143,7 @@ impl Chart {
         service: &Service,
         account_id: i64,
         applications: &[(Reference, Category)],
-        filter: &ReportFilter,
+        (filter, zone): (&ReportFilter, &Zone),
         (reference, wanted): (Option<Reference>, &MessageFilter),
     ) -> Result<Option<Self>, Problem> {
         if wanted.number.is_some()
@@ -137,7 +153,13 @@ impl Chart {
         {
             return Ok(None);
         }
-        let days = days::shown(wanted, service.clock().now().day());
+        let today = zone.day(service.clock().now());
+        let periods = Periods::shown(wanted, zone, today);
+        let by = By::read(&filter.by);
+        let has_day_counts = by == By::Status && periods.length == Length::Day && zone.is_utc();
+        if !has_day_counts && wanted.status.is_some_and(|status| !status.is_final()) {
+            return Ok(None);
+        }
         let source = Source {
             service,
             account_id,
@@ -145,22 +167,24 @@ impl Chart {
             reference,
             key: wanted.key.unwrap_or(KeyKind::Live),
             status: wanted.status,
-            days: (*days.start(), *days.end()),
+            periods,
+            zone,
         };
-        let by = By::read(&filter.by);
-        let (mut layers, counts) = match by {
-            By::Status => source.by_status().await?,
-            By::Application => source.by_application().await?,
-            By::Cost => (source.cost().await?, StatusCounts::default()),
+        let found = if has_day_counts {
+            source.days_by_status().await?
+        } else {
+            source.figures(by).await?
         };
+        let mut layers = found.layers;
         layers.retain(|layer| layer.total() > 0);
+        let has_rate = wanted.status.is_none() && by != By::Cost;
         Ok(Some(Self {
-            first_day: source.days.0,
-            last_day: source.days.1,
+            periods,
             layers,
             by,
             key: source.key,
-            counts: Some(counts).filter(|_| wanted.status.is_none() && by != By::Cost),
+            delivered: Some(found.delivered).filter(|_| has_rate),
+            times: found.times.filter(|_| has_rate),
         }))
     }
 }
@@ -176,81 +200,147 @@ struct Source<'a> {
     key: KeyKind,
     /// The status of the filters, if they name one.
     status: Option<MessageStatus>,
-    days: (i64, i64),
+    periods: Periods,
+    zone: &'a Zone,
+}
+
+/// What a chart is made of.
+#[cfg(feature = "ssr")]
+struct Content {
+    layers: Vec<Layer>,
+    delivered: (i64, i64),
+    times: Option<[i64; DELIVERY_TIMES]>,
 }
 
 #[cfg(feature = "ssr")]
 impl Source<'_> {
-    async fn days_of(&self, reference: Option<Reference>) -> Result<Vec<DayCounts>, Problem> {
-        let key = Some(self.key);
-        let found = self
-            .service
-            .account_days(self.account_id, reference, key, self.days);
-        Ok(found.await?)
-    }
-
-    /// A layer for each status, and the counts of all of them.
-    async fn by_status(&self) -> Result<(Vec<Layer>, StatusCounts), Problem> {
-        let found = self.days_of(self.reference).await?;
+    /// A layer for each status, from the counts by day.
+    async fn days_by_status(&self) -> Result<Content, Problem> {
+        let days = (self.periods.first, self.periods.last);
+        let found =
+            self.service
+                .account_days(self.account_id, self.reference, Some(self.key), days);
+        let found = found.await?;
         let statuses = ORDER
             .into_iter()
             .filter(|status| self.status.is_none_or(|only| only == *status));
         let layers = statuses.map(|status| Layer {
             part: Part::Status(status),
-            days: amounts(&found, |counts| counts.get(status)),
+            periods: amounts(&found, |counts| counts.get(status)),
         });
-        Ok((layers.collect(), sum(&found)))
-    }
-
-    /// A layer for each application, and the counts of all of them.
-    async fn by_application(&self) -> Result<(Vec<Layer>, StatusCounts), Problem> {
-        let (mut layers, mut counts) = (Vec::new(), StatusCounts::default());
-        for (place, (reference, _)) in self.applications.iter().enumerate() {
-            if self.reference.is_some_and(|only| only != *reference) {
-                continue;
-            }
-            let found = self.days_of(Some(*reference)).await?;
-            counts.add(&sum(&found));
-            layers.push(Layer {
-                part: Part::Application(*reference, place),
-                days: amounts(&found, |counts| match self.status {
-                    Some(status) => counts.get(status),
-                    None => counts.total(),
-                }),
-            });
+        let mut sum = StatusCounts::default();
+        for day in &found {
+            sum.add(&day.counts);
         }
-        Ok((layers, counts))
-    }
-
-    /// A layer for each application, of what was paid.
-    async fn cost(&self) -> Result<Vec<Layer>, Problem> {
-        // The filters may name days to come alone.
-        if self.days.0 > self.days.1 {
-            return Ok(Vec::new());
-        }
-        let paid = self
-            .service
-            .account_paid(self.account_id, self.reference, self.days);
-        let layer = |(of, paid): (Reference, Vec<(i64, Money)>)| {
-            let mut references = self.applications.iter().map(|(reference, _)| *reference);
-            let place = references.position(|reference| reference == of);
-            let days = paid.into_iter().map(|(day, paid)| (day, paid.micros()));
-            Layer {
-                part: Part::Application(of, place.unwrap_or_default()),
-                days: days.collect(),
-            }
+        // The counts by day don't say how soon messages were delivered.
+        let times = match sum.delivered {
+            0 => None,
+            _ => self.figures(By::DeliveryTime).await?.times,
         };
-        Ok(paid.await?.into_iter().map(layer).collect())
+        Ok(Content {
+            layers: layers.collect(),
+            delivered: (sum.delivered, sum.completed()),
+            times,
+        })
+    }
+
+    /// Layers from the figures by quarter hour.
+    async fn figures(&self, by: By) -> Result<Content, Problem> {
+        let ranges = self.periods.quarters(self.zone);
+        let (account, key) = (self.account_id, Some(self.key));
+        let found = self
+            .service
+            .account_figures(account, self.reference, key, &ranges);
+        let found = found.await?;
+        let (mut all, mut sum) = (FiguresByPeriod::new(), Figures::default());
+        for (_, periods) in &found {
+            for (period, figures) in periods {
+                all.entry(*period).or_default().add(figures);
+                sum.add(figures);
+            }
+        }
+        let layers = match by {
+            By::Status => self.by_status(&all),
+            By::Application => self.by_application(&found, |figures| count(figures, self.status)),
+            By::Cost => self.by_application(&found, |figures| figures.cost.micros()),
+            By::DeliveryTime => Vec::new(),
+        };
+        Ok(Content {
+            layers,
+            delivered: (sum.delivered(), sum.accepted - sum.under_way()),
+            times: Some(sum.delivered),
+        })
+    }
+
+    /// A layer for each final status, and one for messages that are under way.
+    fn by_status(&self, figures: &FiguresByPeriod) -> Vec<Layer> {
+        let statuses = ORDER.into_iter().filter(|status| status.is_final());
+        let chosen = statuses.filter(|status| self.status.is_none_or(|only| only == *status));
+        let mut layers: Vec<_> = chosen
+            .map(|status| Layer {
+                part: Part::Status(status),
+                periods: layer(figures, |figures| of_status(figures, status)),
+            })
+            .collect();
+        if self.status.is_none() {
+            let under_way = Layer {
+                part: Part::UnderWay,
+                periods: layer(figures, Figures::under_way),
+            };
+            // Above the messages that were delivered.
+            layers.insert(1, under_way);
+        }
+        layers
+    }
+
+    /// A layer for each application.
+    fn by_application(
+        &self,
+        found: &[(Reference, FiguresByPeriod)],
+        amount: impl Fn(&Figures) -> i64,
+    ) -> Vec<Layer> {
+        let layers = found.iter().map(|(of, periods)| {
+            let mut references = self.applications.iter().map(|(reference, _)| *reference);
+            let place = references.position(|reference| reference == *of);
+            Layer {
+                part: Part::Application(*of, place.unwrap_or_default()),
+                periods: layer(periods, &amount),
+            }
+        });
+        layers.collect()
     }
 }
 
+/// How many messages there are, or how many have a status, which is a final one.
 #[cfg(feature = "ssr")]
-fn sum(days: &[DayCounts]) -> StatusCounts {
-    let mut counts = StatusCounts::default();
-    for day in days {
-        counts.add(&day.counts);
+pub fn count(figures: &Figures, status: Option<MessageStatus>) -> i64 {
+    match status {
+        Some(status) => of_status(figures, status),
+        None => figures.accepted,
     }
-    counts
+}
+
+/// How many messages have a final status.
+#[cfg(feature = "ssr")]
+fn of_status(figures: &Figures, status: MessageStatus) -> i64 {
+    match status {
+        MessageStatus::Delivered => figures.delivered(),
+        MessageStatus::Failed => figures.failed,
+        MessageStatus::Expired => figures.expired,
+        MessageStatus::Rejected => figures.rejected,
+        MessageStatus::Queued
+        | MessageStatus::Sending
+        | MessageStatus::Unknown
+        | MessageStatus::Submitted => 0,
+    }
+}
+
+/// The periods in which an amount isn't 0.
+#[cfg(feature = "ssr")]
+fn layer(figures: &FiguresByPeriod, amount: impl Fn(&Figures) -> i64) -> Vec<(i64, i64)> {
+    let amounts = figures.iter();
+    let amounts = amounts.map(|(period, figures)| (*period, amount(figures)));
+    amounts.filter(|(_, amount)| *amount > 0).collect()
 }
 
 /// The days on which an amount isn't 0.
@@ -263,7 +353,7 @@ fn amounts(days: &[DayCounts], amount: impl Fn(&StatusCounts) -> i64) -> Vec<(i6
 /// An amount of a chart in words.
 pub fn amount_in_words(by: By, amount: i64) -> String {
     match by {
-        By::Status | By::Application => grouped(amount),
+        By::Status | By::Application | By::DeliveryTime => grouped(amount),
         By::Cost => Money::from_micros(amount).shown(),
     }
 }

@@ -1,48 +1,76 @@
 //! The chart's part of the reports page.
 
 use domain::KeyKind;
-use domain::records::StatusCounts;
 use leptos::prelude::*;
 
 use super::bars::Bars;
 use super::chart::{By, Chart};
-use super::{counted, days, grouped};
+use super::delivery_times::{delivery_times, usual_times};
+use super::periods::{DAYS_MAX, Length};
+use super::{counted, grouped};
 use crate::reports::ReportFilter;
+use crate::time_zone::ShownZone;
 
 /// The chart and its table, or a sentence that there are no messages.
 #[component]
 pub fn ChartSection(chart: Chart, filter: ReportFilter, currency: String) -> impl IntoView {
-    let (first, last) = (days::name(chart.first_day), days::name(chart.last_day));
+    let (periods, length) = (chart.periods, chart.periods.length);
+    let (first, last) = (length.date(periods.first), length.date(periods.last));
     let whose = match filter.application.as_str() {
         "" => "All applications".to_owned(),
         reference => format!("Application {reference}"),
     };
     let what = match (chart.by, chart.key) {
-        (By::Cost, _) => "what was paid for live messages of any status",
+        (By::Cost, KeyKind::Live) => "what was paid for live messages of any status",
+        (By::Cost, KeyKind::Test) => "what test messages of any status cost the test balance",
+        (By::DeliveryTime, KeyKind::Live) => "live messages that were delivered",
+        (By::DeliveryTime, KeyKind::Test) => "test messages that were delivered",
         (_, KeyKind::Live) => "live messages",
         (_, KeyKind::Test) => "test messages",
     };
-    let choices = choices(&filter, chart.by);
-    let rate = chart.counts.as_ref().and_then(delivery_rate);
-    let late = (chart.by == By::Cost).then(|| {
-        let words = "The cost of a day is counted once the day is over.";
-        view! { <p class="fine">{words}</p> }
+    let by = chart.by;
+    let choices = choices(&filter, by);
+    let rate = chart.delivered.and_then(delivery_rate);
+    let times = chart.times.as_ref().and_then(usual_times);
+    let title = match (by, length) {
+        (By::DeliveryTime, _) => "Delivery times",
+        (By::Cost, Length::Day) => "Cost by day",
+        (By::Cost, Length::Hour) => "Cost by hour",
+        (By::Status | By::Application, Length::Day) => "Messages by day",
+        (By::Status | By::Application, Length::Hour) => "Messages by hour",
+    };
+    let sent = match by {
+        By::DeliveryTime => String::new(),
+        By::Status | By::Application | By::Cost => format!(" by {} sent", length.word()),
+    };
+    let tests = filter.key.is_empty().then(|| {
+        let href = filter.page_with(|filter| filter.key = KeyKind::Test.to_string());
+        view! { " Test messages are counted apart: " <a href=href>"show them"</a> "." }
     });
-    let bars = Bars {
-        chart,
-        filter,
-        currency,
+    // Days are written so that the earlier one is the smaller text.
+    let is_cut = !filter.from.is_empty() && filter.from < first;
+    let cut = is_cut.then(|| format!(" A chart has {DAYS_MAX} days at most: the last ones."));
+    let zone = ShownZone::read(|zone| zone.name().to_owned());
+    let content = if by == By::DeliveryTime {
+        delivery_times(&chart.times.unwrap_or_default())
+    } else {
+        Bars {
+            chart,
+            filter,
+            currency,
+        }
+        .view()
     };
     view! {
-        <h2 id="days">"Messages by day"</h2>
+        <h2 id="days">{title}</h2>
         {choices}
         <p class="fine">
-            {format!("{whose}, {what} by day sent (UTC): ")} <span class="unbroken">{first}</span>
-            " to " <span class="unbroken">{last}</span> "."
+            {format!("{whose}, {what}{sent} ({zone}): ")} <span class="unbroken">{first}</span>
+            " to " <span class="unbroken">{last}</span> "." {cut} {tests}
         </p>
         {rate.map(|rate| view! { <p>{rate}</p> })}
-        {late}
-        {bars.view()}
+        {times.map(|times| view! { <p>{times}</p> })}
+        {content}
     }
 }
 
@@ -67,34 +95,29 @@ fn choices(filter: &ReportFilter, shown: By) -> impl IntoView + use<> {
 }
 
 /// How many of the completed messages were delivered; `None` before any is completed.
-fn delivery_rate(counts: &StatusCounts) -> Option<String> {
-    let rate = counts.delivered_per_mille()?;
+fn delivery_rate((delivered, completed): (i64, i64)) -> Option<String> {
+    if completed == 0 {
+        return None;
+    }
+    let rate = delivered.saturating_mul(1000) / completed;
     Some(format!(
         "Delivery rate: {}.{} %. {} of {} were delivered.",
         rate / 10,
         rate % 10,
-        grouped(counts.delivered),
-        counted(counts.completed(), "completed message"),
+        grouped(delivered),
+        counted(completed, "completed message"),
     ))
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::records::StatusCounts;
-
     use super::delivery_rate;
 
     #[test]
     fn the_delivery_rate_is_of_completed_messages() {
-        let mut counts = StatusCounts {
-            queued: 7,
-            ..StatusCounts::default()
-        };
-        assert_eq!(delivery_rate(&counts), None);
-        counts.delivered = 1999;
-        counts.failed = 1;
+        assert_eq!(delivery_rate((0, 0)), None);
         assert_eq!(
-            delivery_rate(&counts).unwrap(),
+            delivery_rate((1999, 2000)).unwrap(),
             "Delivery rate: 99.9 %. 1,999 of 2,000 completed messages were delivered."
         );
     }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "ssr")]
 use {
     crate::problem::{Cause, Filter, Problem},
-    domain::timestamp::DAY_MS,
-    domain::{BatchId, KeyKind, MessageStatus, Number, Reference, Timestamp, Transid},
+    crate::ui::last,
+    domain::{BatchId, KeyKind, MessageStatus, Number, Reference, Timestamp, Transid, Zone},
     service::MessageFilter,
 };
 
@@ -17,8 +17,6 @@ use {
 pub const REPORTS_PATH: &str = "/reports";
 /// The path of the CSV file of the filtered messages.
 pub const CSV_PATH: &str = "/reports/messages.csv";
-/// How many pages a list remembers the way back from.
-const PAGES_BACK: usize = 100;
 
 /// The filters as they were typed. An empty one filters nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,12 +31,17 @@ pub struct ReportFilter {
     pub requestid: String,
     pub transid: String,
     pub batchid: String,
-    /// The first day, UTC.
+    /// The first day, in the zone of the page.
     pub from: String,
-    /// The last day, UTC.
+    /// The last day, in the zone of the page.
     pub to: String,
+    /// The hour of the first day, 0 to 23: messages of other hours are left out.
+    pub hour: String,
     /// How the chart divides its bars: `application`, or by status.
     pub by: String,
+    /// The columns of the list of messages, by their words with points between them; the usual ones
+    /// where it is empty.
+    pub columns: String,
     /// The way to this page of the list of messages: the cursors of all pages from the second one
     /// to this one, with points between them.
     pub cursor: String,
@@ -69,7 +72,9 @@ impl ReportFilter {
             batchid: text("batchid"),
             from: text("from"),
             to: text("to"),
+            hour: text("hour"),
             by: text("by"),
+            columns: text("columns"),
             cursor: text("cursor"),
             batches: text("batches"),
         }
@@ -84,6 +89,7 @@ impl ReportFilter {
             ("number", "Number", &self.number),
             ("from", "From", &self.from),
             ("to", "To", &self.to),
+            ("hour", "Hour", &self.hour),
             ("requestid", "Request id", &self.requestid),
             ("transid", "Transid", &self.transid),
             ("batchid", "Batchid", &self.batchid),
@@ -97,6 +103,13 @@ impl ReportFilter {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.conditions().next().is_none()
+    }
+
+    /// Whether an application is chosen, and nothing else is filtered.
+    #[must_use]
+    pub fn has_application_alone(&self) -> bool {
+        let mut names = self.conditions().map(|of| of.name);
+        names.next() == Some("application") && names.next().is_none()
     }
 
     /// An address with these filters and further parameters, of which empty ones are left out.
@@ -118,7 +131,14 @@ impl ReportFilter {
     /// The address of the page with these filters, at the beginning of its lists.
     #[must_use]
     pub fn page(&self) -> String {
-        self.address(REPORTS_PATH, &[("by", &self.by)])
+        self.page_at("", "")
+    }
+
+    /// The address of the page with these filters, at the end of the way of one of its lists.
+    #[must_use]
+    pub fn page_at(&self, list: &'static str, way: &str) -> String {
+        let others = [("by", &*self.by), ("columns", &self.columns), (list, way)];
+        self.address(REPORTS_PATH, &others)
     }
 
     /// The address of the page with the filters that are left when some are changed.
@@ -133,74 +153,73 @@ impl ReportFilter {
     #[must_use]
     pub fn page_without(&self, name: &str) -> String {
         let rest = Self::read(|other| {
-            let mut conditions = self.conditions().filter(|of| of.name != name);
+            // An hour is of a day.
+            let is_of_day = |of: &Condition<'_>| of.name == "hour" && name == "from";
+            let rest = self.conditions().filter(|of| !is_of_day(of));
+            let mut conditions = rest.filter(|of| of.name != name);
             let condition = conditions.find(|of| of.name == other);
             condition.map(|of| of.text.to_owned())
         });
         Self {
             by: self.by.clone(),
+            columns: self.columns.clone(),
             ..rest
         }
         .page()
     }
 
-    /// The filters as the service takes them.
+    /// The filters as the service takes them. Days are those of a zone.
     ///
     /// # Errors
     /// [`Cause::Filter`] with the first filter whose value is invalid.
     #[cfg(feature = "ssr")]
-    pub fn parse(&self, limit: i64) -> Result<(Option<Reference>, MessageFilter), Problem> {
+    pub fn parse(
+        &self,
+        limit: i64,
+        zone: &Zone,
+    ) -> Result<(Option<Reference>, MessageFilter), Problem> {
         let reference = given(&self.application, Filter::Application, |text| {
             Reference::parse(text).ok()
         })?;
         let number = given(&self.number, Filter::Number, |text| {
             Number::parse_typed(text).ok()
         })?;
+        let from = given(&self.from, Filter::From, day)?;
+        let to = given(&self.to, Filter::To, day)?;
+        let hour = given(&self.hour, Filter::Hour, hour)?;
+        let (from, to) = match hour {
+            None => (
+                from.map(|day| zone.start_of_day(day)),
+                to.map(|day| zone.start_of_day(day + 1)),
+            ),
+            Some(hour) => {
+                let day = from.ok_or(Cause::Filter(Filter::Hour))?;
+                let (begin, end) = zone.hour(day, hour);
+                (Some(begin), Some(end))
+            }
+        };
         let filter = MessageFilter {
             transid: given(&self.transid, Filter::Transid, Transid::parse)?,
             requestid: Some(self.requestid.clone()).filter(|text| !text.is_empty()),
             batchid: given(&self.batchid, Filter::Batch, BatchId::parse)?,
             number: number.map(|number| number.digits().to_owned()),
             status: given(&self.status, Filter::Status, MessageStatus::parse)?,
-            from: given(&self.from, Filter::From, midnight)?,
-            to: given(&self.to, Filter::To, midnight)?.map(|day| day.plus_ms(DAY_MS)),
+            from,
+            to,
             key: given(&self.key, Filter::Key, KeyKind::parse)?,
             cursor: last(&self.cursor).map(str::to_owned),
             limit,
         };
-        if filter.from.is_some() && filter.to.is_some() && filter.from >= filter.to {
+        // Where clocks skip an hour, it is empty.
+        let is_empty = filter
+            .from
+            .zip(filter.to)
+            .is_some_and(|(from, to)| from >= to);
+        if is_empty && hour.is_none() {
             return Err(Cause::Filter(Filter::Order).into());
         }
         Ok((reference, filter))
     }
-}
-
-/// The cursor at the end of a way: that of the page itself; `None` on the first page.
-#[cfg(feature = "ssr")]
-#[must_use]
-pub fn last(way: &str) -> Option<&str> {
-    way.rsplit('.').next().filter(|cursor| !cursor.is_empty())
-}
-
-/// The way to the page after this one.
-#[must_use]
-pub fn older(way: &str, next: &str) -> String {
-    if way.is_empty() {
-        return next.to_owned();
-    }
-    let way = if way.split('.').count() >= PAGES_BACK {
-        way.split_once('.').map_or("", |(_, rest)| rest)
-    } else {
-        way
-    };
-    format!("{way}.{next}")
-}
-
-/// The way to the page before this one; empty for the first page. `None` on the first page.
-#[must_use]
-pub fn newer(way: &str) -> Option<&str> {
-    let before = way.rsplit_once('.').map_or("", |(before, _)| before);
-    (!way.is_empty()).then_some(before)
 }
 
 /// Reads a filter that may be empty.
@@ -219,17 +238,24 @@ fn given<T>(
     }
 }
 
-/// The moment at which a day begins.
+/// An hour of a day.
 #[cfg(feature = "ssr")]
-fn midnight(day: &str) -> Option<Timestamp> {
-    Timestamp::parse(&format!("{day}T00:00:00Z"))
+fn hour(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|hour| (0..24).contains(hour))
+}
+
+/// A day, counted since 1970-01-01.
+#[cfg(feature = "ssr")]
+fn day(text: &str) -> Option<i64> {
+    let midnight = Timestamp::parse(&format!("{text}T00:00:00Z"))?;
+    Some(midnight.day())
 }
 
 #[cfg(all(test, feature = "ssr"))]
 mod tests {
-    use domain::KeyKind;
+    use domain::{KeyKind, Zone};
 
-    use super::{PAGES_BACK, ReportFilter, last, newer, older};
+    use super::ReportFilter;
     use crate::problem::{Cause, Filter};
 
     fn filter(pairs: &[(&str, &str)]) -> ReportFilter {
@@ -245,19 +271,24 @@ mod tests {
             ("status", "failed"),
             ("number", "58 00"),
             ("by", "application"),
+            ("columns", "time.sender"),
             ("cursor", "m_1"),
         ]);
         assert_eq!(
             filter.page(),
-            "/reports?status=failed&number=58%2000&by=application"
+            "/reports?status=failed&number=58%2000&by=application&columns=time%2Esender"
         );
         assert_eq!(
             filter.page_without("number"),
-            "/reports?status=failed&by=application"
+            "/reports?status=failed&by=application&columns=time%2Esender"
         );
         assert_eq!(
             filter.page_with(|filter| filter.key = "test".to_owned()),
-            "/reports?status=failed&key=test&number=58%2000&by=application"
+            "/reports?status=failed&key=test&number=58%2000&by=application&columns=time%2Esender"
+        );
+        assert_eq!(
+            filter.page_at("cursor", "m_2"),
+            format!("{}&cursor=m%5F2", filter.page())
         );
         assert!(self::filter(&[("cursor", "m_1")]).is_empty());
     }
@@ -265,26 +296,30 @@ mod tests {
     #[test]
     fn numbers_may_be_typed_with_spaces_and_days_have_an_order() {
         let (_, wanted) = filter(&[("number", "58 00-19 87"), ("key", "test")])
-            .parse(1)
+            .parse(1, &Zone::default())
             .unwrap();
         assert_eq!(wanted.number.as_deref(), Some("58001987"));
         assert_eq!(wanted.key, Some(KeyKind::Test));
-        let days = |from, to| filter(&[("from", from), ("to", to)]).parse(1);
+        let (_, wanted) = filter(&[("from", "2026-11-21"), ("hour", "7")])
+            .parse(1, &Zone::default())
+            .unwrap();
+        let hour = wanted.from.zip(wanted.to);
+        let hour = hour.map(|(from, to)| (from.to_string(), to.to_string()));
+        let expected = ["2026-11-21T07:00:00.000Z", "2026-11-21T08:00:00.000Z"];
+        assert_eq!(
+            hour.map(<[String; 2]>::from),
+            Some(expected.map(String::from))
+        );
+        assert!(filter(&[("hour", "7")]).parse(1, &Zone::default()).is_err());
+        assert!(
+            filter(&[("from", "2026-11-21"), ("hour", "24")])
+                .parse(1, &Zone::default())
+                .is_err()
+        );
+        let days = |from, to| filter(&[("from", from), ("to", to)]).parse(1, &Zone::default());
         assert!(days("2026-11-21", "2026-11-21").is_ok());
         let refused = days("2026-11-22", "2026-11-21").unwrap_err();
         assert_eq!(refused.cause, Cause::Filter(Filter::Order));
         assert_eq!(refused.cause.field(), Some("to"));
-    }
-
-    #[test]
-    fn the_way_to_a_page_leads_back() {
-        let second = older("", "m_2");
-        let third = older(&second, "m_3");
-        assert_eq!((last(""), newer("")), (None, None));
-        assert_eq!((last(&second), newer(&second)), (Some("m_2"), Some("")));
-        assert_eq!((last(&third), newer(&third)), (Some("m_3"), Some("m_2")));
-        let far = (0..1000).fold(String::new(), |way, page| older(&way, &format!("m_{page}")));
-        assert_eq!(far.split('.').count(), PAGES_BACK);
-        assert_eq!(last(&far), Some("m_999"));
     }
 }

@@ -1,22 +1,18 @@
 //! The form of the reports' filters, and the filters that are in use.
 
-use domain::timestamp::DAY_MS;
-use domain::{Category, KeyKind, MessageStatus, Reference, Timestamp};
+use domain::{Category, KeyKind, MessageStatus, Month, Reference, Timestamp};
 use leptos::prelude::*;
 
 use super::filter::Condition;
 use crate::problem::{Cause, Problem};
 use crate::reports::ReportFilter;
-use crate::ui::{Choice, Field, FormState, SearchForm};
-
-/// The ranges of days that a link chooses: its name, and how many days there are before today.
-const RANGES: [(&str, i64); 3] = [("Today", 0), ("7 days", 6), ("30 days", 29)];
+use crate::ui::{Choice, Field, FormState, SearchForm, in_zone};
 
 #[component]
 pub fn Filters(
     applications: Vec<(Reference, Category)>,
     filter: ReportFilter,
-    /// The day that it is, since 1970-01-01 UTC.
+    /// The day that it is in the zone of the page, since 1970-01-01.
     today: i64,
     problem: Option<Problem>,
 ) -> impl IntoView {
@@ -43,16 +39,21 @@ pub fn Filters(
             <Choice label="Status" name="status" options=statuses chosen=filter.status/>
             <Choice label="Key" name="key" options=keys chosen=filter.key/>
             {field("Number", "number", "text", filter.number)}
-            {field("From (UTC)", "from", "date", filter.from)}
-            {field("To (UTC)", "to", "date", filter.to)}
+            {field(in_zone("From (UTC)"), "from", "date", filter.from)}
+            {field(in_zone("To (UTC)"), "to", "date", filter.to)}
             {field("Request id", "requestid", "text", filter.requestid)}
             {field("Transid", "transid", "text", filter.transid)}
             {field("Batchid", "batchid", "text", filter.batchid)}
-            {(!filter.by.is_empty())
-                .then(|| view! { <input type="hidden" name="by" value=filter.by/> })}
+            {kept("by", filter.by)}
+            {kept("columns", filter.columns)}
         </SearchForm>
         <div class="in-use">{ranges} {chips}</div>
     }
+}
+
+/// What the address has beside the filters, so that applying filters keeps it.
+fn kept(name: &'static str, value: String) -> Option<impl IntoView> {
+    (!value.is_empty()).then(|| view! { <input type="hidden" name=name value=value/> })
 }
 
 /// A word as the value and the word of a choice.
@@ -83,14 +84,34 @@ fn filter_field(
     }
 }
 
-/// Links to the page with the last days alone.
+/// The ranges of days that a link chooses: its name, its first and its last day. Without a last day
+/// it goes on until today.
+fn named_ranges(today: i64) -> [(&'static str, String, String); 5] {
+    let date = |day| Timestamp::of_day(day).to_date();
+    let month = Month::of(Timestamp::of_day(today));
+    let end_of_last_month = month.start().plus_ms(-1).to_date();
+    let until_today = |name, first| (name, first, String::new());
+    [
+        until_today("Today", date(today)),
+        until_today("7 days", date(today - 6)),
+        until_today("30 days", date(today - 29)),
+        until_today("This month", month.start().to_date()),
+        (
+            "Last month",
+            month.previous().start().to_date(),
+            end_of_last_month,
+        ),
+    ]
+}
+
+/// Links to the page with some days alone.
 fn ranges(filter: &ReportFilter, today: i64) -> impl IntoView + use<> {
-    let links = RANGES.map(|(name, days_before)| {
-        let from = Timestamp::from_unix_ms((today - days_before) * DAY_MS).to_date();
-        let is_chosen = filter.from == from && filter.to.is_empty();
+    let links = named_ranges(today).map(|(name, from, to)| {
+        let is_chosen = filter.from == from && filter.to == to && filter.hour.is_empty();
         let href = filter.page_with(|filter| {
             filter.from = from;
-            filter.to = String::new();
+            filter.to = to;
+            filter.hour.clear();
         });
         view! {
             <li>
@@ -131,4 +152,27 @@ fn chips(filter: &ReportFilter) -> Option<impl IntoView + use<>> {
             </ul>
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Timestamp;
+
+    use super::named_ranges;
+
+    #[test]
+    fn ranges_are_of_days_and_of_months_as_the_calendar_has_them() {
+        let today = Timestamp::parse_typed("2026-03-01").unwrap().day();
+        let ranges = named_ranges(today).map(|(name, from, to)| format!("{name} {from} {to}"));
+        assert_eq!(
+            ranges,
+            [
+                "Today 2026-03-01 ",
+                "7 days 2026-02-23 ",
+                "30 days 2026-01-31 ",
+                "This month 2026-03-01 ",
+                "Last month 2026-02-01 2026-02-28",
+            ]
+        );
+    }
 }

@@ -13,9 +13,11 @@ use crate::problem::Problem;
 #[cfg(feature = "ssr")]
 use {
     super::batches,
+    super::chart::count,
     crate::incidents::incident_notes,
     crate::portal_request::{CurrentRequest, signed_in},
-    domain::{KeyKind, Timestamp},
+    domain::quarter::QuarterRange,
+    domain::{KeyKind, Timestamp, Zone},
     service::{MessageFilter, Service},
 };
 
@@ -37,7 +39,7 @@ pub struct Reports {
     pub applications: Vec<(Reference, Category)>,
     pub filter: ReportFilter,
     pub currency: String,
-    /// The day that it is, since 1970-01-01 UTC.
+    /// The day that it is in the zone of the page, since 1970-01-01.
     pub today: i64,
     /// The messages and batches that the filters found, or why they can't be shown.
     pub found: Result<Found, Problem>,
@@ -68,12 +70,13 @@ pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Rep
         .into_iter()
         .map(|application| (application.reference, application.category))
         .collect();
-    let found = find(&current, account.id, &applications, &filter).await;
+    let zone = current.zone(current.browser_zone()).await;
+    let found = find(&current, account.id, &applications, (&filter, &zone)).await;
     Ok(Reports {
         applications,
         filter,
         currency: current.site().currency.clone(),
-        today: current.service().clock().now().day(),
+        today: zone.day(current.service().clock().now()),
         found,
         incidents: incident_notes(current.service()).await?,
     })
@@ -84,10 +87,10 @@ async fn find(
     current: &CurrentRequest,
     account_id: i64,
     applications: &[(Reference, Category)],
-    filter: &ReportFilter,
+    (filter, zone): (&ReportFilter, &Zone),
 ) -> Result<Found, Problem> {
     let service = current.service();
-    let (reference, wanted) = filter.parse(MESSAGES)?;
+    let (reference, wanted) = filter.parse(MESSAGES, zone)?;
     let messages = service
         .account_messages(account_id, reference, &wanted)
         .await?;
@@ -97,7 +100,7 @@ async fn find(
     let (chart, batches) = if wanted.cursor.is_none() {
         let of = (reference, &wanted);
         (
-            Chart::find(service, account_id, applications, filter, of).await?,
+            Chart::find(service, account_id, applications, (filter, zone), of).await?,
             batches::find(service, account_id, reference, filter, &wanted).await?,
         )
     } else {
@@ -130,15 +133,33 @@ async fn total(
     {
         return Ok(None);
     }
-    let first = wanted.from.map_or(0, Timestamp::day);
-    let last = wanted.to.map_or(i64::MAX, |to| to.plus_ms(-1).day());
-    let days = (first, last);
-    let counts = service.account_totals(account_id, reference, wanted.key, days);
-    let counts = counts.await?;
-    Ok(Some(match wanted.status {
-        Some(status) => counts.get(status),
-        None => counts.total(),
-    }))
+    let is_midnight = |at: Option<Timestamp>| at.is_none_or(|at| at == Timestamp::of_day(at.day()));
+    if is_midnight(wanted.from) && is_midnight(wanted.to) {
+        let first = wanted.from.map_or(0, Timestamp::day);
+        let last = wanted.to.map_or(i64::MAX, |to| to.plus_ms(-1).day());
+        let counts = service.account_totals(account_id, reference, wanted.key, (first, last));
+        let counts = counts.await?;
+        return Ok(Some(match wanted.status {
+            Some(status) => counts.get(status),
+            None => counts.total(),
+        }));
+    }
+    if wanted.status.is_some_and(|status| !status.is_final()) {
+        return Ok(None);
+    }
+    let ranges = [QuarterRange {
+        first: wanted.from.map_or(0, Timestamp::quarter),
+        below: wanted.to.map_or(i64::MAX, Timestamp::quarter),
+        ahead: 0,
+        // All of them are one period.
+        length: i64::MAX,
+    }];
+    let found = service.account_figures(account_id, reference, wanted.key, &ranges);
+    let found = found.await?;
+    let figures = found.iter().flat_map(|(_, periods)| periods.values());
+    Ok(Some(
+        figures.map(|figures| count(figures, wanted.status)).sum(),
+    ))
 }
 
 /// The counts of an account's messages that can change, of one of its applications or of all of

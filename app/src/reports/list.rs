@@ -5,19 +5,22 @@ use leptos_router::hooks::use_query_map;
 
 use super::batches::batches_section;
 use super::chart_section::ChartSection;
+use super::columns;
 use super::filter::ReportFilter;
 use super::filters::Filters;
 use super::found::{Found, LoadReports, Reports, is_under_way};
 use super::messages::messages_section;
-use crate::client::call;
 use crate::incidents::IncidentNotices;
+use crate::page_data::PageData;
 use crate::ui::{Loaded, Page};
 
 #[component]
 pub fn ReportsPage() -> impl IntoView {
     let query = use_query_map();
     let filter = Memo::new(move |_| query.with(|query| ReportFilter::read(|name| query.get(name))));
-    let data = Resource::new(move || filter.get(), |filter| call(LoadReports { filter }));
+    let data = PageData::new(move || LoadReports {
+        filter: filter.get(),
+    });
     view! { <Loaded data render=|reports| view! { <ReportsContent reports/> }/> }
 }
 
@@ -86,8 +89,8 @@ fn Sections(found: Found, filter: ReportFilter, currency: String) -> impl IntoVi
     let contents = last.is_some().then(|| {
         view! {
             <p class="toc">
-                <a href="#messages">"Messages"</a>
-                <a href="#batches">"Batches"</a>
+                <a href="#messages" rel="external">"Messages"</a>
+                <a href="#batches" rel="external">"Batches"</a>
             </p>
         }
     });
@@ -101,7 +104,12 @@ fn Sections(found: Found, filter: ReportFilter, currency: String) -> impl IntoVi
             </p>
         }
     });
-    let messages = messages_section(&found.messages, found.total, &filter, &currency);
+    let messages = messages_section(
+        &found.messages,
+        found.total,
+        (&filter, columns::choices(&filter)),
+        &currency,
+    );
     view! {
         {reload}
         {contents}

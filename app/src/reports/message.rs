@@ -8,7 +8,7 @@ use super::counted;
 use super::explained::{advice, meaning};
 use super::text::MessageText;
 use super::timeline::Timeline;
-use crate::ui::{Fact, StateMark, optional_fact};
+use crate::ui::{Fact, StateMark, in_zone, optional_fact};
 
 #[component]
 pub fn MessageContent(
@@ -35,7 +35,7 @@ pub fn MessageContent(
             })}
         <h2>"Text"</h2>
         <MessageText text/>
-        <h2>"Timeline (UTC)"</h2>
+        <h2>{in_zone("Timeline (UTC)")}</h2>
         <Timeline timeline=detail.timeline/>
         <h2>"Charge"</h2>
         <Charge charge=detail.charge is_test currency/>

@@ -3,24 +3,24 @@
 use domain::records::{MessageRecord, Paged};
 use leptos::prelude::*;
 
+use super::columns::{Column, chosen};
 use super::explained::meaning;
-use super::pager::pager;
 use super::{counted, price};
 use crate::reports::{CSV_PATH, REPORTS_PATH, ReportFilter};
-use crate::ui::{Moment, StateMark, Table};
+use crate::ui::{Moment, StateMark, Table, pager};
 
 /// A page of messages and the link to the CSV file of all of them, or a sentence that says why
-/// there are none and what to do. `total` is how many messages fit the filters, where it is known.
+/// there are none and what to do. `total` is how many messages fit the filters, where it is known;
+/// `choices` stands above the list.
 pub fn messages_section(
     messages: &Paged<MessageRecord>,
     total: Option<i64>,
-    filter: &ReportFilter,
+    (filter, choices): (&ReportFilter, impl IntoView + 'static),
     currency: &str,
-) -> impl IntoView + use<> {
+) -> AnyView {
     let next = messages.next.as_deref();
     let pager = pager("messages", &filter.cursor, next, |way| {
-        let address = filter.address(REPORTS_PATH, &[("by", &filter.by), ("cursor", way)]);
-        format!("{address}#messages")
+        format!("{}#messages", filter.page_at("cursor", way))
     });
     let nothing = nothing(next.is_some(), filter);
     let download = filter.address(CSV_PATH, &[]);
@@ -37,19 +37,30 @@ pub fn messages_section(
     let found = (!messages.items.is_empty()).then(|| {
         let words = match total {
             Some(total) if filter.is_empty() => format!("{}.", counted(total, "message")),
+            Some(total) if filter.has_application_alone() => {
+                format!("{}, live and test.", counted(total, "message"))
+            }
             Some(1) => "1 message fits these filters.".to_owned(),
-            Some(total) => format!("{} fit these filters.", counted(total, "message")),
-            None => "More messages fit these filters than one page shows.".to_owned(),
+            Some(total) => {
+                let kinds = match filter.key.as_str() {
+                    "" => ", live and test,",
+                    _ => "",
+                };
+                format!("{}{kinds} fit these filters.", counted(total, "message"))
+            }
+            None => "There are more messages than one page shows.".to_owned(),
         };
-        view! { <p class="fine">{words}</p> }
+        view! { <p class="fine">{words} " A transid leads to what happened to its message."</p> }
     });
     view! {
         <h2 id="messages">"Messages"</h2>
         {found}
-        {listed(&messages.items, currency, nothing)}
+        {choices}
+        {listed(&messages.items, &chosen(&filter.columns), currency, nothing)}
         {pager}
         {download}
     }
+    .into_any()
 }
 
 /// Why no message is listed, and what to do.
@@ -65,6 +76,13 @@ fn nothing(goes_on: bool, filter: &ReportFilter) -> AnyView {
             " has the call that sends the first one, also with the test key."
         }
         .into_any()
+    } else if filter.has_application_alone() {
+        let start = format!("/applications/{}/start", filter.application);
+        view! {
+            "This application sent no message yet. Its " <a href=start>"quick start"</a>
+            " has programs that send the first one, also with the test key."
+        }
+        .into_any()
     } else {
         view! {
             "No message fits these filters. Remove one of them above, or "
@@ -75,35 +93,64 @@ fn nothing(goes_on: bool, filter: &ReportFilter) -> AnyView {
     }
 }
 
-fn listed(messages: &[MessageRecord], currency: &str, nothing: AnyView) -> AnyView {
-    Table::wide(messages)
-        .compact()
-        .styled("figures", "Time (UTC)", |message| {
-            view! { <Moment at=message.created_at/> }
-        })
-        .styled("figures", "Number", |message| message.number.clone())
-        .styled("message", "Message", |message| {
-            view! {
-                <span class="message-text">{message.message.clone()}</span>
-                {message.test.then(|| view! { " " <span class="tag">"test"</span> })}
-            }
-        })
-        .column("Status", |message| {
-            let meaning = meaning(message.status, message.error.as_deref());
-            view! {
-                <StateMark state=message.status/>
-                {meaning.map(|sentence| view! { <div class="fine reason">{sentence}</div> })}
-            }
-        })
-        .amount("Pages", |message| message.pages)
-        .amount("Segments", |message| message.segments)
-        .money("Cost", currency, |message| {
-            price(message.paid(), message.test)
-        })
+fn listed(
+    messages: &[MessageRecord],
+    columns: &[Column],
+    currency: &str,
+    nothing: AnyView,
+) -> AnyView {
+    let table = Table::wide(messages).compact();
+    let table = columns
+        .iter()
+        .fold(table, |table, column| with_column(table, *column, currency));
+    table
         .styled("key", "Transid", |message| {
             let transid = message.transid.to_string();
             let href = format!("/reports/{transid}");
             view! { <a href=href>{transid}</a> }
         })
         .in_region_or("Sent messages", nothing)
+}
+
+fn with_column<'a>(
+    table: Table<'a, MessageRecord>,
+    column: Column,
+    currency: &str,
+) -> Table<'a, MessageRecord> {
+    let name = column.name();
+    match column {
+        Column::Time => table.styled("figures", name, |message| {
+            view! { <Moment at=message.created_at/> }
+        }),
+        Column::Number => table.styled("figures", name, |message| message.number.clone()),
+        Column::Message => table.styled("message", name, |message| {
+            view! {
+                <span class="message-text">{message.message.clone()}</span>
+                {message.test.then(|| view! { " " <span class="tag">"test"</span> })}
+            }
+        }),
+        Column::Status => table.column(name, |message| {
+            let meaning = meaning(message.status, message.error.as_deref());
+            view! {
+                <StateMark state=message.status/>
+                {meaning.map(|sentence| view! { <div class="fine reason">{sentence}</div> })}
+            }
+        }),
+        Column::Sender => table.column(name, |message| message.sender.clone()),
+        Column::Completed => table.styled("figures", name, |message| {
+            message.final_at.map(|at| view! { <Moment at/> })
+        }),
+        Column::Pages => table.amount(name, |message| message.pages),
+        Column::Segments => table.amount(name, |message| message.segments),
+        Column::Cost => table.money(name, currency, |message| {
+            price(message.paid(), message.test)
+        }),
+        Column::Request => table.styled("key", name, |message| message.requestid.clone()),
+        Column::Batch => table.styled("key", name, |message| {
+            message.batchid.map(|batchid| {
+                let href = format!("/reports/{batchid}");
+                view! { <a href=href>{batchid.to_string()}</a> }
+            })
+        }),
+    }
 }

@@ -6,7 +6,8 @@ mod batch;
 mod batches;
 mod chart;
 mod chart_section;
-mod days;
+mod columns;
+mod delivery_times;
 mod explained;
 mod fills;
 mod filter;
@@ -15,7 +16,7 @@ mod found;
 mod list;
 mod message;
 mod messages;
-mod pager;
+mod periods;
 mod progress;
 #[cfg(feature = "hydrate")]
 mod refresh;
@@ -24,6 +25,7 @@ mod text;
 mod timeline;
 
 pub use batch::BATCH_EVENTS_PATH;
+pub use explained::meaning;
 pub use filter::{CSV_PATH, REPORTS_PATH, ReportFilter};
 #[cfg(feature = "ssr")]
 pub use found::open_counts;
@@ -32,13 +34,13 @@ pub use list::ReportsPage;
 pub use message::{Charge, MessageFacts};
 pub use messages::messages_section;
 pub use show::ReportPage;
-pub use text::MessageText;
+pub use text::{MessageText, count};
 pub use timeline::Timeline;
 
 use domain::Money;
 
 /// A count with its noun.
-fn counted(count: i64, noun: &str) -> String {
+pub fn counted(count: i64, noun: &str) -> String {
     if count == 1 {
         format!("1 {noun}")
     } else {
@@ -47,7 +49,7 @@ fn counted(count: i64, noun: &str) -> String {
 }
 
 /// A count with a comma after each three digits, for example `1,234,567`.
-fn grouped(count: i64) -> String {
+pub fn grouped(count: i64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::BatchContent;
 use super::message::MessageContent;
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Page};
 #[cfg(feature = "ssr")]
@@ -64,7 +64,7 @@ pub async fn load_report(id: String) -> Result<Report, Problem> {
 pub fn ReportPage() -> impl IntoView {
     let params = use_params_map();
     let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
-    let data = Resource::new(move || id.get(), |id| call(LoadReport { id }));
+    let data = PageData::new(move || LoadReport { id: id.get() });
     view! { <Loaded data render=|report| view! { <ReportContent report/> }/> }
 }
 

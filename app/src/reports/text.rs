@@ -44,9 +44,13 @@ fn run(run: Run<'_>) -> impl IntoView + use<> {
     (text, Vec::from(marks))
 }
 
+/// A count of what a text has, with its noun.
+pub fn count(n: usize, noun: &str) -> String {
+    counted(i64::try_from(n).unwrap_or(i64::MAX), noun)
+}
+
 /// How the pages and the segments of a text are counted.
 fn described(text: &str) -> Vec<String> {
-    let count = |n: usize, noun| counted(i64::try_from(n).unwrap_or(i64::MAX), noun);
     let chars = count(text.chars().count(), "character");
     let (pages, segments) = (count(pages(text), "page"), segments(text));
     let in_segments = count(segments, "segment");
@@ -55,33 +59,54 @@ fn described(text: &str) -> Vec<String> {
     )];
     if encoding(text) == Encoding::Gsm7 {
         lines.push(format!(
-            "{in_segments} in GSM-7: a segment is what goes on air. It has 160 places, or 153 \
-             where there are several; the characters ^ {{ }} \\ [ ] ~ | and € take two."
+            "{in_segments} in GSM-7: a segment is what goes on air. It has 160 places, or up \
+             to 153 where there are several; the characters ^ {{ }} \\ [ ] ~ | and € take two."
         ));
         return lines;
     }
     let found = foreign_characters(text);
-    let mut named: Vec<_> = (found.iter().take(NAMED_MAX))
-        .map(|c| format!("“{c}” (U+{:04X})", u32::from(*c)))
-        .collect();
+    let mut named: Vec<_> = (found.iter().take(NAMED_MAX)).map(|c| named(*c)).collect();
     if found.len() > NAMED_MAX {
         named.push(count(found.len() - NAMED_MAX, "other character"));
     }
     lines.push(format!(
-        "{in_segments} in UCS-2: a segment is what goes on air. It has 70 places, or 67 where \
-         there are several; most emoji take two."
+        "{in_segments} in UCS-2: a segment is what goes on air. It has 70 places, or up to 67 \
+         where there are several; most emoji take two."
     ));
+    let named = match named.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => named.concat(),
+    };
     let (are, them) = if found.len() == 1 {
         ("isn't", "it")
     } else {
         ("aren't", "them")
     };
-    let plain = count(segments_in_gsm7(text), "segment");
+    let plain = segments_in_gsm7(text);
+    let is_all = text.chars().all(|c| found.contains(&c));
+    let without = (plain < segments && !is_all).then(|| {
+        let plain = count(plain, "segment");
+        format!(" Without {them} the text would have {plain}.")
+    });
     lines.push(format!(
-        "UCS-2 is used because {} {are} in GSM-7. Without {them} the text would have {plain}.",
-        named.join(", ")
+        "UCS-2 is used because {} {are} in GSM-7.{}",
+        named,
+        without.unwrap_or_default()
     ));
     lines
+}
+
+/// A character in words. One that shows nothing, or turns the direction of what follows, is only
+/// named.
+fn named(c: char) -> String {
+    let code = u32::from(c);
+    let turns = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    if turns || c.is_control() || c.is_whitespace() {
+        format!("U+{code:04X}")
+    } else {
+        format!("“{c}” (U+{code:04X})")
+    }
 }
 
 #[cfg(test)]
@@ -106,7 +131,7 @@ mod tests {
         );
         let many = described("абвгдежз");
         assert!(
-            many[2].contains("(U+0434), 3 other characters aren't"),
+            many[2].contains("(U+0434) and 3 other characters aren't"),
             "{many:?}"
         );
     }

@@ -9,11 +9,11 @@ use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 use super::audit::audit_table;
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
     Fact, Field, FormState, Loaded, Moment, Page, PostForm, ProofField, StateMark, SubmitButton,
-    Table, optional_fact,
+    Table, optional_fact, text_in_area,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -159,13 +159,11 @@ pub fn SupportAccountPage() -> impl IntoView {
         let id = params.with(|params| params.get("account"));
         id.unwrap_or_default()
     });
-    let data = Resource::new(
-        move || {
-            let changes = (forms.change.accepted.get(), forms.note.accepted.get());
-            (id.get(), changes)
-        },
-        |(id, _)| call(LoadSupportAccount { id }),
-    );
+    let data = PageData::new(move || {
+        forms.change.accepted.track();
+        forms.note.accepted.track();
+        LoadSupportAccount { id: id.get() }
+    });
     view! { <Loaded data render=move |data| view! { <Account data forms/> }/> }
 }
 
@@ -224,7 +222,7 @@ fn facts(file: AccountFile) -> impl IntoView {
             <Fact term="Created (UTC)" class="figures">
                 <Moment at=created_at/>
             </Fact>
-            <Fact term="E-mail confirmed">{confirmed}</Fact>
+            <Fact term="Email confirmed">{confirmed}</Fact>
             <Fact term="Second factor">{second_factor}</Fact>
             {optional_fact("Second factor since (UTC)", "figures", file.factor_since.map(moment))}
             <Fact term="Signed-in devices" class="figures">
@@ -326,7 +324,7 @@ fn NoteForm(id: i64, form: FormState) -> impl IntoView {
             <div class="field">
                 <label for="field-text">"Note"</label>
                 <textarea id="field-text" name="text" rows="3" maxlength="2000" required>
-                    {text}
+                    {text.as_deref().map(text_in_area)}
                 </textarea>
                 <p class="hint">"Staff alone read notes. They are never changed."</p>
             </div>

@@ -1,4 +1,4 @@
-//! `/support/accounts`: the accounts, by e-mail.
+//! `/support/accounts`: the accounts, by email.
 
 use domain::records::Paged;
 use domain::support::AccountLine;
@@ -8,7 +8,7 @@ use leptos_router::hooks::use_query_map;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
-use crate::client::call;
+use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
@@ -21,7 +21,7 @@ const ACCOUNTS: i64 = 50;
 /// What the page shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AccountsView {
-    /// The part of an e-mail that was asked for.
+    /// The part of an email that was asked for.
     part: String,
     accounts: Paged<AccountLine>,
 }
@@ -51,10 +51,10 @@ pub fn SupportAccountsPage() -> impl IntoView {
     let asked = Memo::new(move |_| {
         query.with(|query| (query.get("email").unwrap_or_default(), query.get("cursor")))
     });
-    let data = Resource::new(
-        move || asked.get(),
-        |(part, cursor)| call(LoadSupportAccounts { part, cursor }),
-    );
+    let data = PageData::new(move || {
+        let (part, cursor) = asked.get();
+        LoadSupportAccounts { part, cursor }
+    });
     view! { <Loaded data render=|data| view! { <Accounts data/> }/> }
 }
 
@@ -79,7 +79,7 @@ fn Accounts(data: AccountsView) -> impl IntoView {
                 <a href="/support">"Support"</a>
             </p>
             <SearchForm path="/support/accounts" label="Accounts" button="Find" form>
-                <Field label="Part of the e-mail" name="email" value=part form/>
+                <Field label="Part of the email" name="email" value=part form/>
             </SearchForm>
             {accounts_table(&accounts.items)
                 .in_region_or("Accounts", "There is no such account.")}
@@ -91,7 +91,7 @@ fn Accounts(data: AccountsView) -> impl IntoView {
 /// Accounts with the links to their pages.
 pub fn accounts_table(accounts: &[AccountLine]) -> Table<'_, AccountLine> {
     Table::wide(accounts)
-        .column("E-mail", |line| {
+        .column("Email", |line| {
             let href = format!("/support/accounts/{}", line.account.id);
             view! { <a href=href>{line.account.email.clone()}</a> }
         })

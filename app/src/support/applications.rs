@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::desk::{CaseForms, next_link, row_form};
 use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
 use super::looks::{followed, others};
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
@@ -105,10 +105,11 @@ pub fn SupportApplicationsPage() -> impl IntoView {
             (list.unwrap_or_default(), query.get("cursor"))
         })
     });
-    let data = Resource::new(
-        move || (asked.get(), forms.accepted()),
-        |((list, cursor), _)| call(LoadSupportApplications { list, cursor }),
-    );
+    let data = PageData::new(move || {
+        forms.track();
+        let (list, cursor) = asked.get();
+        LoadSupportApplications { list, cursor }
+    });
     view! { <Loaded data render=move |data| view! { <Applications data forms/> }/> }
 }
 

@@ -8,7 +8,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{Fact, FormState, Loaded, Page, PostForm, ProofField, StateMark, SubmitButton};
 #[cfg(feature = "ssr")]
@@ -84,10 +84,10 @@ pub fn AssignPage() -> impl IntoView {
             (text("bank_id"), text("reference"))
         })
     });
-    let data = Resource::new(
-        move || asked.get(),
-        |(bank_id, reference)| call(LoadAssignment { bank_id, reference }),
-    );
+    let data = PageData::new(move || {
+        let (bank_id, reference) = asked.get();
+        LoadAssignment { bank_id, reference }
+    });
     view! { <Loaded data render=move |data| view! { <Assignment data form/> }/> }
 }
 

@@ -10,7 +10,7 @@ use leptos_router::hooks::use_query_map;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{Field, FormState, Loaded, Moment, Page, SearchForm, Table};
 #[cfg(feature = "ssr")]
@@ -151,7 +151,9 @@ fn is_about_filters(problem: &Problem) -> bool {
 pub fn AuditPage() -> impl IntoView {
     let query = use_query_map();
     let filter = Memo::new(move |_| query.with(|query| AuditAddress::read(|name| query.get(name))));
-    let data = Resource::new(move || filter.get(), |filter| call(LoadAudit { filter }));
+    let data = PageData::new(move || LoadAudit {
+        filter: filter.get(),
+    });
     view! { <Loaded data render=|data| view! { <Audit data/> }/> }
 }
 
@@ -206,14 +208,14 @@ fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView
                 label="Who"
                 name="who"
                 value=filter.who
-                hint="An e-mail, “command line” or “system”."
+                hint="An email, “command line” or “system”."
                 form
             />
             <Field
                 label="Subject"
                 name="subject"
                 value=filter.subject
-                hint="An e-mail, a reference, a transid, a carrier."
+                hint="An email, a reference, a transid, a carrier."
                 form
             />
             <Field label="Action" name="action" value=filter.action form/>

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::carrier::{CarrierNow, connections, facts};
 use super::incidents::{IncidentForms, Incidents};
 use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::{Cause, Problem};
 use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm, ProofField, TableRegion};
 #[cfg(feature = "ssr")]
@@ -89,7 +90,7 @@ const RESUME: &str = "resume";
 pub fn CarriersPage() -> impl IntoView {
     let form = FormState::new::<ChangeCarrier>("carrier-alert");
     let notes = IncidentForms::new();
-    let data = Resource::new(|| (), |()| call(LoadCarriers {}));
+    let data = PageData::new(|| LoadCarriers {});
     let render = move |carriers| view! { <Carriers carriers form notes/> };
     view! { <Loaded data render/> }
 }

@@ -11,7 +11,7 @@ use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 use super::assign::ASSIGN_PATH;
-use crate::client::call;
+use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
@@ -57,10 +57,10 @@ pub fn DepositsPage() -> impl IntoView {
             (list.unwrap_or_default(), query.get("cursor"))
         })
     });
-    let data = Resource::new(
-        move || asked.get(),
-        |(list, cursor)| call(LoadSupportDeposits { list, cursor }),
-    );
+    let data = PageData::new(move || {
+        let (list, cursor) = asked.get();
+        LoadSupportDeposits { list, cursor }
+    });
     view! { <Loaded data render=|data| view! { <Deposits data/> }/> }
 }
 

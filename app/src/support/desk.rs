@@ -25,9 +25,10 @@ impl CaseForms {
         }
     }
 
-    /// How often the forms were accepted: a change means that the page's data is loaded again.
-    pub fn accepted(self) -> (usize, usize) {
-        (self.decide.accepted.get(), self.lists.accepted.get())
+    /// Has what runs now run again when one of the forms was accepted.
+    pub fn track(self) {
+        self.decide.accepted.track();
+        self.lists.accepted.track();
     }
 }
 

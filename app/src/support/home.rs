@@ -7,7 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
 
 use super::search::SupportSearch;
-use crate::client::call;
+use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
@@ -39,7 +39,7 @@ pub async fn load_support() -> Result<SupportView, Problem> {
 
 #[component]
 pub fn SupportPage() -> impl IntoView {
-    let data = Resource::new(|| (), |()| call(LoadSupport {}));
+    let data = PageData::new(|| LoadSupport {});
     view! { <Loaded data render=|data| view! { <Contents data/> }/> }
 }
 

@@ -7,7 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton, Table};
 #[cfg(feature = "ssr")]
@@ -135,10 +135,12 @@ pub fn ImportPage() -> impl IntoView {
     let statement = Memo::new(move |_| {
         query.with(|query| query.get("statement").and_then(|id| id.parse().ok()))
     });
-    let data = Resource::new(
-        move || (statement.get(), forms.confirm.accepted.get()),
-        |(statement, _)| call(LoadImport { statement }),
-    );
+    let data = PageData::new(move || {
+        forms.confirm.accepted.track();
+        LoadImport {
+            statement: statement.get(),
+        }
+    });
     view! { <Loaded data render=move |data| view! { <Import data forms/> }/> }
 }
 

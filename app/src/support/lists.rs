@@ -4,7 +4,7 @@ use domain::decision::StaffList;
 use leptos::prelude::*;
 
 use crate::problem::Problem;
-use crate::ui::{FormState, PostForm, SubmitButton};
+use crate::ui::{FormState, PostForm, SubmitButton, text_in_area};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
@@ -46,7 +46,7 @@ pub fn ListForm(
                 <div class="field">
                     <label for=id.clone()>{heading}</label>
                     <textarea id=id name="lines" rows="6">
-                        {text}
+                        {text_in_area(&text)}
                     </textarea>
                     <p class="hint">{hint}</p>
                 </div>

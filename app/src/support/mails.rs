@@ -8,7 +8,7 @@ use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use super::desk::{next_link, row_form};
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
@@ -60,10 +60,12 @@ pub fn MailsPage() -> impl IntoView {
     let form = FormState::new::<RetryMail>("retry-alert");
     let query = use_query_map();
     let cursor = Memo::new(move |_| query.with(|query| query.get("cursor")));
-    let data = Resource::new(
-        move || (cursor.get(), form.accepted.get()),
-        |(cursor, _)| call(LoadMails { cursor }),
-    );
+    let data = PageData::new(move || {
+        form.accepted.track();
+        LoadMails {
+            cursor: cursor.get(),
+        }
+    });
     view! { <Loaded data render=move |data| view! { <Mails data form/> }/> }
 }
 

@@ -7,7 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{Field, FormState, Loaded, Page, SearchForm, Table};
 #[cfg(feature = "ssr")]
@@ -83,10 +83,10 @@ pub fn days(now: Timestamp, from: Option<&str>, to: Option<&str>) -> Result<(i64
 pub fn MarginPage() -> impl IntoView {
     let query = use_query_map();
     let asked = Memo::new(move |_| query.with(|query| (query.get("from"), query.get("to"))));
-    let data = Resource::new(
-        move || asked.get(),
-        |(from, to)| call(LoadMargin { from, to }),
-    );
+    let data = PageData::new(move || {
+        let (from, to) = asked.get();
+        LoadMargin { from, to }
+    });
     view! { <Loaded data render=|data| view! { <Contents data/> }/> }
 }
 

@@ -7,7 +7,7 @@ use leptos_router::hooks::use_params_map;
 use serde::{Deserialize, Serialize};
 
 use super::masked::{ShowText, ShowTextForm, masked};
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::{Charge, MessageFacts, MessageText, Timeline};
 use crate::ui::{Fact, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
@@ -58,10 +58,12 @@ pub fn SupportMessagePage() -> impl IntoView {
         let transid = params.with(|params| params.get("transid"));
         transid.unwrap_or_default()
     });
-    let data = Resource::new(
-        move || (transid.get(), form.accepted.get()),
-        |(transid, _)| call(LoadSupportMessage { transid }),
-    );
+    let data = PageData::new(move || {
+        form.accepted.track();
+        LoadSupportMessage {
+            transid: transid.get(),
+        }
+    });
     view! { <Loaded data render=move |data| view! { <Message data form/> }/> }
 }
 

@@ -7,7 +7,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::price_table::listed;
 use crate::problem::Problem;
 use crate::ui::{
@@ -151,13 +151,13 @@ pub fn SupportPricesPage() -> impl IntoView {
     };
     let query = use_query_map();
     let number = Memo::new(move |_| query.with(|query| query.get("number")));
-    let data = Resource::new(
-        move || {
-            let changes = (forms.base.accepted.get(), forms.prefix.accepted.get());
-            (number.get(), changes)
-        },
-        |(number, _)| call(LoadSupportPrices { number }),
-    );
+    let data = PageData::new(move || {
+        forms.base.accepted.track();
+        forms.prefix.accepted.track();
+        LoadSupportPrices {
+            number: number.get(),
+        }
+    });
     let render = move |data| view! { <Contents data number=number.get_untracked() forms/> };
     view! { <Loaded data render/> }
 }

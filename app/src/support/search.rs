@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::accounts::accounts_table;
 use super::masked::{ShowText, masked_table};
-use crate::client::call;
+use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
@@ -41,7 +41,7 @@ pub fn SupportSearchPage() -> impl IntoView {
     let form = FormState::new::<ShowText>("text-alert");
     let query = use_query_map();
     let text = Memo::new(move |_| query.with(|query| query.get("q")).unwrap_or_default());
-    let data = Resource::new(move || text.get(), |text| call(LoadSupportSearch { text }));
+    let data = PageData::new(move || LoadSupportSearch { text: text.get() });
     view! { <Loaded data render=move |data| view! { <Results data form/> }/> }
 }
 
@@ -55,8 +55,8 @@ pub fn SupportSearch(#[prop(optional)] text: String) -> impl IntoView {
                 label="Search"
                 name="q"
                 value=text
-                hint="An e-mail or its beginning, a reference, a transid, a batchid, a bank id; a \
-                      number or a request id of the last 7 days, or of any time behind an e-mail \
+                hint="An email or its beginning, a reference, a transid, a batchid, a bank id; a \
+                      number or a request id of the last 7 days, or of any time behind an email \
                       or a reference: 123456 57000001."
                 form
             />
@@ -77,7 +77,7 @@ fn Results(data: SearchView, form: FormState) -> impl IntoView {
         view! {
             <p class="notice">
                 "There wasn't time to look through the messages of every application. Write the \
-                 e-mail or the reference before the number or request id."
+                 email or the reference before the number or request id."
             </p>
         }
     });

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::desk::{CaseForms, next_link, row_form};
 use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
 use super::looks::{followed, others};
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
@@ -91,10 +91,12 @@ pub fn SendersPage() -> impl IntoView {
     let forms = CaseForms::new::<DecideSender>();
     let query = use_query_map();
     let cursor = Memo::new(move |_| query.with(|query| query.get("cursor")));
-    let data = Resource::new(
-        move || (cursor.get(), forms.accepted()),
-        |(cursor, _)| call(LoadSupportSenders { cursor }),
-    );
+    let data = PageData::new(move || {
+        forms.track();
+        LoadSupportSenders {
+            cursor: cursor.get(),
+        }
+    });
     view! { <Loaded data render=move |data| view! { <Senders data forms/> }/> }
 }
 

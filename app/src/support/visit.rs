@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::masked::{ShowText, masked_table};
 use crate::applications::{Overview, statement};
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{FormAlert, FormState, Loaded, Page};
 #[cfg(feature = "ssr")]
@@ -75,9 +75,9 @@ pub async fn load_visit(
                 account,
                 reference,
                 StatementFilter {
-                    kind: None,
                     cursor: cursor.as_deref(),
                     limit: LINES,
+                    ..StatementFilter::default()
                 },
             )
             .await?,
@@ -100,17 +100,15 @@ pub fn VisitPage() -> impl IntoView {
             messages,
         )
     });
-    let data = Resource::new(
-        move || asked.get(),
-        |(id, reference, cursor, messages)| {
-            call(LoadVisit {
-                id,
-                reference,
-                cursor,
-                messages,
-            })
-        },
-    );
+    let data = PageData::new(move || {
+        let (id, reference, cursor, messages) = asked.get();
+        LoadVisit {
+            id,
+            reference,
+            cursor,
+            messages,
+        }
+    });
     view! { <Loaded data render=move |data| view! { <Visit data form/> }/> }
 }
 

@@ -31,16 +31,12 @@ pub fn Field(
     let id = form.id_of(name);
     let fault = RwSignal::new(None::<String>);
     let is_invalid = move || fault.with(Option::is_some) || form.is_about(name);
+    // What the server refused stands there already.
+    let shown_fault = Signal::derive(move || fault.get().filter(|_| !form.is_about(name)));
     // A field without hint and check has no empty paragraph below it.
     let hint_id = (hint.is_some() || check.is_some()).then(|| format!("{id}-hint"));
-    let described_by = {
-        let hint_id = hint_id.clone();
-        move || {
-            let alert = is_invalid().then_some(form.alert);
-            let ids: Vec<_> = hint_id.as_deref().into_iter().chain(alert).collect();
-            (!ids.is_empty()).then(|| ids.join(" "))
-        }
-    };
+    let problem_id = format!("{id}-problem");
+    let described_by = described_by(hint_id.clone(), problem_id.clone(), name, form);
     let text_at_first = form.typed(name).or(value);
     let on_input = move |event| {
         let text = event_target_value(&event);
@@ -68,18 +64,44 @@ pub fn Field(
                 aria-describedby=described_by
                 on:input=on_input
             />
-            {hint_id.map(|id| view! { <FieldHint id hint fault/> })}
+            {form.beside(problem_id, name)}
+            {hint_id.map(|id| view! { <FieldHint id hint fault=shown_fault/> })}
         </div>
+    }
+}
+
+/// The ids of what describes a field: its hint, and the problem of its form while it is about it.
+pub(super) fn described_by(
+    hint_id: Option<String>,
+    problem_id: String,
+    name: &'static str,
+    form: FormState,
+) -> impl Fn() -> Option<String> + Send + Sync + 'static {
+    move || {
+        let problem = form.is_about(name).then_some(&problem_id);
+        let ids: Vec<_> = problem.into_iter().chain(&hint_id).cloned().collect();
+        (!ids.is_empty()).then(|| ids.join(" "))
     }
 }
 
 /// The sentence below a field: what is wrong with the text that is typed, or else the hint.
 #[component]
-fn FieldHint(id: String, hint: Option<String>, fault: RwSignal<Option<String>>) -> impl IntoView {
+fn FieldHint(id: String, hint: Option<String>, fault: Signal<Option<String>>) -> impl IntoView {
     view! {
         <p id=id class="hint" aria-live="polite">
             {move || fault.get().or_else(|| hint.clone()).unwrap_or_default()}
         </p>
+    }
+}
+
+/// The text of a `<textarea>`. The library writes it into the page as it is: there, a text that ends
+/// the element would be read as a part of the page, and a line break at its beginning would be lost.
+#[must_use]
+pub fn text_in_area(text: &str) -> String {
+    if cfg!(feature = "ssr") {
+        format!("\n{}", text.replace('&', "&amp;").replace('<', "&lt;"))
+    } else {
+        text.to_owned()
     }
 }
 
@@ -93,12 +115,23 @@ pub fn Choice(
     /// The value that is chosen at first.
     #[prop(optional, into)]
     chosen: Option<String>,
+    /// The form, where its problem can be about the choice.
+    #[prop(optional)]
+    form: Option<FormState>,
 ) -> impl IntoView {
     let id = format!("field-{name}");
+    let problem_id = format!("{id}-problem");
+    let is_invalid = move || form.is_some_and(|form| form.is_about(name));
+    let described_by = form.map(|form| described_by(None, problem_id.clone(), name, form));
     view! {
         <div class="field">
             <label for=id.clone()>{label}</label>
-            <select id=id name=name>
+            <select
+                id=id
+                name=name
+                aria-invalid=move || is_invalid().then_some("true")
+                aria-describedby=move || described_by.as_ref()?()
+            >
                 {options
                     .into_iter()
                     .map(|(value, word)| {
@@ -107,6 +140,7 @@ pub fn Choice(
                     })
                     .collect_view()}
             </select>
+            {form.map(|form| form.beside(problem_id, name))}
         </div>
     }
 }

@@ -134,6 +134,16 @@ impl FormState {
         })
     }
 
+    /// The sentence of the problem, beside the field that it is about.
+    pub(super) fn beside(self, id: String, field: &'static str) -> impl IntoView {
+        move || {
+            let sentence = (self.problem).with(|problem| Some(problem.as_ref()?.sentence()));
+            let sentence = sentence.filter(|_| self.is_about(field));
+            let id = id.clone();
+            sentence.map(|sentence| view! { <p id=id class="field-problem">{sentence}</p> })
+        }
+    }
+
     /// The text that was typed into a field before the form came back with a problem.
     pub fn typed(&self, field: &str) -> Option<String> {
         self.problem
@@ -146,7 +156,8 @@ impl FormState {
 #[component]
 pub fn SearchForm(
     /// The path of the page.
-    path: &'static str,
+    #[prop(into)]
+    path: String,
     /// What is searched, for screen readers.
     label: &'static str,
     /// The text of the button.
@@ -159,7 +170,7 @@ pub fn SearchForm(
 ) -> impl IntoView {
     let clear = with_clear.then(|| {
         view! {
-            <a class="button button-quiet" href=path>
+            <a class="button button-quiet" href=path.clone()>
                 "Clear"
             </a>
         }
@@ -264,25 +275,11 @@ pub(super) async fn send(form: FormState, fields: web_sys::FormData) {
                 }
                 leptos::server_fn::redirect::call_redirect_hook(&next);
             }
-            request_animation_frame(keep_focus);
+            request_animation_frame(super::focus::keep_focus);
         }
         Err(problem) => {
             form.problem.try_set(Some(problem));
         }
-    }
-}
-
-/// Gives the focus to the page's content when what had it is gone.
-#[cfg(feature = "hydrate")]
-fn keep_focus() {
-    use leptos::wasm_bindgen::JsCast as _;
-
-    let document = document();
-    let focused = document.active_element();
-    let is_lost = focused.is_none_or(|element| element.tag_name() == "BODY");
-    let main = document.get_element_by_id("main");
-    if let Some(main) = main.filter(|_| is_lost) {
-        let _ = main.unchecked_into::<web_sys::HtmlElement>().focus();
     }
 }
 
@@ -311,11 +308,15 @@ pub fn FormAlert(form: FormState) -> impl IntoView {
         form.problem
             .with(|problem| Some(problem.as_ref()?.cause.clone()))
     };
+    let sentence = move || {
+        form.problem
+            .with(|problem| Some(problem.as_ref()?.sentence()))
+    };
     view! {
         <div id=form.alert class="alert-slot" role="alert" tabindex="-1" node_ref=node>
             {move || {
                 let anchor = anchor.clone();
-                cause().map(|cause| view! { <p id=anchor class="alert">{cause.sentence()}</p> })
+                sentence().map(|sentence| view! { <p id=anchor class="alert">{sentence}</p> })
             }}
         </div>
         {move || match cause() {

@@ -7,20 +7,25 @@ use leptos_router::hooks::use_location;
 
 use super::{FormState, Mark, NotFound, PostForm, SessionNotice, Submits};
 use crate::account::{LoadViewer, SignOut, Viewer};
-use crate::client::call;
+use crate::page_data::PageData;
 use crate::problem::{ComeBack, TWO_FACTOR_PATH};
+use crate::time_zone::ShownZone;
 
 /// Header, page and footer. The header shows who is signed in.
 #[component]
 pub fn Frame() -> impl IntoView {
     let sign_out = FormState::new::<SignOut>("sign-out-alert");
     let path = use_location().pathname;
+    // The server makes the header and the rest of the page on several threads at once. The library
+    // panics when two of them are the first to read a memo: so it is read before they begin.
+    path.with_untracked(|_| ());
     // Loaded again on each page: signing in, signing out and an ended session all lead to another
     // page.
-    let viewer = Resource::new(
-        move || (path.get(), sign_out.accepted.get()),
-        |_| call(LoadViewer {}),
-    );
+    let viewer = PageData::new(move || {
+        path.track();
+        sign_out.accepted.track();
+        LoadViewer {}
+    });
     let come_back = use_context::<ComeBack>();
     let submits = use_context::<Submits>();
     Effect::new(move |earlier: Option<String>| {
@@ -32,18 +37,21 @@ pub fn Frame() -> impl IntoView {
             if let Some(submits) = submits {
                 submits.leave_page();
             }
+            #[cfg(feature = "hydrate")]
+            super::focus::focus_content();
         }
         path
     });
 
     view! {
-        <a class="skip" href="#main">"Skip to the content"</a>
+        // The browser follows it: the router would scroll there and leave the focus where it is.
+        <a class="skip" href="#main" rel="external">"Skip to the content"</a>
         <header class="bar">
             <div class="bar-inner">
                 <Brand/>
                 <Transition>
                     {move || Suspend::new(async move {
-                        match viewer.await {
+                        match viewer.get().await {
                             Ok(Some(viewer)) => {
                                 view! { <SignedInBar viewer sign_out/> }.into_any()
                             }
@@ -59,10 +67,22 @@ pub fn Frame() -> impl IntoView {
         </main>
         <footer class="foot">
             <p>
-                "Heliograph sends text messages for your systems, by one HTTP API. Times are UTC."
+                "Heliograph sends text messages for your systems, by one HTTP API. "
+                {move || times_are(&path.get())}
             </p>
         </footer>
     }
+}
+
+/// The zone in which a page shows times, in words.
+fn times_are(path: &str) -> String {
+    ShownZone::read(|zone| {
+        if path.starts_with("/support") || zone.is_utc() {
+            "Times are UTC.".to_owned()
+        } else {
+            format!("Times are in the time zone {}.", zone.name())
+        }
+    })
 }
 
 #[component]
@@ -90,7 +110,7 @@ fn SignedInBar(viewer: Viewer, sign_out: FormState) -> impl IntoView {
             <A href="/reports">"Reports"</A>
             <A href="/devices">"Devices"</A>
             <A href="/account">"Account"</A>
-            <A href="/docs">"API"</A>
+            <A href="/docs" attr:rel="external">"API"</A>
             {account.staff.then(|| view! { <A href="/support">"Support"</A> })}
         })
     };
@@ -118,9 +138,33 @@ fn VisitorBar(path: Memo<String>) -> impl IntoView {
     let offer = move || !matches!(path.get().as_str(), "/" | "/login" | "/register");
     view! {
         <nav class="nav" aria-label="Main">
-            <A href="/docs">"API"</A>
+            <A href="/docs" attr:rel="external">"API"</A>
             {move || offer().then(|| view! { <A href="/login">"Sign in"</A> })}
         </nav>
+    }
+}
+
+/// The header of pages that don't show who is signed in.
+#[component]
+pub fn PlainHeader() -> impl IntoView {
+    let links = [
+        ("/applications", "My Applications"),
+        ("/reports", "Reports"),
+        ("/account", "Account"),
+        ("/docs", "API"),
+    ];
+    // The browser has no code for the reference: it loads that page anew.
+    let rel = |path| (path == "/docs").then_some("external");
+    let links = links.map(|(path, name)| view! { <a href=path rel=rel(path)>{name}</a> });
+    view! {
+        <header class="bar">
+            <div class="bar-inner">
+                <Brand/>
+                <nav class="nav" aria-label="Main">
+                    {links.into_iter().collect_view()}
+                </nav>
+            </div>
+        </header>
     }
 }
 
@@ -129,15 +173,7 @@ fn VisitorBar(path: Memo<String>) -> impl IntoView {
 #[component]
 pub fn LostPage() -> impl IntoView {
     view! {
-        <header class="bar">
-            <div class="bar-inner">
-                <Brand/>
-                <nav class="nav" aria-label="Main">
-                    <A href="/applications">"My Applications"</A>
-                    <A href="/docs">"API"</A>
-                </nav>
-            </div>
-        </header>
+        <PlainHeader/>
         <main id="main" tabindex="-1">
             <NotFound/>
         </main>

@@ -1,13 +1,15 @@
 //! Pages, and what is shown instead while their data is loaded or when it can't be.
 
+use std::sync::Arc;
+
 use leptos::prelude::*;
-use leptos_meta::Title;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::{use_location, use_navigate};
 use leptos_router::location::Url;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::page_data::{Answer, PageData};
 use crate::problem::{Cause, Problem, TWO_FACTOR_PATH};
 
 /// Marks the document once the page is hydrated: the browser tests wait for that. Effects run in
@@ -18,6 +20,15 @@ pub fn mark_live() {
             let _ = root.set_attribute("data-live", "");
         }
     });
+}
+
+/// Names the page in the browser's title bar.
+pub fn set_title(title: String) {
+    // The server collects titles while it makes pages; nothing of it is shown.
+    #[cfg(feature = "ssr")]
+    drop(view! { <leptos_meta::Title text=title/> });
+    #[cfg(not(feature = "ssr"))]
+    Effect::new(move || document().set_title(&title));
 }
 
 /// A page: its title in the browser, its heading, its content.
@@ -37,8 +48,8 @@ pub fn Page(
         Some(section) => format!("{section} · {title} · Heliograph"),
         None => format!("{title} · Heliograph"),
     };
+    set_title(name);
     view! {
-        <Title text=name/>
         <div class="page-head">
             <h1>{title}</h1>
             {action}
@@ -50,28 +61,50 @@ pub fn Page(
 /// Shows data once it is loaded, or why it can't be.
 #[component]
 pub fn Loaded<T, V, R>(
-    data: Resource<Result<T, Problem>>,
+    data: PageData<T>,
     /// Makes the view of the data.
     render: R,
 ) -> impl IntoView
 where
     T: Clone + Send + Sync + Serialize + DeserializeOwned + 'static,
     V: IntoView + 'static,
-    R: Fn(T) -> V + Clone + Send + Sync + 'static,
+    R: Fn(T) -> V + Send + Sync + 'static,
 {
+    let render = move |answer: Answer| match answer.read() {
+        Ok(data) => render(data).into_any(),
+        Err(problem) => view! { <ProblemPage problem/> }.into_any(),
+    };
+    shown(data.answer, Arc::new(render))
+}
+
+/// Shows an answer once it is there. All pages share this function (see `page_data`).
+fn shown(
+    answer: Resource<Result<Answer, Problem>>,
+    render: Arc<dyn Fn(Answer) -> AnyView + Send + Sync>,
+) -> AnyView {
+    // What had the focus is made anew when the data is loaded again.
+    #[cfg(feature = "hydrate")]
+    Effect::new(move |is_again: Option<bool>| {
+        answer.track();
+        if is_again.is_some() {
+            request_animation_frame(super::focus::keep_focus);
+        }
+        true
+    });
     view! {
         <Transition fallback=|| view! { <p class="loading">"Loading…"</p> }>
             {move || {
-                let render = render.clone();
+                let render = Arc::clone(&render);
                 Suspend::new(async move {
-                    match data.await {
-                        Ok(data) => render(data).into_any(),
+                    match answer.await {
+                        Ok(answer) => render(answer),
                         Err(problem) => view! { <ProblemPage problem/> }.into_any(),
                     }
                 })
             }}
         </Transition>
     }
+    .into_any()
 }
 
 /// The page that is shown instead of one that can't be shown: it says why.
@@ -79,13 +112,14 @@ where
 pub fn ProblemPage(problem: Problem) -> impl IntoView {
     #[cfg(feature = "ssr")]
     crate::portal_request::set_status(&problem.cause);
+    let sentence = problem.sentence();
     match problem.cause {
         Cause::SignedOut => view! { <LeaveToSignIn/> }.into_any(),
         Cause::SecondFactorMissing => view! { <LeaveToSetUp/> }.into_any(),
         Cause::NotFound => view! { <NotFound/> }.into_any(),
-        cause => view! {
+        _ => view! {
             <Page title="This page can't be shown">
-                <p class="alert" role="alert">{cause.sentence()}</p>
+                <p class="alert" role="alert">{sentence}</p>
                 <p>
                     <a href="/applications">"Go to My Applications"</a>
                 </p>
@@ -93,6 +127,18 @@ pub fn ProblemPage(problem: Problem) -> impl IntoView {
         }
         .into_any(),
     }
+}
+
+/// The id of the request for a page that can't be shown. The browser knows none: it leaves what the
+/// server wrote.
+#[component]
+fn RequestId() -> impl IntoView {
+    #[cfg(feature = "ssr")]
+    let text =
+        crate::request_id::request_id().map_or_else(String::new, |id| format!("Request id: {id}"));
+    #[cfg(not(feature = "ssr"))]
+    let text = "";
+    view! { <p class="request-id" inner_html=text></p> }
 }
 
 /// The page for addresses that lead to nothing.
@@ -106,6 +152,7 @@ pub fn NotFound() -> impl IntoView {
                 "There is no page at this address. The address may be mistyped, or belong to \
                  something of another account."
             </p>
+            <RequestId/>
             <p>
                 <a href="/applications">"Go to My Applications"</a>
             </p>

@@ -5,11 +5,15 @@ mod duration;
 mod fact;
 mod field;
 #[cfg(feature = "hydrate")]
+mod focus;
+#[cfg(feature = "hydrate")]
 mod follow;
 mod form;
 mod frame;
 mod loaded;
 mod mark;
+mod moment;
+mod pager;
 mod passkey;
 mod password;
 mod proof;
@@ -20,18 +24,24 @@ mod table;
 pub use copy::SecretField;
 pub use duration::{answered_within, within};
 pub use fact::{Fact, optional_fact};
-pub use field::{Choice, Field};
+pub use field::{Choice, Field, text_in_area};
 #[cfg(feature = "hydrate")]
 pub use follow::{follow, follow_by};
 pub use form::{AcceptedNotice, FormAlert, FormState, PostForm, SearchForm, SubmitButton, Submits};
+#[cfg(feature = "ssr")]
+pub use frame::PlainHeader;
 pub use frame::{Frame, LostPage};
-pub use loaded::{Loaded, NotFound, Page, mark_live};
+pub use loaded::{Loaded, NotFound, Page, mark_live, set_title};
 pub use mark::Mark;
+pub use moment::{Moment, in_zone};
+#[cfg(feature = "ssr")]
+pub use pager::last;
+pub use pager::pager;
 #[cfg(feature = "hydrate")]
 pub use passkey::make as make_passkey;
 pub use passkey::{PasskeyButton, passkeys_run};
 pub use password::PasswordBox;
 pub use proof::ProofField;
 pub use session_notice::SessionNotice;
-pub use state::{Moment, StateMark};
+pub use state::StateMark;
 pub use table::{BUTTONS, Table, TableRegion};

@@ -5,6 +5,7 @@ use domain::password::{InvalidPassword, Strength};
 use leptos::prelude::*;
 
 use super::FormState;
+use super::field::described_by;
 
 /// A field for a password under its label. Where scripts run, a button beside it shows what is
 /// typed.
@@ -13,7 +14,7 @@ pub fn PasswordBox(
     label: &'static str,
     name: &'static str,
     autocomplete: &'static str,
-    /// For a password that is to be chosen: the e-mail that it is weighed against.
+    /// For a password that is to be chosen: the email that it is weighed against.
     #[prop(optional)]
     weighed_against: Option<RwSignal<String>>,
     form: FormState,
@@ -23,14 +24,8 @@ pub fn PasswordBox(
     let is_shown = RwSignal::new(false);
     let is_invalid = move || form.is_about(name);
     let hint_id = weighed_against.map(|_| format!("{id}-hint"));
-    let described_by = {
-        let hint_id = hint_id.clone();
-        move || {
-            let alert = is_invalid().then_some(form.alert);
-            let ids: Vec<_> = hint_id.as_deref().into_iter().chain(alert).collect();
-            (!ids.is_empty()).then(|| ids.join(" "))
-        }
-    };
+    let problem_id = format!("{id}-problem");
+    let described_by = described_by(hint_id.clone(), problem_id.clone(), name, form);
 
     view! {
         <div class="field">
@@ -50,6 +45,7 @@ pub fn PasswordBox(
                 />
                 <ShowButton is_shown/>
             </div>
+            {form.beside(problem_id, name)}
             {hint_id
                 .zip(weighed_against)
                 .map(|(id, email)| view! { <Meter id text email/> })}

@@ -4,7 +4,7 @@
 use leptos::prelude::*;
 
 use crate::account::Viewer;
-use crate::problem::Problem;
+use crate::page_data::PageData;
 
 /// How long before its end the notice is shown.
 #[cfg(feature = "hydrate")]
@@ -27,11 +27,11 @@ enum Notice {
 
 /// The place of the notice, which screen readers read out when it appears.
 #[component]
-pub fn SessionNotice(viewer: Resource<Result<Option<Viewer>, Problem>>) -> impl IntoView {
+pub fn SessionNotice(viewer: PageData<Option<Viewer>>) -> impl IntoView {
     let notice = RwSignal::new(Notice::None);
     #[cfg(feature = "hydrate")]
     watch::begin(viewer, notice);
-    let stay = move |_| viewer.refetch();
+    let stay = move |_| viewer.load_again();
     view! {
         <div class="session-notice" aria-live="polite" aria-atomic="true">
             {move || match notice.get() {
@@ -84,7 +84,7 @@ mod watch {
     use super::{NOTICE_MS, Notice};
     use crate::account::{LoadSession, Viewer};
     use crate::client::call;
-    use crate::problem::Problem;
+    use crate::page_data::PageData;
 
     /// How long until the server is asked again while the notice is shown.
     const AGAIN_MS: i64 = 60 * 1000;
@@ -97,10 +97,10 @@ mod watch {
     }
 
     /// Shows the notice when it is time.
-    pub fn begin(viewer: Resource<Result<Option<Viewer>, Problem>>, notice: RwSignal<Notice>) {
+    pub fn begin(viewer: PageData<Option<Viewer>>, notice: RwSignal<Notice>) {
         let timer = StoredValue::new(None);
         let watch = Watch { notice, timer };
-        Effect::new(move |_| match viewer.get() {
+        Effect::new(move |_| match viewer.now() {
             Some(Ok(Some(viewer))) => watch.go_on(viewer.session_end),
             Some(Ok(None)) => watch.rest(Notice::None),
             _ => {}

@@ -1,7 +1,7 @@
-//! States and moments, shown the same everywhere.
+//! States, shown the same everywhere.
 
 use domain::records::{BatchStatus, CarrierState, ConnectionState};
-use domain::{ApplicationStatus, MailState, MessageStatus, SenderStatus, Timestamp};
+use domain::{ApplicationStatus, MailState, MessageStatus, SenderStatus};
 use leptos::prelude::*;
 
 // The classes of states. Each has a shape of its own: a state can be told without its colour.
@@ -108,10 +108,4 @@ impl From<MailState> for State {
 pub fn StateMark(#[prop(into)] state: State) -> impl IntoView {
     let State(class, word) = state;
     view! { <span class=class>{word}</span> }
-}
-
-/// A moment in UTC, shown to the second; its attribute has the milliseconds.
-#[component]
-pub fn Moment(at: Timestamp) -> impl IntoView {
-    view! { <time datetime=at.to_string()>{at.to_table()}</time> }
 }

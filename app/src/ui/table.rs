@@ -130,7 +130,8 @@ impl<'a, T> Table<'a, T> {
     }
 
     /// The table in a region of its own.
-    pub fn in_region(self, label: &'static str) -> AnyView {
+    pub fn in_region(self, label: impl Into<String>) -> AnyView {
+        let label = label.into();
         let table = self.view();
         view! { <TableRegion label>{table}</TableRegion> }.into_any()
     }

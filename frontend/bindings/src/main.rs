@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .out_name("heliograph")
         .web(true)?
         .typescript(false)
-        .remove_name_section(true)
+        // frontend/site.mjs finds functions by their names.
+        .remove_name_section(false)
         .remove_producers_section(true)
         .generate(folder)?;
     Ok(())

@@ -27,7 +27,7 @@ pub fn measure(table: &mut Table) {
 /// Each round is measured on a process that was just started, which has forgotten who asked before.
 pub fn compare(database: &str, mut server: Server, table: &mut Table) {
     println!(
-        "POST /fn/forgot, each of another e-mail; {CONNECTIONS} connections send; medians by p99"
+        "POST /fn/forgot, each of another email; {CONNECTIONS} connections send; medians by p99"
     );
     let (mut calm, mut storm) = (Runs::default(), Runs::default());
     for round in 0..rounds() {

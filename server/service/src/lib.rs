@@ -24,6 +24,7 @@ mod support;
 mod turn;
 mod uploads;
 mod wakes;
+pub mod zones;
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -47,6 +48,7 @@ pub use accounts::throttle::Networks;
 pub use admission::idempotency::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey};
 pub use admission::rates::RateState;
 pub use admission::{KeyAccess, SendAccess, SendError, SendRequest, Sent};
+pub use applications::call_log::ApiCall;
 pub use applications::{NewApplication, StatementFilter};
 pub use clock::Clock;
 pub use delivery::ended_leases::Leases;
@@ -65,6 +67,7 @@ pub use operations::distribute::{
     DistributeError, Distributed, DistributionPlan, DistributionStep,
 };
 pub use reports::MessageFilter;
+pub use reports::figures::FiguresByPeriod;
 pub use store::audit::Actor;
 pub use store::dialect::without_password;
 pub use store::history::MessageTables;
@@ -83,6 +86,7 @@ use accounts::password::Hasher;
 use accounts::sealing::Sealing;
 use accounts::throttle::Throttle;
 use admission::rates::Rates;
+use applications::call_log::CallLog;
 use applications::key_uses::KeyUses;
 use delivery::SegmentHomes;
 use delivery::parked_names::ParkedNames;
@@ -140,7 +144,7 @@ pub struct Limits {
     pub uploads_max: usize,
     /// The most requests per second and key; `None` for no limit.
     pub requests_per_second: Option<u32>,
-    /// The most failed sign-ins per e-mail and address in 15 minutes.
+    /// The most failed sign-ins per email and address in 15 minutes.
     pub sign_in_failures_max: i64,
     /// The most registrations per address in an hour.
     pub registrations_max: i64,
@@ -195,6 +199,7 @@ struct Inner {
     hasher: Hasher,
     throttle: Throttle,
     key_uses: KeyUses,
+    call_log: CallLog,
     limits: Limits,
     mail: MailSettings,
     turn: Turn,
@@ -290,6 +295,7 @@ impl Service {
             hasher: Hasher::new(&config.entropy)?,
             throttle: Throttle::new(&config.limits),
             key_uses: KeyUses::default(),
+            call_log: CallLog::default(),
             sealing: Sealing::within(&config.data_dir),
             entropy: config.entropy,
             rates: Rates::new(config.limits.requests_per_second, shared),
@@ -339,9 +345,10 @@ impl Service {
         Ok(())
     }
 
-    /// Answers the requests that wait, then closes the database.
+    /// Answers the requests that wait, stores what was noted, then closes the database.
     pub async fn close(&self) {
         self.inner.turn.close().await;
+        self.store_notes().await;
         let tasks = std::mem::take(&mut *self.tasks());
         tasks.iter().for_each(AbortHandle::abort);
         if !tasks.is_empty() {
@@ -351,6 +358,23 @@ impl Service {
         self.inner.store.close().await;
         if let Spools::Folder(folder) = &self.inner.spools {
             folder.disown();
+        }
+    }
+
+    /// Stores what was noted in memory since the last time, so that a stop loses none of it. Nobody
+    /// waits for long where the database doesn't answer.
+    async fn store_notes(&self) {
+        let stored = async {
+            self.store_key_uses().await?;
+            self.store_calls().await?;
+            self.store_throttled().await
+        };
+        let stored = tokio::time::timeout(NOTES_TIMEOUT, stored).await;
+        if !matches!(stored, Ok(Ok(()))) {
+            tracing::warn!(
+                detail = ?stored,
+                "the last calls and uses of keys aren't stored at the stop"
+            );
         }
     }
 
@@ -586,5 +610,7 @@ async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 /// How long work may take before the database counts as gone: a server without power or network
 /// says nothing. The limit is longer than a commit and asking for its outcome may take.
 const WORK_TIMEOUT: Duration = Duration::from_mins(3);
+/// How long a stop waits for what was noted in memory to be stored.
+const NOTES_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the statements before a commit may take before the database counts as gone.
 pub(crate) const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(40);

@@ -17,13 +17,14 @@ const TYPES: &str = "SELECT array_to_string(parameter_types, ' ') FROM pg_prepar
                      WHERE name = 'planned'";
 
 /// Statements that name a home and are seldom run: those of the check join tables by other columns
-/// than the home, and the homes of references are on the coordinator.
-const SELDOM: [&str; 7] = [
+/// than the home, or read tables that are on the coordinator alone.
+const SELDOM: [&str; 8] = [
     "TAKE_REFERENCE",
     "CHARGE_HAS_A_MESSAGE",
     "DROPPED_IS_ITS_TRANSFERS",
     "BATCH_IS_ITS_MESSAGES",
     "DAYS_ARE_THEIR_MESSAGES",
+    "QUARTERS_ARE_THEIR_MESSAGES",
     "DEPOSIT_IS_CREDITED",
     "SENDER_NAME_HAS_ITS_OWNER",
 ];

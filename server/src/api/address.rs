@@ -6,10 +6,11 @@ use std::net::IpAddr;
 use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use domain::ApiKey;
+use service::ApiCall;
 
-use super::answer::{Answer, Failure, RouteTemplate};
+use super::answer::{Answer, Failure, Recipient, RouteTemplate};
 use super::form::decode;
 use super::{Api, rate};
 use crate::client_address::ClientAddress;
@@ -47,6 +48,7 @@ pub struct Address {
     pub id: Option<String>,
     /// The client's address.
     client: Option<IpAddr>,
+    method: &'static str,
     template: &'static str,
 }
 
@@ -69,6 +71,12 @@ impl<S: Sync> FromRequestParts<S> for Address {
         Ok(Self {
             key: KeyText::find(key, &parts.headers),
             client: parts.extensions.get().map(|ClientAddress(client)| *client),
+            // Other methods are refused before a key is looked at.
+            method: if parts.method == Method::POST {
+                "POST"
+            } else {
+                "GET"
+            },
             id: id.map(|id| decode(id.as_bytes(), false).unwrap_or_default()),
             template: template.unwrap_or_default(),
         })
@@ -80,12 +88,36 @@ impl Address {
     pub fn answer(&self, api: &Api, answered: Result<Answer, Failure>) -> Answer {
         // Whatever else is refused, the key was in force then.
         let is_known = !answered.as_ref().is_err_and(Failure::leaves_key_unknown);
-        if is_known && let Some(Ok(key)) = self.key.as_deref().map(ApiKey::parse) {
-            api.service.note_key_use(&key, self.client);
+        if let Some(Ok(key)) = self.key.as_deref().map(ApiKey::parse) {
+            if is_known {
+                api.service.note_key_use(&key, self.client);
+            }
+            api.service.note_call(&key, self.call(&answered, is_known));
         }
         let mut answer = answered.unwrap_or_else(Failure::into_answer);
         rate::note(&api.service, self.key.as_deref(), &mut answer);
         self.name(answer)
+    }
+
+    /// The call for its application's owner.
+    fn call(&self, answered: &Result<Answer, Failure>, is_known: bool) -> ApiCall {
+        let recipient = match answered {
+            Ok(answer) => answer
+                .extensions()
+                .get()
+                .map(|Recipient(number)| number.as_str()),
+            Err(failure) => failure.recipient(),
+        };
+        let failure = answered.as_ref().err();
+        ApiCall {
+            method: self.method,
+            route: self.template,
+            from: self.client,
+            recipient: recipient.map(str::to_owned),
+            reason: failure.map(Failure::reason),
+            detail: failure.and_then(Failure::detail),
+            is_known,
+        }
     }
 
     /// An answer that names its route to log and metrics.

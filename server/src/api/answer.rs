@@ -30,6 +30,10 @@ pub type Answer = Response<Body>;
 #[derive(Clone, Debug)]
 pub struct RouteTemplate(pub Cow<'static, str>);
 
+/// The number that a message is for, masked, on the answer to a send.
+#[derive(Clone)]
+pub struct Recipient(pub String);
+
 /// What every answer begins with. The specification names the words both `message` and `text`.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Success)]
@@ -60,6 +64,8 @@ pub struct Failure {
     /// parameter's name.
     detail: Option<String>,
     requestid: Option<RequestId>,
+    /// The number that the message is for, masked.
+    recipient: Option<String>,
     file: Option<Box<BadFile>>,
     close: bool,
     unanswered: bool,
@@ -117,6 +123,7 @@ impl Failure {
             reason,
             detail: None,
             requestid: None,
+            recipient: None,
             file: None,
             close: false,
             unanswered: false,
@@ -175,6 +182,34 @@ impl Failure {
     /// Names the request in the caller's own words.
     pub fn about(self, requestid: Option<RequestId>) -> Self {
         Self { requestid, ..self }
+    }
+
+    /// Says which number the message was for.
+    pub fn to(self, recipient: Option<String>) -> Self {
+        Self { recipient, ..self }
+    }
+
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    pub fn recipient(&self) -> Option<&str> {
+        self.recipient.as_deref()
+    }
+
+    /// What was wrong, where that is more exact than the reason.
+    pub fn detail(&self) -> Option<String> {
+        if self.unanswered {
+            return Some("No answer could be given: ask for the message by its requestid.".into());
+        }
+        let Some(file) = &self.file else {
+            return self.detail.clone();
+        };
+        let first = file.errors.first()?;
+        let (count, line, detail) = (file.error_count, first.line, first.detail);
+        Some(format!(
+            "Bad rows: {count}; the first is in line {line}. {detail}"
+        ))
     }
 
     /// Whether the key opens no application, or it wasn't found out whether it opens one.

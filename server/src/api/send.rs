@@ -10,7 +10,7 @@ use service::{SendError, SendRequest};
 use utoipa::ToSchema;
 
 use super::address::{Address, KeyText};
-use super::answer::{self, Answer, Failure, Head};
+use super::answer::{self, Answer, Failure, Head, Recipient};
 use super::frames::drop_rest;
 use super::parameters::Parameters;
 use super::{Api, SharedApi, body, shared_parameters};
@@ -114,7 +114,9 @@ async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Fa
         Ok(access) => shared_parameters::refused(api, key, &access, &parameters, failure).await,
         Err(reason) => reason.into(),
     };
-    Err(failure.about(requestid(&parameters)))
+    Err(failure
+        .about(requestid(&parameters))
+        .to(recipient(&parameters)))
 }
 
 /// A send by POST: whoever may not send is told so before the body is read.
@@ -163,7 +165,9 @@ async fn send_body(api: &Api, key: &KeyText, request: Request) -> Result<Answer,
         Ok(access) => access,
         Err(reason) => {
             drop_rest(body);
-            return Err(Failure::of(reason).about(requestid(&parameters)));
+            return Err(Failure::of(reason)
+                .about(requestid(&parameters))
+                .to(recipient(&parameters)));
         }
     };
     let pages_max = api.service.limits().message_pages_max;
@@ -172,7 +176,9 @@ async fn send_body(api: &Api, key: &KeyText, request: Request) -> Result<Answer,
         Ok(request) => hand_over(api, request).await,
         Err(failure) => {
             let failure = shared_parameters::refused(api, key, &access, &parameters, failure).await;
-            Err(failure.about(requestid(&parameters)))
+            Err(failure
+                .about(requestid(&parameters))
+                .to(recipient(&parameters)))
         }
     }
 }
@@ -180,6 +186,12 @@ async fn send_body(api: &Api, key: &KeyText, request: Request) -> Result<Answer,
 /// The request id when there is a good one: errors carry it too.
 fn requestid(parameters: &Parameters) -> Option<RequestId> {
     shared_parameters::requestid(parameters).ok().flatten()
+}
+
+/// The number when there is a good one, masked: the owner is shown it beside the call.
+fn recipient(parameters: &Parameters) -> Option<String> {
+    let number = parameters.required("number", Reason::InvalidNumber).ok()?;
+    Number::parse(number).ok().map(|number| number.masked())
 }
 
 /// What the parameters ask for. The first fault wins: the API key, number, message, requestid,
@@ -220,15 +232,18 @@ async fn hand_over(api: &Api, request: SendRequest) -> Result<Answer, Failure> {
         &[]
     };
     let (requestid, dry_run) = (request.requestid.clone(), request.dry_run);
+    let recipient = request.number.masked();
     let sent = match api.service.send(request).await {
         Ok(sent) => sent,
-        Err(SendError::Refused(reason)) => return Err(Failure::of(reason).about(requestid)),
-        Err(SendError::Lost) => return Err(Failure::unanswered()),
+        Err(SendError::Refused(reason)) => {
+            return Err(Failure::of(reason).about(requestid).to(Some(recipient)));
+        }
+        Err(SendError::Lost) => return Err(Failure::unanswered().to(Some(recipient))),
     };
     if !dry_run && !sent.replayed {
         api.metrics.send_accepted();
     }
-    let response = answer::json(&Accepted {
+    let mut response = answer::json(&Accepted {
         head: Head::success(),
         requestid: requestid.as_ref().map(RequestId::as_str),
         balance: Amount(sent.balance),
@@ -239,5 +254,6 @@ async fn hand_over(api: &Api, request: SendRequest) -> Result<Answer, Failure> {
         warnings,
         dryrun: dry_run,
     });
+    response.extensions_mut().insert(Recipient(recipient));
     Ok(shared_parameters::answered(response, sent.replayed))
 }

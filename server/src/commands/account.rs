@@ -196,7 +196,7 @@ fn words(whole: &Whole) -> String {
     let reason = or_dash(account.disabled_reason.as_deref());
     let codes = whole.recovery_codes_left.map(|left| left.to_string());
     let rows = [
-        ("E-mail", account.email.clone()),
+        ("Email", account.email.clone()),
         ("Role", account.role().to_owned()),
         ("Created", account.created_at.0.to_table()),
         ("Disabled", disabled),

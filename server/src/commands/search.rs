@@ -237,7 +237,7 @@ fn words(shown: &Shown) -> String {
     }
     if shown.incomplete {
         let sentence = "There wasn't time to look through the messages of every application. \
-                        Write the e-mail or the reference before the number or request id.";
+                        Write the email or the reference before the number or request id.";
         parts.push(sentence.to_owned());
     }
     parts.join("\n\n")

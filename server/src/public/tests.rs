@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::http::Response;
 use axum::routing::get;
 use domain::{Money, Prices};
+use leptos::prelude::LeptosOptions;
 use service::{Clock, Config, Entropy, Limits, Service};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -15,6 +16,7 @@ use crate::api::Api;
 use crate::config::ConnectionLimits;
 use crate::http::{self, Connections, NoAnswer};
 use crate::metrics::Metrics;
+use crate::web::ErrorPages;
 
 async fn unanswered() -> Response<Body> {
     let mut response = Response::new(Body::from("never seen"));
@@ -27,9 +29,14 @@ async fn breaks() -> &'static str {
     empty[0]
 }
 
-/// What a client gets for `GET path` from a site with such a portal, until the connection ends, and
+/// What a program gets for `GET path` from a site with such a portal, until the connection ends, and
 /// what was counted.
 async fn asked(path: &str) -> (String, String) {
+    asked_for("*/*", path).await
+}
+
+/// The same for a client that accepts such types.
+async fn asked_for(accept: &str, path: &str) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let service = Service::open(Config {
         database_url: format!("sqlite:{}", folder.path().join("test.db").display()),
@@ -55,7 +62,18 @@ async fn asked(path: &str) -> (String, String) {
     let portal = Router::new()
         .route("/unanswered", get(unanswered))
         .route("/breaks", get(breaks));
-    let site = PublicAddress::new(api, portal, Arc::clone(&metrics), Vec::new(), true).unwrap();
+    let site = PublicAddress::new(
+        api,
+        portal,
+        ErrorPages::new(
+            LeptosOptions::builder().output_name("heliograph").build(),
+            false,
+        ),
+        Arc::clone(&metrics),
+        Vec::new(),
+        true,
+    )
+    .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -68,7 +86,9 @@ async fn asked(path: &str) -> (String, String) {
     let serving = http::serve(listener, None, site, connections, stop.clone());
     let server = tokio::spawn(serving);
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: test\r\nAccept: {accept}\r\nConnection: close\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -94,4 +114,22 @@ async fn a_panic_is_answered_500_in_words_of_our_own() {
     assert!(answer.contains("x-request-id: "), "{answer}");
     assert!(answer.contains("strict-transport-security: "), "{answer}");
     assert!(!answer.contains("index out of bounds"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_browser_is_shown_a_page_with_the_id_of_the_request_that_failed() {
+    let (answer, _) = asked_for("text/html,application/xhtml+xml", "/breaks").await;
+    assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
+    assert!(answer.contains("<h1>Something went wrong"), "{answer}");
+    assert!(
+        answer.contains("<title>Something went wrong · Heliograph</title>"),
+        "{answer}"
+    );
+    let (_, id) = answer.split_once("x-request-id: ").unwrap();
+    let (id, _) = id.split_once("\r\n").unwrap();
+    assert!(answer.contains(&format!("Request id: {id}<")), "{answer}");
+    assert!(
+        answer.contains("content-security-policy: default-src 'none'; style-src"),
+        "{answer}"
+    );
 }

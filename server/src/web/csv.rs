@@ -40,7 +40,8 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
         }
         Err(problem) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
     };
-    let (reference, filter) = match filter.parse(MESSAGES_AT_ONCE) {
+    let zone = current.zone(current.browser_zone()).await;
+    let (reference, filter) = match filter.parse(MESSAGES_AT_ONCE, &zone) {
         Ok(parsed) => parsed,
         Err(problem) => return refuse(StatusCode::BAD_REQUEST, &problem),
     };
@@ -79,7 +80,7 @@ pub(super) fn value_of(pairs: &[(String, String)], name: &str) -> Option<String>
 }
 
 pub(super) fn refuse(status: StatusCode, problem: &Problem) -> Response {
-    (status, problem.cause.sentence().into_owned()).into_response()
+    (status, problem.sentence().into_owned()).into_response()
 }
 
 /// The messages that go into a file.

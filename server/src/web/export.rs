@@ -145,9 +145,9 @@ impl Export {
     ) -> Result<(String, Option<Next>), service::Error> {
         let reference = self.applications[index].reference;
         let filter = StatementFilter {
-            kind: None,
             cursor: cursor.as_deref(),
             limit: LINES_AT_ONCE,
+            ..StatementFilter::default()
         };
         let page = self
             .service
@@ -204,6 +204,7 @@ fn account_value(settings: &AccountSettings) -> Value {
         "password_changed_at": at(account.password_changed_at),
         "second_factor": account.second_factor,
         "theme": account.theme.as_str(),
+        "time_zone": account.time_zone,
         "unwanted_mails": unwanted.map(|kind| kind.as_str()).collect::<Vec<_>>(),
     })
 }

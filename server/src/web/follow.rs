@@ -4,6 +4,7 @@
 
 pub mod batch;
 pub mod carriers;
+pub mod first_steps;
 pub mod followers;
 pub mod reports;
 
@@ -64,7 +65,7 @@ async fn answer<S: Subject>(
     let current = ServedRequest::new(portal.clone(), &parts);
     let followed = follow(portal, &current, find, missing).await;
     followed.unwrap_or_else(|problem| {
-        let sentence = problem.cause.sentence().into_owned();
+        let sentence = problem.sentence().into_owned();
         (StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
     })
 }

@@ -73,7 +73,7 @@ pub async fn upload(State(portal): State<Portal>, request: Request) -> Response 
 }
 
 fn failed(problem: &Problem) -> Response {
-    let sentence = problem.cause.sentence().into_owned();
+    let sentence = problem.sentence().into_owned();
     (StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
 }
 

@@ -77,5 +77,5 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
 }
 
 fn refuse(status: StatusCode, problem: &Problem) -> Response {
-    (status, problem.cause.sentence().into_owned()).into_response()
+    (status, problem.sentence().into_owned()).into_response()
 }

@@ -3,38 +3,49 @@
 mod assets;
 mod audit_csv;
 mod cookies;
+mod counted_text;
 mod csv;
 mod device_cookie;
+mod error_pages;
 mod export;
 mod follow;
 mod forms;
 mod guard;
 mod headers;
 mod import;
+mod language_cookie;
 mod margin_csv;
 mod overload;
 mod portal_request;
 mod seal;
 mod session_store;
+mod statement_csv;
 mod theme_cookie;
+mod time_zone_cookie;
 
 use std::sync::Arc;
 
 use app::account::EXPORT_PATH;
+use app::applications::FIRST_STEPS_EVENTS_PATH;
+use app::applications::STATEMENT_CSV_PATH;
+use app::counter::COUNT_PATH;
 use app::portal_request::{CurrentRequest, SiteSettings};
 use app::reports::{BATCH_EVENTS_PATH, CSV_PATH, REPORT_EVENTS_PATH};
 use app::support::{AUDIT_CSV_PATH, CARRIER_EVENTS_PATH, IMPORT_FILE_PATH, MARGIN_CSV_PATH};
+use app::time_zone::PageZone;
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, Version};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use leptos::prelude::{LeptosOptions, provide_context, use_context};
 use leptos_axum::{
     AxumRouteListing, LeptosRoutes as _, generate_route_list, render_app_async_with_context,
 };
+use serde_json::Value;
 use service::Service;
 use tokio_util::sync::CancellationToken;
 use tower_http::CompressionLevel;
@@ -47,6 +58,7 @@ use tower_sessions::cookie::SameSite;
 use crate::config::Settings;
 use cookies::cookie_name;
 pub use cookies::is_https;
+pub use error_pages::{ErrorPages, wants_page};
 use follow::followers::Followers;
 use forms::Forms;
 use portal_request::{Portal, ServedRequest};
@@ -59,11 +71,12 @@ const COOKIE: &str = "heliograph";
 const FORM_BYTES_MAX: usize = 64 * 1024;
 
 /// Pages, their server functions and their files. Answers without an end of their own end when
-/// `stop` is cancelled. Forms that come back are sealed with `form_key`.
+/// `stop` is cancelled. The API reference is that of the OpenAPI `document`. Forms that come back are sealed with `form_key`.
 pub fn router(
     service: Service,
     settings: &Settings,
     base_url: &str,
+    document: &Value,
     form_key: &str,
     stop: CancellationToken,
 ) -> Router {
@@ -71,6 +84,8 @@ pub fn router(
         base_url: base_url.to_owned(),
         currency: settings.currency.clone(),
         payment_instructions: settings.payment_instructions.clone(),
+        message_pages_max: settings.limits.message_pages_max,
+        reference: app::docs::chapters(document, base_url),
     };
     let is_https = is_https(base_url);
     let forms = Forms {
@@ -111,23 +126,23 @@ pub fn router(
         .layer(from_fn(headers::protect))
 }
 
+/// What makes pages of the portal's other refusals.
+pub fn error_pages(settings: &Settings, base_url: &str) -> ErrorPages {
+    ErrorPages::new(assets::options(&settings.site_root), is_https(base_url))
+}
+
 fn pages(portal: &Portal, options: LeptosOptions) -> Router {
     let routes = pages_listed();
-    let context = {
-        let portal = portal.clone();
-        move || {
-            headers::provide_policy();
-            if let Some(parts) = use_context::<Parts>() {
-                provide_context::<CurrentRequest>(Arc::new(ServedRequest::new(
-                    portal.clone(),
-                    &parts,
-                )));
-            }
+    let context = || {
+        headers::provide_policy();
+        let parts = use_context::<Parts>();
+        if let Some(current) = parts.and_then(|parts| parts.extensions.get().cloned()) {
+            provide_context::<CurrentRequest>(current);
         }
     };
     let shell = {
         let options = options.clone();
-        move || app::shell(options.clone())
+        move || app::document::shell(options.clone())
     };
     let others = others()
         .into_iter()
@@ -135,11 +150,30 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
             router.route(path, handler)
         })
         .with_state(portal.clone());
+    let counted = post(render_app_async_with_context(context, shell.clone()))
+        .layer(from_fn(counted_text::read));
     Router::new()
-        .leptos_routes_with_context(&options, routes, context.clone(), shell.clone())
+        .route(COUNT_PATH, counted)
+        .leptos_routes_with_context(&options, routes, context, shell.clone())
         .fallback(render_app_async_with_context(context, shell))
+        .layer(from_fn_with_state(portal.clone(), bring_request))
         .with_state(options)
         .merge(others)
+}
+
+/// Puts what pages and server functions know of their request into its extensions: itself as the
+/// portal serves it, and for a page the zone of its times, which is asked for before the page is
+/// made.
+async fn bring_request(State(portal): State<Portal>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let current: CurrentRequest = Arc::new(ServedRequest::new(portal, &parts));
+    if !parts.uri.path().starts_with("/fn/") {
+        let browser = current.browser_zone();
+        let zone = current.zone(browser.clone()).await;
+        parts.extensions.insert(PageZone { zone, browser });
+    }
+    parts.extensions.insert(current);
+    next.run(Request::from_parts(parts, body)).await
 }
 
 /// Packs pages and the data of pages; events go out as they come. The least work is asked for: a
@@ -162,14 +196,16 @@ fn pages_listed() -> Vec<AxumRouteListing> {
 }
 
 /// What the portal has beside its pages and their server functions.
-fn others() -> [(&'static str, MethodRouter<Portal>); 7] {
+fn others() -> [(&'static str, MethodRouter<Portal>); 9] {
     [
         (EXPORT_PATH, get(export::download)),
         (CSV_PATH, get(csv::download)),
+        (STATEMENT_CSV_PATH, get(statement_csv::download)),
         (MARGIN_CSV_PATH, get(margin_csv::download)),
         (AUDIT_CSV_PATH, get(audit_csv::download)),
         (BATCH_EVENTS_PATH, get(follow::batch::events)),
         (REPORT_EVENTS_PATH, get(follow::reports::events)),
+        (FIRST_STEPS_EVENTS_PATH, get(follow::first_steps::events)),
         (CARRIER_EVENTS_PATH, get(follow::carriers::events)),
     ]
 }

@@ -17,7 +17,7 @@ use tower_sessions::Session;
 
 use super::cookies::{NewCookies, is_https};
 use super::follow::followers::Followers;
-use super::{device_cookie, seal, theme_cookie};
+use super::{device_cookie, language_cookie, seal, theme_cookie, time_zone_cookie};
 use crate::client_address::ClientAddress;
 
 /// What all requests to the portal share.
@@ -42,6 +42,10 @@ pub struct ServedRequest {
     is_https: bool,
     /// The theme that the browser brought.
     theme: Theme,
+    /// The name of its time zone that the browser brought.
+    browser_zone: Option<String>,
+    /// The language of programs that the browser brought.
+    language: Option<String>,
     /// Header and page both ask for the account; the database is asked once.
     account: OnceCell<Option<AccountRecord>>,
 }
@@ -74,6 +78,8 @@ impl ServedRequest {
                 .unwrap_or_default(),
             is_https,
             theme: theme_cookie::of(&parts.headers, is_https),
+            browser_zone: time_zone_cookie::of(&parts.headers, is_https),
+            language: language_cookie::of(&parts.headers, is_https),
             account: OnceCell::new(),
         }
     }
@@ -145,6 +151,28 @@ impl PortalRequest for ServedRequest {
     fn keep_theme(&self, theme: Theme) {
         if theme != self.theme {
             let cookie = theme_cookie::make(theme, self.is_https);
+            self.new_cookies.add(cookie);
+        }
+    }
+
+    fn browser_zone(&self) -> Option<String> {
+        self.browser_zone.clone()
+    }
+
+    fn keep_browser_zone(&self, name: &str) {
+        if self.browser_zone.as_deref() != Some(name) {
+            let cookie = time_zone_cookie::make(name, self.is_https);
+            self.new_cookies.add(cookie);
+        }
+    }
+
+    fn language(&self) -> Option<String> {
+        self.language.clone()
+    }
+
+    fn keep_language(&self, language: &str) {
+        if self.language.as_deref() != Some(language) {
+            let cookie = language_cookie::make(language, self.is_https);
             self.new_cookies.add(cookie);
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use app::counter::COUNT_PATH;
 use app::support::IMPORT_FILE_PATH;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -57,7 +58,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 133] = [
+const TABLE: [(&str, &str, &str, Row); 140] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -89,13 +90,17 @@ const TABLE: [(&str, &str, &str, Row); 133] = [
     ("GET", "/support", "", STAFF),
     ("GET", "/support/carriers", "", STAFF),
     ("GET", "/reports/messages.csv", "", SIGNED_IN),
+    ("GET", "/applications/{reference}/statement.csv", "", OWNER),
     ("GET", "/reports/{batchid}/events", "", OWNERS_STREAM),
     ("GET", "/reports/events", "", ACCOUNTS_STREAM),
+    ("GET", "/applications/events", "", ACCOUNTS_STREAM),
     ("GET", "/support/carriers/events", "", STAFFS_STREAM),
     ("GET", "/fn/viewer", "", EVERYBODY),
     ("GET", "/fn/session", "", EVERYBODY),
     ("GET", "/fn/home", "", EVERYBODY),
+    ("GET", "/fn/counter", "", EVERYBODY),
     ("GET", "/fn/docs", "", EVERYBODY),
+    ("POST", "/docs", "message=Hello&number=58001987", EVERYBODY),
     (
         "POST",
         "/fn/register",
@@ -120,6 +125,18 @@ const TABLE: [(&str, &str, &str, Row); 133] = [
     ("POST", "/fn/take-keys", "reference={reference}", EVERYBODY),
     ("GET", "/fn/account", "", SIGNED_IN),
     ("POST", "/fn/set-theme", "theme=dark", SIGNED_IN),
+    (
+        "POST",
+        "/fn/set-time-zone",
+        "time_zone=Europe/Berlin",
+        SIGNED_IN,
+    ),
+    (
+        "POST",
+        "/fn/tell-time-zone",
+        "time_zone=Europe/Berlin",
+        EVERYBODY,
+    ),
     ("POST", "/fn/set-mails", "deposit=on", SIGNED_IN),
     ("POST", "/fn/name-device", "device=0&name=Work", SIGNED_IN),
     ("GET", "/account/email/{token}", "", EVERYBODY),
@@ -149,6 +166,7 @@ const TABLE: [(&str, &str, &str, Row); 133] = [
         SIGNED_IN,
     ),
     ("GET", "/fn/application", "reference={reference}", OWNER),
+    ("GET", "/fn/quick-start", "reference={reference}", OWNER),
     (
         "GET",
         "/fn/application-messages",
@@ -335,7 +353,7 @@ const TABLE: [(&str, &str, &str, Row); 133] = [
     ("POST", "/fn/ask-passkey", "", EVERYBODY),
 ];
 
-/// The e-mails of those in a row's columns.
+/// The emails of those in a row's columns.
 const PEOPLE: [Option<&str>; 5] = [
     None,
     Some("customer@example.org"),
@@ -413,7 +431,9 @@ impl World {
         let uploaded = post(&api, &format!("/sms/bulk/{key}"), form, None).await;
         let batchid = member(uploaded, "batchid").await;
         let stop = CancellationToken::new();
-        let portal = router(service.clone(), &settings, "http://test", "key", stop);
+        let document = crate::openapi::document("http://test", 10).unwrap();
+        let url = "http://test";
+        let portal = router(service.clone(), &settings, url, &document, "key", stop);
         Self {
             portal,
             service,
@@ -563,7 +583,10 @@ fn every_page_stream_and_function_has_its_row() {
     let files = files()
         .into_iter()
         .map(|(path, _)| ("POST".to_owned(), path.to_owned()));
-    let listed: BTreeSet<_> = reads.chain(functions).chain(files).collect();
+    let counter = std::iter::once(("POST".to_owned(), COUNT_PATH.to_owned()));
+    let listed: BTreeSet<_> = (reads.chain(functions).chain(files))
+        .chain(counter)
+        .collect();
     let rows = TABLE.map(|(method, path, ..)| (method.to_owned(), path.to_owned()));
     let rows: BTreeSet<_> = rows.into_iter().collect();
     let without: Vec<_> = listed.difference(&rows).collect();
@@ -587,6 +610,117 @@ async fn everybody_gets_what_the_table_says() {
     }
     world.service.close().await;
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The page with the count of a text that a form without scripts posts.
+async fn counted(world: &World, form: &str) -> String {
+    let answer = post(&world.portal, COUNT_PATH, form, None).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_posted_text_is_counted() {
+    let world = World::new().await;
+    let emoji = "%F0%9F%98%80".repeat(1_600);
+    for (form, says) in [
+        (
+            "message=Hello&number=58+00+19+87".to_owned(),
+            "(1 page at 0.05) to 58001987, a local number.",
+        ),
+        // A line that ends is one character more, as it is for scripts.
+        (
+            "message=a%0D%0Ab&number=".to_owned(),
+            "Left: 157 characters of this page, 157 places of this segment.",
+        ),
+        (
+            "message=%D9%85%D8%B1&number=%2B999123".to_owned(),
+            "an international number whose prefix has no price of its own.",
+        ),
+        (
+            format!("message={emoji}&number=58001987"),
+            "(10 pages at 0.05) to 58001987, a local number.",
+        ),
+        (
+            format!("message={emoji}a&number="),
+            "1 character more than 10 pages",
+        ),
+        (
+            "message=a%00b&number=".to_owned(),
+            "The text has a NUL character",
+        ),
+        (String::new(), "Write a text to see how it is counted."),
+    ] {
+        let page = counted(&world, &form).await;
+        let start: String = form.chars().take(60).collect();
+        assert!(page.contains(says), "{start}: {says}");
+    }
+    // What is typed is text, and stays typed.
+    let page = counted(
+        &world,
+        "message=%3C/textarea%3E%3Cb%3E&number=%22%3E%3Cb%3E",
+    )
+    .await;
+    assert!(page.contains("&lt;/textarea&gt;&lt;b&gt;"), "{page}");
+    assert!(!page.contains("<b>"), "{page}");
+    assert!(page.contains("value=\"&quot;&gt;&lt;b&gt;\""), "{page}");
+    // A line break at the beginning stays: the parser of pages drops one.
+    let page = counted(&world, "message=%0D%0A%26lt%3B").await;
+    assert!(page.contains(">\n\n&amp;lt;</textarea>"), "{page}");
+    world.service.close().await;
+}
+
+#[tokio::test]
+async fn the_reference_has_every_call_and_an_anchor_for_every_reason() {
+    let world = World::new().await;
+    let page = || async {
+        let request = Request::get("/docs").header(ACCEPT, "text/html");
+        let answer = ask(&world.portal, request, None, Body::empty()).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        String::from_utf8(body.to_vec()).unwrap()
+    };
+    let page = page().await;
+    for reason in domain::Reason::ALL {
+        let anchor = format!("id=\"reason-{}\"", reason.as_str());
+        assert_eq!(page.matches(&anchor).count(), 1, "{anchor}");
+    }
+    let document = crate::openapi::document("http://test", 10).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    for (path, operations) in paths.iter().filter(|(path, _)| path.contains("{key}")) {
+        for (method, operation) in operations.as_object().unwrap() {
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(page.contains(&format!("id=\"call-{id}\"")), "{id}");
+            let call = format!("{} {path}", method.to_uppercase());
+            let call = call.replace("{key}", "&lt;API_KEY&gt;");
+            assert!(page.contains(&call), "{call}");
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let name = parameter["name"].as_str().unwrap();
+                assert!(
+                    name == "key" || page.contains(&format!(">{name}<")),
+                    "{name}"
+                );
+            }
+        }
+    }
+    // Links lead to what is on the page, and each id is there once.
+    for link in page.split("href=\"#").skip(1) {
+        let anchor = link.split('"').next().unwrap();
+        let found = page.matches(&format!("id=\"{anchor}\"")).count();
+        assert_eq!(found, 1, "{anchor}");
+    }
+    for snippet in [
+        "curl http://test/sms/bulk/YOUR_KEY \\\n  --form 'bulksms=@bulksms.txt'",
+        "--form 'numbers=@numbers.txt'",
+        "curl --get http://test/sms/send/YOUR_KEY \\\n  --data-urlencode 'number=57000001' \\\n  \
+         --data-urlencode 'message=",
+        ">query or body<",
+        "curl http://test/sms/reports/YOUR_KEY/m_0000000000000",
+    ] {
+        assert!(page.contains(snippet), "{snippet}");
+    }
+    world.service.close().await;
 }
 
 #[tokio::test]

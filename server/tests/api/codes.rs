@@ -244,6 +244,7 @@ fn a_replaced_key_is_dead_and_the_new_one_works() {
                 domain::KeyKind::Live,
                 password,
                 "",
+                None,
             )
             .await
             .unwrap()

@@ -87,7 +87,7 @@ fn a_replaced_key_and_a_changed_password_are_null() {
             .unwrap();
         let kind = domain::KeyKind::Live;
         service
-            .replace_key(account.id, reference, kind, &password, "")
+            .replace_key(account.id, reference, kind, &password, "", None)
             .await
             .unwrap();
         let new = domain::Password::parse("another password").unwrap();

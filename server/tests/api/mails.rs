@@ -130,10 +130,10 @@ fn a_customer_confirms_the_e_mail_and_resets_the_password_by_mail() {
         browser
             .get("/applications/new")
             .text()
-            .contains("Confirm your e-mail")
+            .contains("Confirm your email")
     );
 
-    let mail = mails.mail(address, "Confirm your e-mail");
+    let mail = mails.mail(address, "Confirm your email");
     assert!(
         mail.contains("From: Heliograph <sms@example.org>") || mail.contains("sms@example.org")
     );
@@ -146,7 +146,7 @@ fn a_customer_confirms_the_e_mail_and_resets_the_password_by_mail() {
         browser
             .get("/applications/new")
             .text()
-            .contains("Confirm your e-mail")
+            .contains("Confirm your email")
     );
     browser.post("confirm", &[("token", &token)]);
     let made = browser.post("create-application", &create);
@@ -178,7 +178,7 @@ fn what_a_mail_server_refuses_cuts_or_leaves_open_is_tried_again_or_given_up() {
         Browser::registered(&server, &format!("{name}@example.org"));
     }
     let place = &server.place;
-    mails.mail("fine@example.org", "Confirm your e-mail");
+    mails.mail("fine@example.org", "Confirm your email");
     let later = in_state(place, "later@example.org", "queued");
     assert_eq!(later["tries"], 1);
     assert!(

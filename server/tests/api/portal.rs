@@ -21,6 +21,8 @@ pub struct Browser<'a> {
     pub device: Option<String>,
     /// The cookie with the theme.
     theme: Option<String>,
+    /// The cookie with the browser's time zone.
+    pub time_zone: Option<String>,
 }
 
 impl<'a> Browser<'a> {
@@ -32,6 +34,7 @@ impl<'a> Browser<'a> {
             waiting_cookie: None,
             device: None,
             theme: None,
+            time_zone: None,
         }
     }
 
@@ -87,7 +90,7 @@ impl<'a> Browser<'a> {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        let session = [&self.cookie, &self.device, &self.theme];
+        let session = [&self.cookie, &self.device, &self.theme, &self.time_zone];
         let cookies = session
             .into_iter()
             .chain([&self.form_cookie, &self.waiting_cookie]);
@@ -112,6 +115,8 @@ impl<'a> Browser<'a> {
                 self.device = cookie;
             } else if set.starts_with("heliograph-theme=") {
                 self.theme = cookie.filter(|_| !set.contains("Max-Age=0"));
+            } else if set.starts_with("heliograph-time-zone=") {
+                self.time_zone = cookie;
             } else {
                 self.cookie = cookie;
             }
@@ -436,12 +441,12 @@ fn a_refused_form_comes_back_once_and_never_in_an_address() {
     browser.request("HEAD", "/login?next=%2Freports", &[], "");
     let kept = browser.form_cookie.clone();
     let page = browser.get("/login?next=%2Freports").text();
-    assert!(page.contains("E-mail or password is wrong."), "{page}");
+    assert!(page.contains("Email or password is wrong."), "{page}");
     assert!(page.contains("value=\"nobody@example.org\""), "{page}");
     assert!(!page.contains("secret words"), "{page}");
     assert_eq!(browser.form_cookie, None);
     let again = browser.get("/login?next=%2Freports").text();
-    assert!(!again.contains("E-mail or password is wrong."), "{again}");
+    assert!(!again.contains("Email or password is wrong."), "{again}");
 
     // One that was changed is none.
     let mut bent = kept.unwrap();
@@ -450,7 +455,7 @@ fn a_refused_form_comes_back_once_and_never_in_an_address() {
     bent.push(last);
     browser.form_cookie = Some(bent);
     let page = browser.get("/login?next=%2Freports").text();
-    assert!(!page.contains("E-mail or password is wrong."), "{page}");
+    assert!(!page.contains("Email or password is wrong."), "{page}");
 }
 
 #[test]
@@ -462,7 +467,7 @@ fn a_form_with_more_than_a_cookie_holds_comes_back_without_what_was_typed() {
     let answer = browser.post_from("http://test/login", "sign-in", &fields);
     assert!(answer.header("set-cookie").unwrap().len() < 4_096);
     let page = browser.get("/login").text();
-    assert!(page.contains("E-mail or password is wrong."), "{page}");
+    assert!(page.contains("Email or password is wrong."), "{page}");
     assert!(!page.contains("xxxx"), "{page}");
 }
 
@@ -575,9 +580,15 @@ fn no_server_function_leads_to_another_site() {
     let mut browser = Browser::registered(&server, "here@example.org");
     let reference = browser.application();
     let page = format!("/applications/{reference}");
+    let settings = format!("{page}/settings?unconfirmed=1");
     let change = [("reference", reference.as_str()), ("lost_answer", "resend")];
-    // The page itself is led back to.
-    let answer = browser.post_from(&format!("http://test{page}"), "set-lost-answer", &change);
+    // Where a function names no page, the page itself is led back to.
+    let request = [("reference", reference.as_str())];
+    let answer = browser.post_from(
+        &format!("http://test{page}"),
+        "request-activation",
+        &request,
+    );
     assert_eq!(location(&answer), page);
 
     let fields = form(&change);
@@ -593,7 +604,7 @@ fn no_server_function_leads_to_another_site() {
     ] {
         let headers = [("Accept", "text/html"), ("Referer", referer)];
         let answer = browser.request("POST", "/fn/set-lost-answer", &headers, &fields);
-        assert_eq!(location(&answer), "/", "{referer}");
+        assert_eq!(location(&answer), settings, "{referer}");
         let answer = browser.request("POST", "/fn/change-password", &headers, "");
         assert_eq!(location(&answer), "/", "{referer}");
         for function in ["viewer", "account", "report?id=x", "no-such-function"] {

@@ -56,7 +56,7 @@ fn filters_are_chips_that_can_be_removed() {
     // Without a filter the chart has live messages, and the list has all.
     let all = page(&mut browser, "/reports");
     assert!(all.contains("2 messages by day and status"), "{all}");
-    assert!(all.contains(">3 messages.<"), "{all}");
+    assert!(all.contains(">3 messages. "), "{all}");
     let days = link(&all, "7 days").unwrap();
     assert!(days.starts_with("/reports?from=20"), "{days}");
     assert!(page(&mut browser, &days).contains(">live</span>"));
@@ -89,7 +89,7 @@ fn a_list_leads_to_older_and_newer_pages() {
     }
     let mut browser = Browser::of_customer(&server);
     let first = page(&mut browser, "/reports");
-    assert!(first.contains(">120 messages.<"), "{first}");
+    assert!(first.contains(">120 messages. "), "{first}");
     assert_eq!(link(&first, "Newer messages"), None);
     let second = page(&mut browser, &link(&first, "Older messages").unwrap());
     assert!(
@@ -199,7 +199,42 @@ fn the_chart_leads_to_the_messages_of_a_day() {
     let by_application = page(&mut browser, &kind);
     assert!(by_application.contains("1 message by day and application"));
     assert!(by_application.contains(&format!(">{}</a>", server.reference())));
-    // What was paid on a day is counted when the day is over.
     let cost = page(&mut browser, &link(&all, "Cost by application").unwrap());
-    assert!(cost.contains("Nothing was paid in these days."), "{cost}");
+    assert!(cost.contains("0.05 USD by day and application"), "{cost}");
+    let times = page(&mut browser, &link(&all, "Delivery times").unwrap());
+    assert!(
+        times.contains("half of the delivered messages arrived within"),
+        "{times}"
+    );
+    assert!(times.contains("aria-label=\"Delivery times\""), "{times}");
+}
+
+#[test]
+fn the_chart_of_a_day_leads_to_the_messages_of_an_hour() {
+    let server = TestServer::demo();
+    let transid = settled(&server, server.key(), "00000001", "Counted");
+    let report = server.report(server.key(), &transid);
+    let created_at = report["created_at"].as_str().unwrap();
+    let (day, hour) = (&created_at[..10], &created_at[11..13]);
+    let mut browser = Browser::of_customer(&server);
+    let of_day = page(&mut browser, &format!("/reports?from={day}&to={day}"));
+    assert!(of_day.contains("1 message by hour and status"), "{of_day}");
+    let target = link(&of_day, &format!("{day} {hour}:00")).unwrap();
+    let of_hour = page(&mut browser, &target);
+    assert!(of_hour.contains(">Counted</span>"), "{of_hour}");
+    assert!(
+        of_hour.contains("1 message fits these filters."),
+        "{of_hour}"
+    );
+    let other = (hour.parse::<u8>().unwrap() + 1) % 24;
+    let path = format!("/reports?from={day}&to={day}&hour={other}");
+    let others = page(&mut browser, &path);
+    assert!(!others.contains(">Counted</span>"), "{others}");
+    let without_day = browser.get("/reports?hour=7");
+    assert_eq!(without_day.status, 400);
+    assert!(
+        without_day
+            .text()
+            .contains("An hour is a number from 0 to 23")
+    );
 }

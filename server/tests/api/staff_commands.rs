@@ -524,7 +524,7 @@ fn notes_and_the_audit_log_are_on_the_command_line() {
     let missing = ["account", "note", "nobody@example.org", "--text", "x"];
     let words = place.refused(&missing);
     assert!(
-        words.contains("There is no account with this e-mail."),
+        words.contains("There is no account with this email."),
         "{words}"
     );
     place.refused(&["account", "note", "a@example.org", "--text", " "]);

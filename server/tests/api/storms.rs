@@ -9,9 +9,9 @@ use crate::portal::Browser;
 const EVENTS: &str = "security_events WHERE kind <> 'throttled'";
 /// Tries of one client in a storm.
 const STORM: usize = 400;
-/// The most requests for a reset link by one address in an hour: 5 for one e-mail, times 10.
+/// The most requests for a reset link by one address in an hour: 5 for one email, times 10.
 const RESET_LINKS: i64 = 50;
-/// The most failed sign-ins by one address in 15 minutes: 10 for one e-mail, times 5.
+/// The most failed sign-ins by one address in 15 minutes: 10 for one email, times 5.
 const SIGN_INS: i64 = 50;
 /// The most registrations by one address in an hour.
 const REGISTRATIONS: i64 = 20;

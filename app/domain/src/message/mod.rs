@@ -104,6 +104,17 @@ pub fn segments(text: &str) -> usize {
     cuts(text, encoding(text), 0).count()
 }
 
+/// How many septets or UTF-16 units can be added to a text before it needs another segment.
+#[must_use]
+pub fn units_left(text: &str) -> usize {
+    let encoding = encoding(text);
+    let cuts = cuts(text, encoding, 0);
+    let units_max = cuts.units_max;
+    let last = cuts.last().unwrap_or_default();
+    let used: usize = last.chars().map(|c| units(c, encoding)).sum();
+    units_max.saturating_sub(used)
+}
+
 /// The text of each segment, in order; there is at least one. Where there are several, each is
 /// `shorter_by` units shorter than the longest one could be.
 fn cuts(text: &str, encoding: Encoding, shorter_by: usize) -> Cuts<'_> {

@@ -86,7 +86,10 @@ impl std::fmt::Debug for Part {
 /// limit.
 pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>, TooManyParts> {
     let encoding = encoding(text);
-    let mut cuts: Vec<&str> = cuts(text, encoding, 0).collect();
+    let (cuts, wide) = match way {
+        Segmentation::Udh => headed(text),
+        Segmentation::Sar | Segmentation::Payload => (cuts(text, encoding, 0).collect(), false),
+    };
     let part = |concatenation, mut bytes: Vec<u8>, text: &str| {
         write(text, encoding, &mut bytes);
         Part {
@@ -102,11 +105,6 @@ pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>,
         return Ok(vec![part(Concatenation::Payload, Vec::new(), text)]);
     }
     let total = u8::try_from(cuts.len()).map_err(|_| TooManyParts)?;
-    let shorter: Vec<&str> = super::cuts(text, encoding, WIDE_UNITS).collect();
-    let wide = way == Segmentation::Udh && shorter.len() == cuts.len();
-    if wide {
-        cuts = shorter;
-    }
     let numbered = (1..=total).zip(cuts);
     Ok(numbered
         .map(|(sequence, text)| {
@@ -126,6 +124,19 @@ pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>,
             }
         })
         .collect())
+}
+
+/// The text of each part as it stands behind its header, and whether the header has a reference of
+/// 16 bits. A text of one part has no header.
+pub(super) fn headed(text: &str) -> (Vec<&str>, bool) {
+    let encoding = encoding(text);
+    let cuts: Vec<&str> = super::cuts(text, encoding, 0).collect();
+    let shorter: Vec<&str> = super::cuts(text, encoding, WIDE_UNITS).collect();
+    if shorter.len() == cuts.len() {
+        (shorter, true)
+    } else {
+        (cuts, false)
+    }
 }
 
 const fn data_coding(encoding: Encoding) -> u8 {

@@ -1,7 +1,8 @@
 //! A text as a person looks at it: where its pages and segments end, and which characters keep it
 //! out of GSM-7.
 
-use super::{Encoding, PAGE_CHARS, cuts, encoding, gsm7_septets};
+use super::parts::headed;
+use super::{Encoding, PAGE_CHARS, cuts, gsm7_septets};
 
 /// Characters of a text that follow each other and are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +77,11 @@ fn is_foreign(c: char) -> bool {
     gsm7_septets(c).is_none()
 }
 
-/// Where each segment ends, in bytes.
+/// Where each segment ends, in bytes: that is where the parts end that carriers are usually handed.
 fn segment_ends(text: &str) -> Vec<usize> {
-    cuts(text, encoding(text), 0)
+    let (segments, _) = headed(text);
+    segments
+        .into_iter()
         .scan(0, |end, cut| {
             *end += cut.len();
             Some(*end)

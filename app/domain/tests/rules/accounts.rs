@@ -1,4 +1,4 @@
-//! E-mails.
+//! Emails.
 
 use domain::Email;
 use domain::account::EMAIL_CHARS_MAX;

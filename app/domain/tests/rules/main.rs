@@ -28,8 +28,10 @@ mod reasons;
 mod records;
 mod refusals;
 mod routes;
+mod spending;
 mod statuses;
 mod test_numbers;
+mod zones;
 
 use proptest::test_runner::{Config, RngSeed};
 

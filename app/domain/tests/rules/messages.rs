@@ -1,11 +1,12 @@
 //! Messages: pages that are billed, segments that go on air.
 
-use domain::Encoding;
+use domain::message::parts::parts;
 use domain::message::runs::{foreign_characters, runs, segments_in_gsm7};
 use domain::message::{
     InvalidMessage, MessageText, PAGE_CHARS, PAGES_MAX_DEFAULT, encoding, gsm7_septets, pages,
-    segments,
+    segments, units_left,
 };
+use domain::{Concatenation, Encoding, Segmentation};
 use proptest::prelude::*;
 
 use crate::seeded;
@@ -297,6 +298,15 @@ proptest! {
     }
 
     #[test]
+    fn the_units_that_are_left_fit_and_one_more_does_not(text in any_text()) {
+        let left = units_left(&text);
+        // The encoding stays: the character is in both, and one unit long in both.
+        let filled = text + &"a".repeat(left);
+        prop_assert_eq!(units_left(&filled), 0);
+        prop_assert_eq!(segments(&filled) + 1, segments(&(filled.clone() + "a")));
+    }
+
+    #[test]
     fn a_longer_text_never_needs_fewer_segments(text in any_text(), c in any::<char>()) {
         let longer = format!("{text}{c}");
         prop_assert!(segments(&longer) >= segments(&text));
@@ -325,9 +335,18 @@ fn runs_say_where_pages_and_segments_end_and_what_is_foreign() {
     assert_eq!(
         marks(&"a".repeat(161)),
         [
+            (152, false, Some(1), None),
+            (8, false, None, Some(1)),
+            (1, false, None, None),
+        ]
+    );
+    // With 152 in each there would be a third segment.
+    assert_eq!(
+        marks(&"a".repeat(306)),
+        [
             (153, false, Some(1), None),
             (7, false, None, Some(1)),
-            (1, false, None, None),
+            (146, false, None, None),
         ]
     );
     assert_eq!(
@@ -348,6 +367,28 @@ fn runs_say_where_pages_and_segments_end_and_what_is_foreign() {
     assert_eq!(segments_in_gsm7(&format!("’{}", "a".repeat(160))), 2);
 }
 
+/// How many characters each part has that a carrier is handed.
+fn chars_of_parts(text: &str) -> Vec<usize> {
+    let parts = parts(text, Segmentation::Udh, 1).unwrap();
+    let chars = parts.into_iter().map(|part| {
+        let header = match part.concatenation {
+            Concatenation::Header => usize::from(part.bytes[0]) + 1,
+            _ => 0,
+        };
+        let text = &part.bytes[header..];
+        if part.data_coding == 0 {
+            // The septet before one of the extension table is no character.
+            text.iter().filter(|septet| **septet != 0x1b).count()
+        } else {
+            let units = text
+                .chunks(2)
+                .map(|unit| u16::from_be_bytes([unit[0], unit[1]]));
+            char::decode_utf16(units).count()
+        }
+    });
+    chars.collect()
+}
+
 proptest! {
     #![proptest_config(seeded(300))]
 
@@ -361,6 +402,14 @@ proptest! {
         prop_assert_eq!(&joined, &text);
         let segment_ends: Vec<_> = found.iter().filter_map(|run| run.ends_segment).collect();
         prop_assert_eq!(segment_ends, (1..segments(&text)).collect::<Vec<_>>());
+        let mut segment_chars = vec![0];
+        for run in &found {
+            *segment_chars.last_mut().unwrap() += run.text.chars().count();
+            if run.ends_segment.is_some() {
+                segment_chars.push(0);
+            }
+        }
+        prop_assert_eq!(segment_chars, chars_of_parts(&text));
         let page_ends: Vec<_> = found.iter().filter_map(|run| run.ends_page).collect();
         prop_assert_eq!(page_ends, (1..pages(&text)).collect::<Vec<_>>());
         let foreign = found.iter().any(|run| run.foreign);

@@ -1,7 +1,7 @@
 //! Moments: RFC 3339 in and out.
 
-use domain::Timestamp;
 use domain::timestamp::DAY_MS;
+use domain::{Month, Timestamp};
 use proptest::prelude::*;
 
 use crate::seeded;
@@ -210,5 +210,30 @@ fn moments_are_read_as_people_type_them() {
         "äääää",
     ] {
         assert_eq!(Timestamp::parse_typed(text), None, "{text}");
+    }
+}
+
+#[test]
+fn months_follow_each_other_over_the_years() {
+    let month = Month::parse("2026-12").unwrap();
+    assert_eq!(month.to_string(), "2026-12");
+    assert_eq!(month.name(), "December 2026");
+    assert_eq!(month.next().to_string(), "2027-01");
+    assert_eq!(month.next().previous(), month);
+    assert_eq!(month.start().to_string(), "2026-12-01T00:00:00.000Z");
+    let last = month.next().start().plus_ms(-1);
+    assert_eq!(Month::of(last), month);
+    assert_eq!(Month::of(last.plus_ms(1)), month.next());
+    for text in [
+        "",
+        "2026",
+        "2026-13",
+        "2026-00",
+        "26-01",
+        "2026-1",
+        "1969-12",
+        "９999-01",
+    ] {
+        assert_eq!(Month::parse(text), None, "{text}");
     }
 }

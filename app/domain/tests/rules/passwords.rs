@@ -90,7 +90,7 @@ fn short_parts_of_the_email_do_not_count_nor_does_a_part_beside_enough_else() {
     ] {
         assert_eq!(judged(text), Ok(()), "{text:?}");
     }
-    // Without an e-mail there is nothing to differ from.
+    // Without an email there is nothing to differ from.
     assert_eq!(
         Password::parse("johnsen2026").unwrap().must_differ_from(""),
         Ok(())

@@ -1,5 +1,6 @@
 //! Prices: the longest prefix wins, each from its moment on, and always dearer than local numbers.
 
+use domain::records::PriceTable;
 use domain::{
     Kind, Money, Number, PagesByPrice, Prefix, PriceChange, PriceHistory, PriceRecord, PriceRow,
     Prices, Refusal, Timestamp,
@@ -229,6 +230,37 @@ fn a_list_has_the_prices_in_force_and_those_to_come() {
         "27/international//20",
     ];
     assert_eq!(coming, expected);
+}
+
+#[test]
+fn a_list_is_reckoned_with_like_the_prices_in_force() {
+    let history = history(&[
+        (0, base("0.05", "0.3")),
+        (0, of_prefix("27", "0.12")),
+        (0, of_prefix("2782", "0.2")),
+        (0, of_prefix("44", "0.4")),
+        (1, removed("44")),
+    ]);
+    let (in_force, coming) = history.listed(at(2));
+    let table = PriceTable {
+        currency: "USD".to_owned(),
+        in_force,
+        coming,
+    };
+    let prices = table.prices().unwrap();
+    for number in [
+        "58001987",
+        "27821234567",
+        "2711234567",
+        "4412345678",
+        "999123",
+    ] {
+        let (expected, rule) = price(&history, 2, number);
+        let number = Number::parse(number).unwrap();
+        let unit_price = prices.unit_price(&number);
+        let found = (unit_price.per_page.to_string(), unit_price.rule(&number));
+        assert_eq!(found, (expected, rule));
+    }
 }
 
 #[test]

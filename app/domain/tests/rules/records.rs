@@ -75,6 +75,7 @@ fn applications_arrive() {
         confirmed_at: None,
         second_factor: true,
         theme: domain::Theme::Dark,
+        time_zone: Some("Europe/Berlin".to_owned()),
         closed: true,
     });
 }

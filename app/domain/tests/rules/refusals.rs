@@ -12,6 +12,7 @@ use domain::{ApplicationStatus, Money, Prefix, Refusal, SenderStatus, Timestamp}
 fn of_pages() -> Vec<Refusal> {
     vec![
         Refusal::EmailTaken,
+        Refusal::TimeZoneUnknown,
         Refusal::WrongCredentials,
         Refusal::WrongPassword,
         Refusal::InvalidPassword(InvalidPassword::Length),

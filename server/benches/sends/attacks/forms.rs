@@ -1,4 +1,4 @@
-//! Forms that anybody may post, each of another e-mail or with another token, by one client.
+//! Forms that anybody may post, each of another email or with another token, by one client.
 
 use std::io::Write as _;
 use std::net::TcpStream;

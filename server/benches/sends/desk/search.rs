@@ -26,7 +26,7 @@ pub fn measure(table: &mut Table) {
     let cookie = sign_in(&server);
     let email = server.said("/customer/email");
     let searches = [
-        ("an e-mail", email.clone()),
+        ("an email", email.clone()),
         ("a reference", server.reference()),
         ("a number with 10 messages", fill::NUMBERS.start.to_string()),
         ("a number with 100,000 messages", COMMON_NUMBER.to_owned()),

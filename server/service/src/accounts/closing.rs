@@ -11,7 +11,7 @@ use crate::accounts::still_in_force;
 use crate::error::{Refusal, Result};
 use crate::mail::{self, texts};
 use crate::store::audit::{self, Actor, Change};
-use crate::store::{accounts, applications, sessions};
+use crate::store::{accounts, api_calls, api_keys, applications, sessions};
 
 impl Service {
     /// Closes an account: nobody signs in any more, and its keys are unknown from this commit on.
@@ -56,6 +56,9 @@ impl Service {
                         let key = ApiKey::from_entropy(application.reference, kind, entropy);
                         applications::set_hash(tx, application.id, kind, &key.hash()).await?;
                     }
+                    // Calls that processes have noted aren't stored once this is gone.
+                    api_keys::forget(tx, application.reference).await?;
+                    api_calls::forget(tx, application.reference).await?;
                 }
                 applications::set_disabled(tx, id, Some(now)).await?;
                 accounts::close(tx, id, now).await?;

@@ -10,7 +10,7 @@ use crate::error::{Refusal, Result};
 const GUESSES_MIN: u64 = 1_000_000;
 
 impl Service {
-    /// Refuses a new password that is common or made of the account's e-mail.
+    /// Refuses a new password that is common or made of the account's email.
     pub(crate) async fn refuse_guessable(&self, password: &Password, email: &str) -> Result<()> {
         password.must_differ_from(email).map_err(refused)?;
         let (password, email) = (password.clone(), email.to_lowercase());

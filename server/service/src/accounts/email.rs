@@ -1,4 +1,4 @@
-//! Changing an account's e-mail: the new address is mailed a link, and nothing changes before its
+//! Changing an account's email: the new address is mailed a link, and nothing changes before its
 //! owner says that it is theirs.
 
 use domain::Email;
@@ -29,7 +29,7 @@ impl Service {
         })
     }
 
-    /// Asks for a new e-mail: it is mailed a link, and the present one is told. An address that was
+    /// Asks for a new email: it is mailed a link, and the present one is told. An address that was
     /// asked for before is forgotten.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl Service {
         .await
     }
 
-    /// Forgets the e-mail that was asked for: its link works no more.
+    /// Forgets the email that was asked for: its link works no more.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -89,7 +89,7 @@ impl Service {
         .await
     }
 
-    /// Gives the account its new e-mail, by the link in the mail to it. The same link again changes
+    /// Gives the account its new email, by the link in the mail to it. The same link again changes
     /// nothing. The links to set a new password that the old address has work no more.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ use throttle::{Counted, Try};
 /// How long a reset link works.
 pub(crate) const RESET_LIFETIME_MS: i64 = 60 * 60 * 1000;
 /// A request for a reset link is answered after this time, which is longer than the work for a
-/// known e-mail takes: the answer for an unknown one doesn't come earlier.
+/// known email takes: the answer for an unknown one doesn't come earlier.
 const RESET_LINK_ANSWER: Duration = Duration::from_millis(30);
 pub(crate) const TOKEN_BYTES: usize = 32;
 
@@ -71,7 +71,7 @@ impl Service {
     }
 
     /// Stores an account, which its owner makes unless an actor is given. An unconfirmed one is sent
-    /// a mail with a link to confirm its e-mail.
+    /// a mail with a link to confirm its email.
     async fn insert_account(
         &self,
         actor: Option<Actor>,
@@ -108,6 +108,7 @@ impl Service {
                     confirmed_at: (!unconfirmed).then_some(now),
                     second_factor: false,
                     theme: Theme::default(),
+                    time_zone: None,
                     closed: false,
                 };
                 if unconfirmed {
@@ -120,7 +121,7 @@ impl Service {
         .await
     }
 
-    /// The account with this e-mail and password. An unknown e-mail is answered like a wrong
+    /// The account with this email and password. An unknown email is answered like a wrong
     /// password, and after the same time. Only tries that fail count.
     ///
     /// # Errors
@@ -216,7 +217,7 @@ impl Service {
             .map(|row| row.record))
     }
 
-    /// The account with this e-mail.
+    /// The account with this email.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -324,7 +325,7 @@ impl Service {
         .await
     }
 
-    /// Asks for a mail with a reset link. The answer is the same whether or not the e-mail exists.
+    /// Asks for a mail with a reset link. The answer is the same whether or not the email exists.
     /// Where no mail server is set up, staff see the mail in the outbox and hand a link over.
     ///
     /// # Errors

@@ -43,8 +43,8 @@ pub(crate) struct Hasher {
     idle: Arc<Semaphore>,
     /// How many hashes were computed.
     hashed: Arc<AtomicU64>,
-    /// The hash of a password that nobody knows, so that a sign-in with an unknown e-mail takes as
-    /// long as one with a known e-mail.
+    /// The hash of a password that nobody knows, so that a sign-in with an unknown email takes as
+    /// long as one with a known email.
     dummy: Arc<str>,
 }
 

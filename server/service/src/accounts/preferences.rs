@@ -2,10 +2,10 @@
 
 use domain::{MailKind, Theme};
 
-use crate::Service;
-use crate::error::Result;
+use crate::error::{Refusal, Result};
 use crate::store::accounts;
 use crate::store::audit::{self, Actor};
+use crate::{Service, zones};
 
 impl Service {
     /// Sets the colours in which an account sees the portal.
@@ -15,6 +15,24 @@ impl Service {
     pub async fn set_theme(&self, account_id: i64, theme: Theme) -> Result<()> {
         self.in_transaction(move |tx, _| {
             Box::pin(async move { accounts::set_theme(tx, account_id, theme).await })
+        })
+        .await
+    }
+
+    /// Sets the time zone in which an account sees times, by its IANA name; `None`: that of the
+    /// browser.
+    ///
+    /// # Errors
+    /// `TimeZoneUnknown` for a name that isn't one of [`zones::names`]; `Failed` or `Uncertain` when
+    /// the database can't be written.
+    pub async fn set_time_zone(&self, account_id: i64, name: Option<&str>) -> Result<()> {
+        let known = name.map(|name| zones::names().find(|known| *known == name));
+        if known == Some(None) {
+            return Err(Refusal::TimeZoneUnknown.into());
+        }
+        let name = known.flatten();
+        self.in_transaction(move |tx, _| {
+            Box::pin(async move { accounts::set_time_zone(tx, account_id, name).await })
         })
         .await
     }

@@ -45,7 +45,7 @@ enum Change {
 }
 
 impl Service {
-    /// Every account, by e-mail.
+    /// Every account, by email.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -55,7 +55,7 @@ impl Service {
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
-    /// The account with this e-mail, as staff see it.
+    /// The account with this email, as staff see it.
     ///
     /// # Errors
     /// `NoSuchAccount`.

@@ -18,7 +18,7 @@ const MINUTE_MS: i64 = 60_000;
 /// The most counts that are kept, of some 50 bytes each. The limits over all let in far fewer tries
 /// in a window.
 const COUNTS_MAX: usize = 200_000;
-/// The most tries for a reset link by one network for one e-mail in an hour.
+/// The most tries for a reset link by one network for one email in an hour.
 const RESET_LINKS_MAX: i64 = 5;
 /// The most entries of one account about access that it was denied, in an hour.
 const DENIED_MAX: i64 = 20;
@@ -125,7 +125,7 @@ impl Throttle {
         }
     }
 
-    /// Counts a try by a client for an account, which its e-mail or id names, or for none; refuses
+    /// Counts a try by a client for an account, which its email or id names, or for none; refuses
     /// it when one of its limits is reached. A refused try isn't counted.
     pub(crate) fn count(
         &self,

@@ -1,22 +1,26 @@
 //! Replacing an application's keys.
 
 use domain::security_event::SecurityEventKind;
-use domain::{ApiKey, KeyKind, Reference};
+use domain::{ApiKey, KeyKind, Reference, Refusal};
 
 use crate::Service;
 use crate::accounts::{still_in_force, token_hash};
+use crate::applications::call_log::replaced_since;
 use crate::applications::owned;
 use crate::error::Result;
 use crate::mail::{self, texts};
 use crate::store::audit::{self, Actor};
-use crate::store::{api_keys, applications, sessions};
+use crate::store::{api_calls, api_keys, applications, sessions};
 
 impl Service {
     /// Replaces a key: from this commit on the old key is unknown. Every device of the account
     /// except the one that asks is signed out in the same commit.
     ///
+    /// `ending` is how the key ends that whoever asks was shown; without it, the one in force is
+    /// replaced whichever it is.
+    ///
     /// # Errors
-    /// `WrongPassword`, `Throttled`, `NoSuchApplication`.
+    /// `WrongPassword`, `Throttled`, `NoSuchApplication`, `KeyReplacedBefore`.
     pub async fn replace_key(
         &self,
         account_id: i64,
@@ -24,16 +28,25 @@ impl Service {
         kind: KeyKind,
         password: &str,
         current_token: &str,
+        ending: Option<&str>,
     ) -> Result<ApiKey> {
         let verified = self.verify_password(account_id, password).await?;
         let key = ApiKey::from_entropy(reference, kind, self.entropy().bytes());
         let keep = token_hash(current_token);
+        let shown = ending.map(str::to_owned);
         let mut replaced = self.event(SecurityEventKind::KeyReplaced, Some(account_id));
         replaced.detail = Some(reference.to_string());
         self.in_transaction_of(reference, move |tx, now| {
             Box::pin(async move {
                 still_in_force(tx, account_id, &verified).await?;
                 let row = owned(tx, account_id, reference).await?;
+                if shown.is_some() && api_keys::ending(tx, (reference, kind)).await? != shown {
+                    return Err(Refusal::KeyReplacedBefore.into());
+                }
+                if let Some(old) = applications::keys_by_reference(tx, reference).await? {
+                    let (hash, since) = (old.hash_of(kind), replaced_since(now));
+                    api_calls::replaced(tx, reference, hash, now, since).await?;
+                }
                 applications::set_hash(tx, row.id, kind, &key.hash()).await?;
                 api_keys::made(tx, (reference, kind), key.ending(), now).await?;
                 let action = match kind {
@@ -69,10 +82,14 @@ impl applications::KeyRow {
 
     /// Whether this is the hash of the application's key of this kind.
     pub(crate) fn holds_hash(&self, kind: KeyKind, hash: &str) -> bool {
-        let stored = match kind {
+        self.hash_of(kind) == hash
+    }
+
+    /// The hash of the application's key of this kind.
+    fn hash_of(&self, kind: KeyKind) -> &str {
+        match kind {
             KeyKind::Live => &self.live_hash,
             KeyKind::Test => &self.test_hash,
-        };
-        stored == hash
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Applications: creating and listing them, and what staff do to their status.
 
+pub(crate) mod call_log;
 mod first_steps;
 mod history;
 pub(crate) mod key_uses;
@@ -7,10 +8,11 @@ pub(crate) mod keys;
 mod looks;
 mod review;
 pub(crate) mod sender_names;
+mod statement;
 
 use domain::application::StatusAction;
 use domain::decision::{self, Decided};
-use domain::records::{ApplicationRecord, Paged, StatementLine, TransferKind};
+use domain::records::ApplicationRecord;
 use domain::{
     ApiKey, ApplicationId, ApplicationStatus, Category, KeyKind, LostAnswer, Reference, SenderName,
     SenderState,
@@ -23,14 +25,14 @@ use crate::mail::{self, texts};
 use crate::store::applications::{self, ApplicationIds, ApplicationRow, NewRow, StatusChange};
 use crate::store::audit::{self, Actor, Change};
 use crate::store::query::Connection;
-use crate::store::{accounts, api_keys, senders, transfers};
+use crate::store::{accounts, api_keys, senders};
 use crate::wakes::Wake;
+
+pub use statement::StatementFilter;
 
 /// How many references are tried before they count as used up.
 const REFERENCE_TRIES: usize = 1000;
 const REFERENCES: u64 = 1_000_000;
-/// The most lines of a statement at once.
-const STATEMENT_LINES_MAX: i64 = 200;
 
 /// A new application's keys, to be shown once.
 #[derive(Debug)]
@@ -38,17 +40,6 @@ pub struct NewApplication {
     pub reference: Reference,
     pub live_key: ApiKey,
     pub test_key: ApiKey,
-}
-
-/// Which lines of a statement to list.
-#[derive(Clone, Copy, Debug)]
-pub struct StatementFilter<'a> {
-    /// Only transfers of this kind.
-    pub kind: Option<TransferKind>,
-    /// The `next` of an earlier answer.
-    pub cursor: Option<&'a str>,
-    /// The most lines of the answer, 1 to 200.
-    pub limit: i64,
 }
 
 impl Service {
@@ -345,28 +336,6 @@ impl Service {
             self.inner.wake(Wake::Reinstated);
         }
         Ok(changed)
-    }
-
-    /// An application's transfers, newest first.
-    ///
-    /// # Errors
-    /// `NoSuchApplication`, `InvalidCursor`.
-    pub async fn statement(
-        &self,
-        account_id: i64,
-        reference: Reference,
-        filter: StatementFilter<'_>,
-    ) -> Result<Paged<StatementLine>> {
-        let before = match filter.cursor {
-            Some(text) => text.parse().map_err(|_| Refusal::InvalidCursor)?,
-            None => i64::MAX,
-        };
-        let limit = filter.limit.clamp(1, STATEMENT_LINES_MAX);
-        let home = self.home_of(reference).await?;
-        let mut conn = self.store().read_at(home).await?;
-        let row = owned(&mut conn, account_id, reference).await?;
-        let lines = transfers::statement(&mut conn, row.id, filter.kind, before, limit + 1).await?;
-        Ok(Paged::of(lines, limit, |line| line.id.to_string()))
     }
 
     /// The application's record with the play money that the test key has today.

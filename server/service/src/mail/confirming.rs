@@ -1,4 +1,4 @@
-//! Confirming that an e-mail address belongs to who registered with it.
+//! Confirming that an email address belongs to who registered with it.
 
 use domain::Timestamp;
 
@@ -16,7 +16,7 @@ pub(super) const CONFIRMATION_LIFETIME_MS: i64 = 3 * 24 * 60 * 60 * 1000;
 const MAIL_PAUSE_MS: i64 = 5 * 60 * 1000;
 
 impl Service {
-    /// Whether an account must confirm its e-mail before it creates applications. Nobody must where
+    /// Whether an account must confirm its email before it creates applications. Nobody must where
     /// no mail is sent.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Service {
         Ok(account.is_some_and(|row| row.record.confirmed_at.is_none()))
     }
 
-    /// Sends the mail with the link to confirm the e-mail again.
+    /// Sends the mail with the link to confirm the email again.
     ///
     /// # Errors
     /// `NoSuchAccount`, `EmailConfirmed`; `Throttled` within five minutes of the last one.
@@ -57,7 +57,7 @@ impl Service {
         .await
     }
 
-    /// Confirms an e-mail by the link in the mail. The same link again changes nothing.
+    /// Confirms an email by the link in the mail. The same link again changes nothing.
     ///
     /// # Errors
     /// `ConfirmationInvalid`.

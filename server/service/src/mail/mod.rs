@@ -1,7 +1,7 @@
 //! Mails: what each says, and the outbox that they are sent from.
 //!
 //! A mail is stored in the transaction of what it is about, and a job sends it later ([`sending`]).
-//! A link that gives access, to reset a password or to confirm an e-mail, isn't stored with its
+//! A link that gives access, to reset a password or to confirm an email, isn't stored with its
 //! mail. Its token is made when the mail is sent, and the database has only the token's hash: so
 //! neither staff, who read the outbox, nor a backup of the database has a link that works, and no
 //! key has to be kept for that.

@@ -32,7 +32,7 @@ impl<'a> From<&'a Owner> for Recipient<'a> {
 
 /// What an owner is mailed about, for the audit log.
 fn notices_in_words(low_balance: Option<Money>, batches: bool) -> String {
-    let low = low_balance.map_or_else(|| "none".to_owned(), |amount| amount.to_string());
+    let low = low_balance.map_or_else(|| "none".to_owned(), Money::shown);
     let batches = if batches { "yes" } else { "no" };
     format!("low balance: {low}, batches: {batches}")
 }

@@ -238,7 +238,7 @@ impl Service {
         Ok(MailCounts { waiting, failed })
     }
 
-    /// Deletes mails that were listed for a month, links to confirm an e-mail that work no more,
+    /// Deletes mails that were listed for a month, links to confirm an email that work no more,
     /// and devices that weren't seen for long.
     ///
     /// # Errors

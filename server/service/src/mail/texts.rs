@@ -25,8 +25,8 @@ fn of_application(kind: MailKind, reference: Reference, subject: &str, body: Str
 pub(crate) fn confirm() -> Mail {
     Mail {
         kind: MailKind::Confirm,
-        subject: "Confirm your e-mail".to_owned(),
-        body: "An account was created with this e-mail. Open the link below and press \"Confirm\" \
+        subject: "Confirm your email".to_owned(),
+        body: "An account was created with this email. Open the link below and press \"Confirm\" \
                to say that the address is yours. Until then the account can't create \
                applications. The link works for three days.\n\n\
                If you didn't create an account, do nothing."

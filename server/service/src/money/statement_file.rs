@@ -243,12 +243,26 @@ impl OpenStatement {
             if std::mem::take(&mut is_header) {
                 continue;
             }
-            if !take(line, payment(line, &cells, columns, currency))? {
+            let read = if has_lone_return(&record) {
+                Err("a carriage return without a line feed stands in it")
+            } else {
+                payment(line, &cells, columns, currency)
+            };
+            if !take(line, read)? {
                 break;
             }
         }
         Ok(())
     }
+}
+
+/// Whether a record has a carriage return that is no part of a line end: two lines may be joined
+/// there, of which the second would be lost.
+fn has_lone_return(record: &csv::ByteRecord) -> bool {
+    let bytes = record.as_slice().trim_ascii_end();
+    bytes
+        .windows(2)
+        .any(|two| two[0] == b'\r' && two[1] != b'\n')
 }
 
 /// The payments of a file so far: hashes of what was paid, by hashes of the bank ids, since a file

@@ -1,5 +1,5 @@
-//! History: dropping old messages by day or week, folding the counts of days that are over, and
-//! with PostgreSQL making the tables of the days to come.
+//! History: dropping old messages by day or week, folding the counts of days and quarter hours that
+//! are over, and with PostgreSQL making the tables of the days to come.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use domain::ids::{self, Home, id_of_day};
 use crate::error::Result;
 use crate::store::gate::Priority;
 use crate::store::history::{self, MessageTables, Range};
-use crate::store::{Chore, Store, WriteTx, installation, messages, tally};
+use crate::store::{Chore, Store, WriteTx, installation, messages, quarters, tally};
 use crate::{Service, run_detached, run_detached_within};
 
 /// For how many days tables are made ahead: the rows of a day without tables go into the default
@@ -105,7 +105,7 @@ impl Service {
         Ok(true)
     }
 
-    /// Folds the parts of counts by day, for days whose messages are all final.
+    /// Folds the parts of counts by day and by quarter hour, where all messages are final.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -114,11 +114,15 @@ impl Service {
             Box::pin(async move {
                 // Every message below the sweep's mark is final, but the mark's own day isn't over.
                 let low = installation::swept(tx).await?.low;
-                let below = Timestamp::from_unix_ms(ids::id_unix_ms(low)).day();
-                let Some(day) = tally::first_unfolded(tx, below).await? else {
+                let low = Timestamp::from_unix_ms(ids::id_unix_ms(low));
+                if let Some(day) = tally::first_unfolded(tx, low.day()).await? {
+                    tally::fold(tx, day).await?;
+                    return Ok(true);
+                }
+                let Some(quarter) = quarters::first_unfolded(tx, low.quarter()).await? else {
                     return Ok(false);
                 };
-                tally::fold(tx, day).await?;
+                quarters::fold(tx, quarter).await?;
                 Ok(true)
             })
         })

@@ -1,5 +1,6 @@
 //! Reports: what became of messages.
 
+pub(crate) mod figures;
 pub(crate) mod margins;
 mod search;
 pub(crate) mod shares;

@@ -15,7 +15,7 @@ macro_rules! account_text {
         concat!(
             r"
         SELECT id, email, role, password_hash, created_at, password_changed_at, confirmed_at,
-               disabled_at, disabled_reason, theme, new_email, unwanted_mails,
+               disabled_at, disabled_reason, theme, time_zone, new_email, unwanted_mails,
                closed_at,
                (
                    SELECT COUNT(*)
@@ -61,15 +61,15 @@ statements! {
     const BY_ID: Sql = account!(" WHERE id = $1");
     const BY_EMAIL: Sql = account!(" WHERE email = $1");
     const ALL: Sql = account!(" ORDER BY email");
-    /// Accounts after an e-mail whose e-mail has a part.
+    /// Accounts after an email whose email has a part.
     const WITH_PART: Sql = Sql {
         sqlite: with_part!("instr(email, $2)"),
         postgres: with_part!("strpos(email, $2)"),
         ..Sql::ANYWHERE
     };
-    /// Accounts whose e-mail begins with a text.
+    /// Accounts whose email begins with a text.
     const BEGINNING: Sql = Sql {
-        // The index on the e-mail finds them.
+        // The index on the email finds them.
         sqlite: account_text!(
             " WHERE email >= $1 AND email < $1 || char(1114111) ORDER BY email LIMIT $2"
         ),
@@ -86,7 +86,7 @@ statements! {
     const SET_PASSWORD: Sql = Sql::same(r"
         UPDATE accounts SET password_hash = $2, password_changed_at = $3 WHERE id = $1");
     const SET_NEW_EMAIL: Sql = Sql::same("UPDATE accounts SET new_email = $2 WHERE id = $1");
-    /// The owner has just confirmed the e-mail by a link.
+    /// The owner has just confirmed the email by a link.
     const SET_EMAIL: Sql = Sql::same(r"
         UPDATE accounts SET email = $2, new_email = NULL, confirmed_at = $3 WHERE id = $1");
     const UNWANTED_MAILS: Sql = Sql::same("SELECT unwanted_mails FROM accounts WHERE id = $1");
@@ -97,6 +97,7 @@ statements! {
             disabled_reason = 'Closed by its owner.', new_email = NULL
         WHERE id = $1");
     const SET_THEME: Sql = Sql::same("UPDATE accounts SET theme = $2 WHERE id = $1");
+    const SET_TIME_ZONE: Sql = Sql::same("UPDATE accounts SET time_zone = $2 WHERE id = $1");
     const COUNT: Sql = Sql::same("SELECT COUNT(*) AS n FROM accounts");
     const INSERT_RESET: Sql = Sql::same(r"
         INSERT INTO password_resets (token_hash, account_id, created_at, expires_at)
@@ -152,7 +153,7 @@ pub(crate) async fn home(conn: &mut dyn Connection, id: i64) -> Result<Home> {
 }
 
 /// Reads an account from the columns `id`, `email`, `role`, `password_changed_at`, `confirmed_at`,
-/// `factors`, `theme` and `closed_at`.
+/// `factors`, `theme`, `time_zone` and `closed_at`.
 pub(super) fn record(row: &Row<'_>) -> Result<AccountRecord> {
     let staff = row::word(row, "accounts", "role", |role| match role {
         "staff" => Some(true),
@@ -167,11 +168,12 @@ pub(super) fn record(row: &Row<'_>) -> Result<AccountRecord> {
         confirmed_at: row.get("confirmed_at")?,
         second_factor: row.get::<i64>("factors")? > 0,
         theme: row::word(row, "accounts", "theme", Theme::parse)?,
+        time_zone: row.get("time_zone")?,
         closed: row.get::<Option<Timestamp>>("closed_at")?.is_some(),
     })
 }
 
-/// Stores an account and returns its id; `None` when the e-mail is taken.
+/// Stores an account and returns its id; `None` when the email is taken.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     email: &str,
@@ -191,12 +193,12 @@ pub(crate) async fn by_email(conn: &mut dyn Connection, email: &str) -> Result<O
     query(BY_EMAIL, email).fetch_optional(conn, account).await
 }
 
-/// Every account, by e-mail.
+/// Every account, by email.
 pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<AccountRow>> {
     query(ALL, ()).fetch_all(conn, account).await
 }
 
-/// Accounts after an e-mail whose e-mail has a part, by e-mail.
+/// Accounts after an email whose email has a part, by email.
 pub(crate) async fn with_part(
     conn: &mut dyn Connection,
     part: &str,
@@ -208,7 +210,7 @@ pub(crate) async fn with_part(
         .await
 }
 
-/// Accounts whose e-mail begins with a text, by e-mail.
+/// Accounts whose email begins with a text, by email.
 pub(crate) async fn beginning(
     conn: &mut dyn Connection,
     text: &str,
@@ -280,7 +282,7 @@ pub(crate) async fn set_unwanted_mails(
     row::touched("accounts", 1, set)
 }
 
-/// Notes the e-mail that the account is to have once it is confirmed.
+/// Notes the email that the account is to have once it is confirmed.
 pub(crate) async fn set_new_email(
     conn: &mut dyn Connection,
     id: i64,
@@ -290,7 +292,7 @@ pub(crate) async fn set_new_email(
     row::touched("accounts", 1, set)
 }
 
-/// Gives the account an e-mail that nobody else has, and that is confirmed now.
+/// Gives the account an email that nobody else has, and that is confirmed now.
 pub(crate) async fn set_email(
     conn: &mut dyn Connection,
     id: i64,
@@ -303,6 +305,16 @@ pub(crate) async fn set_email(
 
 pub(crate) async fn set_theme(conn: &mut dyn Connection, id: i64, theme: Theme) -> Result<()> {
     let set = query(SET_THEME, (id, theme.as_str())).execute(conn).await?;
+    row::touched("accounts", 1, set)
+}
+
+/// Sets the name of the account's time zone; `None`: that of the browser.
+pub(crate) async fn set_time_zone(
+    conn: &mut dyn Connection,
+    id: i64,
+    name: Option<&str>,
+) -> Result<()> {
+    let set = query(SET_TIME_ZONE, (id, name)).execute(conn).await?;
     row::touched("accounts", 1, set)
 }
 
@@ -323,7 +335,7 @@ pub(crate) async fn insert_reset(
         .map(drop)
 }
 
-/// The e-mail of the account whose password a reset link sets; `None` for a link that doesn't work.
+/// The email of the account whose password a reset link sets; `None` for a link that doesn't work.
 pub(crate) async fn email_of_reset(
     conn: &mut dyn Connection,
     token_hash: &str,

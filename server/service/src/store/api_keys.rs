@@ -14,6 +14,12 @@ statements! {
         VALUES ($1, $2, $3, $4)
         ON CONFLICT (reference, kind) DO UPDATE
         SET ending = excluded.ending, made_at = excluded.made_at, used_at = NULL, used_from = NULL");
+    /// Of two transactions that replace a key, the second reads what the first wrote.
+    const ENDING: Sql = Sql {
+        sqlite: "SELECT ending FROM api_keys WHERE reference = $1 AND kind = $2",
+        postgres: "SELECT ending FROM api_keys WHERE reference = $1 AND kind = $2 FOR UPDATE",
+        ..Sql::ANYWHERE
+    };
     const FORGET_CALLS: Sql = Sql::same(r"
         DELETE FROM api_key_calls WHERE reference = $1 AND kind = $2");
     /// Unless the key was replaced meanwhile, or was used later by what another process stored.
@@ -28,6 +34,8 @@ statements! {
         ON CONFLICT (reference, kind, hour)
         DO UPDATE SET calls = api_key_calls.calls + excluded.calls");
     const SWEEP: Sql = Sql::same("DELETE FROM api_key_calls WHERE hour < $1");
+    const FORGET: Sql = Sql::same("DELETE FROM api_keys WHERE reference = $1");
+    const FORGET_ALL_CALLS: Sql = Sql::same("DELETE FROM api_key_calls WHERE reference = $1");
     const OF_APPLICATION: Sql = Sql::same(r"
         SELECT k.kind, k.ending, k.made_at, k.used_at, k.used_from,
                (SELECT CAST(COALESCE(SUM(c.calls), 0) AS BIGINT)
@@ -53,6 +61,17 @@ pub(crate) async fn made(
         .execute(conn)
         .await
         .map(drop)
+}
+
+/// The last characters of a key, where they are known. Nobody replaces it before this transaction
+/// has ended.
+pub(crate) async fn ending(
+    conn: &mut dyn Connection,
+    (reference, kind): KeyName,
+) -> Result<Option<String>> {
+    query(ENDING, (reference.as_str(), kind.as_str()))
+        .fetch_optional(conn, |row| row.get("ending"))
+        .await
 }
 
 /// Notes when a key was last used, and the client's address where it is known.
@@ -85,6 +104,16 @@ pub(crate) async fn count(
 /// Forgets the calls before an hour.
 pub(crate) async fn sweep(conn: &mut dyn Connection, before_hour: i64) -> Result<()> {
     query(SWEEP, before_hour).execute(conn).await.map(drop)
+}
+
+/// Forgets what is known of an application's keys.
+pub(crate) async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<()> {
+    for statement in [FORGET, FORGET_ALL_CALLS] {
+        query(statement, reference.as_str())
+            .execute(&mut *conn)
+            .await?;
+    }
+    Ok(())
 }
 
 /// What is known of an application's keys. Calls are counted from an hour on.

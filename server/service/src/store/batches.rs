@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use domain::pricing::cost_at;
 use domain::records::{BatchRecord, BatchStatus, StatusCounts};
 use domain::{
-    ApplicationId, BatchId, Kind, MessageStatus, Money, Prices, PricesInForce, Reference, Timestamp,
+    ApplicationId, BatchId, Kind, MessageStatus, Money, Prices, PricesInForce, Reference,
+    Timestamp, Transid,
 };
 use serde::Deserialize;
 
+use super::WriteTx;
 use super::query::{Argument, Connection, Row, query};
 use super::row;
 use super::sql::{Sql, in_home, statements};
@@ -463,33 +465,37 @@ impl<'a> ChunkRow<'a> {
 
 /// Turns the rows of a chunk into messages; `first` is the place of its first row in the batch.
 pub(crate) async fn expand(
-    conn: &mut dyn Connection,
+    tx: &mut WriteTx<'_>,
     (upload, prices): (&UnexpandedBatch, &PricesInForce),
     first: i64,
     rows: &str,
 ) -> Result<u64> {
     let text = upload.shared_text();
     let rows = ChunkRow::parse_all(rows)?;
+    let id = |place| domain::ids::nth_id(upload.first_message_id, place);
+    let pages = |row: &ChunkRow| row.pages.or(text.map(|text| text.pages));
+    // Never `None`: the cost is at most what was reserved for the whole upload. The database would
+    // refuse a `None`.
+    let cost = |row: &ChunkRow| {
+        let pages = usize::try_from(pages(row)?).ok()?;
+        cost_at(prices.per_page(row.kind(), row.digits()), pages)
+    };
+    let whose = (upload.application_id, upload.test);
+    for (row, place) in rows.iter().zip(first..) {
+        let cost = cost(row).unwrap_or_default();
+        (tx.tally).add_new(whose, Transid(id(place)), MessageStatus::Queued, cost);
+    }
     let values = rows.iter().zip(first..).map(|(row, place)| {
-        let id = domain::ids::nth_id(upload.first_message_id, place);
-        let kind = row.kind();
-        let pages = row.pages.or(text.map(|text| text.pages));
-        let per_page = prices.per_page(kind, row.digits());
-        // Never `None`: the cost is at most what was reserved for the whole upload. The database
-        // would refuse a `None`.
-        let cost = pages
-            .and_then(|pages| usize::try_from(pages).ok())
-            .and_then(|pages| cost_at(per_page, pages));
         (
-            id,
+            id(place),
             row.digits(),
-            kind.as_str(),
+            row.kind().as_str(),
             row.body.as_deref().or(upload.body.as_deref()),
-            pages,
+            pages(row),
             row.segments.or(text.map(|text| text.segments)),
-            per_page,
-            cost,
-            domain::ids::id_unix_ms(id),
+            prices.per_page(row.kind(), row.digits()),
+            cost(row),
+            domain::ids::id_unix_ms(id(place)),
         )
     });
     let shared = (
@@ -501,5 +507,5 @@ pub(crate) async fn expand(
         MessageStatus::Queued.code(),
         Money::ZERO,
     );
-    query(EXPAND, shared).insert_each(conn, values).await
+    query(EXPAND, shared).insert_each(tx, values).await
 }

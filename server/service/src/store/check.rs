@@ -20,6 +20,21 @@ macro_rules! status_word {
     };
 }
 
+/// An expression for the place of a message's delivery time in `quarter::DELIVERY_TIMES_MS`.
+macro_rules! delivery_time {
+    () => {
+        "CASE WHEN final_at - created_at <= 1000 THEN 0 WHEN final_at - created_at <= 2000 THEN 1 \
+         WHEN final_at - created_at <= 3000 THEN 2 WHEN final_at - created_at <= 5000 THEN 3 \
+         WHEN final_at - created_at <= 10000 THEN 4 WHEN final_at - created_at <= 20000 THEN 5 \
+         WHEN final_at - created_at <= 30000 THEN 6 WHEN final_at - created_at <= 60000 THEN 7 \
+         WHEN final_at - created_at <= 120000 THEN 8 WHEN final_at - created_at <= 300000 THEN 9 \
+         WHEN final_at - created_at <= 900000 THEN 10 \
+         WHEN final_at - created_at <= 3600000 THEN 11 \
+         WHEN final_at - created_at <= 21600000 THEN 12 \
+         WHEN final_at - created_at <= 86400000 THEN 13 ELSE 14 END"
+    };
+}
+
 /// An expression for the word of a transfer's kind.
 macro_rules! kind_word {
     ($column:literal) => {
@@ -327,6 +342,33 @@ statements! {
                   GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s
         WHERE n <> 0 AND day > (SELECT CASE history_low_id WHEN 0 THEN -1
             ELSE ((history_low_id - 1 >> 21) + 1704067200000) / 86400000 END FROM installation)",
+    );
+    const QUARTERS_ARE_THEIR_MESSAGES: Sql = in_home!(
+        r"
+        SELECT 'application ' || application_id || ', quarter hour ' || quarter || ', figure '
+            || figure || ': ' || n || ' and cost ' || cost || ' too many' AS what
+        FROM (SELECT application_id, test, quarter, figure, CAST(SUM(n) AS BIGINT) AS n,
+                     CAST(SUM(cost) AS BIGINT) AS cost FROM (
+                  SELECT application_id, test, quarter, figure, n, cost FROM message_quarters"
+            => " WHERE home = $1",
+        r"
+                  UNION ALL SELECT application_id, test, created_at / 900000, 0, -COUNT(*),
+                      -SUM(cost - released)
+                  FROM messages" => " WHERE home = $1",
+        r"
+                  GROUP BY 1, 2, 3
+                  UNION ALL SELECT application_id, test, quarter, figure, -COUNT(*), 0
+                  FROM (SELECT application_id, test, created_at / 900000 AS quarter,
+                               CASE WHEN status <> 4 THEN status ELSE 100 + ",
+        delivery_time!(),
+        r" END AS figure
+                        FROM messages
+                        WHERE status > 3" => " AND home = $1",
+        r") f
+                  GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s
+        WHERE (n <> 0 OR cost <> 0)
+          AND quarter > (SELECT CASE history_low_id WHEN 0 THEN -1
+              ELSE ((history_low_id - 1 >> 21) + 1704067200000) / 900000 END FROM installation)",
     );
     const DEPOSIT_IS_CREDITED: Sql = in_home!(
         r"

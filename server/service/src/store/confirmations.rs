@@ -1,4 +1,4 @@
-//! The confirmation of e-mail addresses, and the links for it.
+//! The confirmation of email addresses, and the links for it.
 
 use domain::Timestamp;
 
@@ -30,7 +30,7 @@ statements! {
         UPDATE accounts SET confirmed_at = $2 WHERE id = $1 AND confirmed_at IS NULL");
 }
 
-/// Stores a link, which confirms the account's e-mail or gives it a new one.
+/// Stores a link, which confirms the account's email or gives it a new one.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -44,7 +44,7 @@ pub(crate) async fn insert(
         .map(drop)
 }
 
-/// The account whose e-mail a link confirms; `None` for a link that is too old or isn't ours.
+/// The account whose email a link confirms; `None` for a link that is too old or isn't ours.
 pub(crate) async fn account_of(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -55,7 +55,7 @@ pub(crate) async fn account_of(
         .await
 }
 
-/// The account that a link gives a new e-mail, and that e-mail; `None` as with [`account_of`].
+/// The account that a link gives a new email, and that email; `None` as with [`account_of`].
 pub(crate) async fn change_of(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -101,7 +101,7 @@ pub(crate) async fn mailed_at(conn: &mut dyn Connection, account_id: i64) -> Res
         .await
 }
 
-/// Confirms an account's e-mail; false when it was confirmed before.
+/// Confirms an account's email; false when it was confirmed before.
 pub(crate) async fn confirm(
     conn: &mut dyn Connection,
     account_id: i64,

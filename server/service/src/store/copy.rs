@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied, each after the tables that it refers to. The other tables hold the
 /// state of running processes.
-pub(crate) const TABLES: [&str; 39] = [
+pub(crate) const TABLES: [&str; 42] = [
     "installation",
     "prices",
     "accounts",
@@ -34,6 +34,8 @@ pub(crate) const TABLES: [&str; 39] = [
     "applications",
     "api_keys",
     "api_key_calls",
+    "api_calls",
+    "replaced_keys",
     "sender_requests",
     "sender_name_owners",
     "staff_lists",
@@ -52,6 +54,7 @@ pub(crate) const TABLES: [&str; 39] = [
     "receipt_counts",
     "carriers",
     "message_days",
+    "message_quarters",
     "margin_days",
     "dropped_days",
     "idempotency",
@@ -60,7 +63,7 @@ pub(crate) const TABLES: [&str; 39] = [
 ];
 
 /// The copied tables whose rows belong to an application and have the application's home.
-const OF_APPLICATIONS: [&str; 10] = [
+const OF_APPLICATIONS: [&str; 11] = [
     "sender_requests",
     "batches",
     "transfers",
@@ -69,6 +72,7 @@ const OF_APPLICATIONS: [&str; 10] = [
     "queue",
     "segments",
     "message_days",
+    "message_quarters",
     "dropped_days",
     "idempotency",
 ];

@@ -6,6 +6,7 @@
 
 pub(crate) mod account_notes;
 pub(crate) mod accounts;
+pub(crate) mod api_calls;
 pub(crate) mod api_keys;
 pub(crate) mod applications;
 pub(crate) mod audit;
@@ -46,6 +47,7 @@ mod postgres;
 #[cfg(test)]
 pub(crate) mod prepared;
 pub(crate) mod prices;
+pub(crate) mod quarters;
 pub(crate) mod query;
 pub(crate) mod queue;
 pub(crate) mod reach;

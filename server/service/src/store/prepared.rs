@@ -41,6 +41,7 @@ async fn every_statement_can_be_prepared_for_each_database() {
 const FILES: &[&[(&str, Sql)]] = &[
     super::account_notes::STATEMENTS,
     super::accounts::STATEMENTS,
+    super::api_calls::STATEMENTS,
     super::api_keys::STATEMENTS,
     super::applications::STATEMENTS,
     super::audit::STATEMENTS,
@@ -69,6 +70,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::passkeys::STATEMENTS,
     super::postgres::STATEMENTS,
     super::prices::STATEMENTS,
+    super::quarters::STATEMENTS,
     super::queue::STATEMENTS,
     super::recent::STATEMENTS,
     super::reports::STATEMENTS,

@@ -8,14 +8,17 @@
 -- LATERAL query that OFFSET 0 keeps apart: of new rows PostgreSQL knows so little that it would
 -- rather read the whole table and join. So rows that are changed alike are changed together.
 
--- A change of a count by a turn: `n` messages are added, or removed if `n` is negative.
+-- A change of a count by a turn: `n` messages are added, or removed if `n` is negative. With a
+-- `figure`, they are also added to that figure of the quarter hour, and so is what they cost.
 CREATE TYPE counted AS (
     application_id BIGINT,
     test           BIGINT,
-    day            BIGINT,
+    quarter        BIGINT,
     batch_id       BIGINT,
     status         BIGINT,
-    n              BIGINT
+    n              BIGINT,
+    figure         BIGINT,
+    cost           BIGINT
 );
 
 -- Turns that were stored, kept for an hour. A process that gets no answer to a call inserts the
@@ -109,12 +112,12 @@ BEGIN
                 UPDATE messages SET status = 3, carrier = $3, segments = COALESCE($4, segments),
                     submitted_at = COALESCE(submitted_at, $2)
                 WHERE id = ANY ($1) AND status = 1
-                RETURNING application_id, test, created_at / 86400000 AS day, batch_id)
+                RETURNING application_id, test, created_at / 900000 AS quarter, batch_id)
             SELECT array_agg(
-                ROW(application_id, test, day, batch_id, s.status, s.sign * n)::counted)
+                ROW(application_id, test, quarter, batch_id, s.status, s.sign * n, NULL, 0)::counted)
             FROM (
-                SELECT application_id, test, day, batch_id, COUNT(*) AS n
-                FROM moved GROUP BY application_id, test, day, batch_id) summed,
+                SELECT application_id, test, quarter, batch_id, COUNT(*) AS n
+                FROM moved GROUP BY application_id, test, quarter, batch_id) summed,
                 (VALUES (1, -1), (3, 1)) AS s (status, sign)
             $statement$
             INTO more USING of_one.ids, now_ms, of_one.carrier, of_one.segments;
@@ -185,17 +188,23 @@ BEGIN
                 UPDATE messages SET status = $4, error = $5, final_at = $3, released = 0,
                     submitted_at = COALESCE(submitted_at, $3)
                 WHERE id = ANY ($2) AND status = 3
-                RETURNING id, application_id, test, created_at / 86400000 AS day, batch_id),
+                RETURNING id, application_id, test, created_at / 900000 AS quarter, batch_id,
+                    -- As `Figure::of_ending` counts: by the first limit that isn't exceeded.
+                    CASE status WHEN 4 THEN 100 + width_bucket(final_at - created_at - 1, ARRAY[
+                        1000, 2000, 3000, 5000, 10000, 20000, 30000, 60000, 120000, 300000, 900000,
+                        3600000, 21600000, 86400000]::bigint[]) ELSE status END AS figure),
             -- As `Tally` does it: messages that aren't delivered are found by a row of their own.
             noted AS (
                 INSERT INTO unusual_messages (home, application_id, test, status, message_id)
                 SELECT $1, application_id, test, $4, id FROM moved WHERE $4 > 4)
             SELECT (SELECT array_agg(id) FROM moved),
                    (SELECT array_agg(
-                        ROW(application_id, test, day, batch_id, s.status, s.sign * n)::counted)
+                        ROW(application_id, test, quarter, batch_id, s.status, s.sign * n,
+                            CASE s.sign WHEN 1 THEN figure END, 0)::counted)
                     FROM (
-                        SELECT application_id, test, day, batch_id, COUNT(*) AS n
-                        FROM moved GROUP BY application_id, test, day, batch_id) summed,
+                        SELECT application_id, test, quarter, batch_id, figure, COUNT(*) AS n
+                        FROM moved
+                        GROUP BY application_id, test, quarter, batch_id, figure) summed,
                         (VALUES (3, -1), ($4, 1)) AS s (status, sign))
             $statement$
             INTO ended, more USING of_home, of_one.ids, now_ms, of_one.status, of_one.error;
@@ -328,13 +337,15 @@ BEGIN
         DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
             created_at = excluded.created_at;
     END IF;
-    SELECT array_agg(ROW(application, test, day, NULL, status, n)::counted)
+    SELECT array_agg(ROW(application, test, quarter, NULL, status, n, 0, cost)::counted)
     INTO counts
     FROM (
-        SELECT application, test, created_at / 86400000 AS day,
-               CASE WHEN sending_at IS NULL THEN 0 ELSE 1 END AS status, COUNT(*) AS n
-        FROM unnest(sends.applications, sends.tests, sends.created_ats, sends.sending_ats)
-            AS m (application, test, created_at, sending_at)
+        SELECT application, test, created_at / 900000 AS quarter,
+               CASE WHEN sending_at IS NULL THEN 0 ELSE 1 END AS status, COUNT(*) AS n,
+               SUM(cost) AS cost
+        FROM unnest(sends.applications, sends.tests, sends.created_ats, sends.sending_ats,
+            sends.costs)
+            AS m (application, test, created_at, sending_at, cost)
         WHERE application = ANY (charged)
         GROUP BY 1, 2, 3, 4) s;
 END $$;
@@ -369,9 +380,10 @@ DECLARE
                 FROM started),
                (SELECT array_agg(id) FROM started),
                (SELECT array_agg(
-                    ROW(application_id, test, day, batch_id, s.status, s.sign * n)::counted)
+                    ROW(application_id, test, quarter, batch_id, s.status, s.sign * n,
+                        NULL, 0)::counted)
                 FROM (
-                    SELECT application_id, test, created_at / 86400000 AS day, batch_id,
+                    SELECT application_id, test, created_at / 900000 AS quarter, batch_id,
                            COUNT(*) AS n
                     FROM started WHERE $5 IS NOT NULL
                     GROUP BY 1, 2, 3, 4) summed,
@@ -465,13 +477,22 @@ CREATE FUNCTION turn_counts(of_home BIGINT, now_ms BIGINT, of_node BIGINT, count
 RETURNS VOID LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO message_days AS d (home, application_id, test, day, status, node, writer, n)
-    SELECT of_home, application_id, test, day, status, of_node, 0, SUM(n)
+    SELECT of_home, application_id, test, quarter / 96 AS day, status, of_node, 0, SUM(n)
     FROM unnest(counts)
-    GROUP BY application_id, test, day, status
+    GROUP BY application_id, test, quarter / 96, status
     HAVING SUM(n) <> 0
-    ORDER BY application_id, test, day, status
+    ORDER BY application_id, test, quarter / 96, status
     ON CONFLICT (home, application_id, test, day, status, node, writer)
     DO UPDATE SET n = d.n + excluded.n;
+    INSERT INTO message_quarters AS q (home, application_id, test, quarter, figure, node, writer,
+        n, cost)
+    SELECT of_home, application_id, test, quarter, figure, of_node, 0, SUM(n), SUM(cost)
+    FROM unnest(counts)
+    WHERE figure IS NOT NULL
+    GROUP BY application_id, test, quarter, figure
+    ORDER BY application_id, test, quarter, figure
+    ON CONFLICT (home, application_id, test, quarter, figure, node, writer)
+    DO UPDATE SET n = q.n + excluded.n, cost = q.cost + excluded.cost;
     IF NOT EXISTS (SELECT 1 FROM unnest(counts) WHERE batch_id IS NOT NULL) THEN
         RETURN;
     END IF;

@@ -40,7 +40,8 @@ statements! {
               FROM accounts WHERE id = $2 AND password_changed_at = $3 AND disabled_at IS NULL)");
     const AWAITED: Sql = Sql::same(r"
         SELECT accounts.id, accounts.email, accounts.role, accounts.password_changed_at,
-               accounts.confirmed_at, accounts.theme, accounts.closed_at,
+               accounts.confirmed_at, accounts.theme, accounts.time_zone,
+               accounts.closed_at,
                (
                    SELECT COUNT(*)
                    FROM second_factors f WHERE f.account_id = accounts.id) AS factors
@@ -49,7 +50,8 @@ statements! {
         WHERE token_hash = $1 AND sessions.created_at > $2 AND disabled_at IS NULL");
     const ACCOUNT: Sql = Sql::same(r"
         SELECT accounts.id, accounts.email, accounts.role, accounts.password_changed_at,
-               accounts.confirmed_at, accounts.theme, accounts.closed_at,
+               accounts.confirmed_at, accounts.theme, accounts.time_zone,
+               accounts.closed_at,
                (
                    SELECT COUNT(*)
                    FROM second_factors f WHERE f.account_id = accounts.id) AS factors,

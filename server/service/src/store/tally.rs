@@ -1,12 +1,15 @@
 //! Counts of messages by status, kept beside the messages: for each day, and for each batch. Lists
-//! and charts read the counts, since counting millions of rows would take seconds.
+//! and charts read the counts, since counting millions of rows would take seconds. The same changes
+//! are counted by quarter hour ([`quarters`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::quarter::Figure;
 use domain::records::{DayCounts, StatusCounts};
-use domain::{ApplicationId, BatchId, MessageStatus, Timestamp, Transid};
+use domain::{ApplicationId, BatchId, MessageStatus, Money, Timestamp, Transid};
 use serde::Deserialize;
 
+use super::quarters;
 use super::query::{Connection, Row, query};
 use super::row::{self, json, touched};
 use super::sql::{Sql, in_home, statements};
@@ -227,6 +230,7 @@ pub(crate) struct Tally {
     node: i64,
     pub(crate) counter: Counter,
     days: BTreeMap<DayKey, i64>,
+    quarters: quarters::Changes,
     batches: BTreeMap<BatchId, BatchChange>,
     /// Rows of unusual messages that are to be deleted, and those that are to be stored.
     usual: BTreeSet<Unusual>,
@@ -241,6 +245,7 @@ impl Tally {
             node,
             counter,
             days: BTreeMap::new(),
+            quarters: quarters::Changes::none(),
             batches: BTreeMap::new(),
             usual: BTreeSet::new(),
             unusual: BTreeSet::new(),
@@ -253,22 +258,25 @@ impl Tally {
         std::mem::replace(self, Self::new(self.node, self.counter))
     }
 
-    /// Counts new messages. Messages of a batch are counted in the batch since its acceptance.
+    /// Counts a new message. Messages of a batch are counted in the batch since its acceptance.
     pub(crate) fn add_new(
         &mut self,
-        application_id: ApplicationId,
-        test: bool,
-        day: i64,
+        (application_id, test): (ApplicationId, bool),
+        id: Transid,
         status: MessageStatus,
-        n: i64,
+        cost: Money,
     ) {
+        let test = i64::from(test);
+        let accepted_at = Timestamp::from_unix_ms(domain::ids::id_unix_ms(id.0));
         let key = DayKey {
             application_id,
-            test: i64::from(test),
-            day,
+            test,
+            day: accepted_at.day(),
             status: status.code(),
         };
-        *self.days.entry(key).or_default() += n;
+        *self.days.entry(key).or_default() += 1;
+        let whose = (application_id, test);
+        (self.quarters).add(whose, accepted_at, Figure::Accepted, (1, cost.micros()));
     }
 
     /// Counts a message whose status changes.
@@ -282,6 +290,10 @@ impl Tally {
         };
         *self.days.entry(key(message.status)).or_default() -= 1;
         *self.days.entry(key(to)).or_default() += 1;
+        let accepted_at = Timestamp::from_unix_ms(message.created_at);
+        if let Some(figure) = Figure::of_ending(to, now.ms_since(accepted_at)) {
+            (self.quarters).add(message.whose(), accepted_at, figure, (1, 0));
+        }
         if let Some(was) = Unusual::of(message, message.status)
             && !self.unusual.remove(&was)
         {
@@ -301,13 +313,20 @@ impl Tally {
 
     /// Counts the price of a message, which is given back.
     pub(crate) fn release(&mut self, message: &OpenMessage) {
+        let accepted_at = Timestamp::from_unix_ms(message.created_at);
+        (self.quarters).add(
+            message.whose(),
+            accepted_at,
+            Figure::Accepted,
+            (0, -message.cost),
+        );
         if let Some(batch) = message.batch_id {
             self.batches.entry(batch).or_default().released += message.cost;
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.days.is_empty() && self.batches.is_empty()
+        self.days.is_empty() && self.quarters.is_empty() && self.batches.is_empty()
     }
 
     /// Writes the changes.
@@ -316,6 +335,10 @@ impl Tally {
         let rows = days.map(|(key, n)| (key.application_id, key.test, key.day, key.status, n));
         let adding = query(ADD_DAYS, (self.node, self.counter.code()));
         adding.execute_each(conn, rows).await?;
+        if !self.quarters.is_empty() {
+            let counter = self.counter.code();
+            self.quarters.write(conn, self.node, counter).await?;
+        }
         if !self.batches.is_empty() {
             move_batches(conn, self.batches, self.now).await?;
         }
@@ -377,6 +400,13 @@ pub(crate) struct OpenMessage {
     pub(crate) status: MessageStatus,
     /// In micro-units.
     pub(crate) cost: i64,
+}
+
+impl OpenMessage {
+    /// Its application, and whether it was sent with the test key.
+    const fn whose(&self) -> (ApplicationId, i64) {
+        (self.application_id, self.test)
+    }
 }
 
 /// Counts of an application's messages of all days from the first one to the last one, both

@@ -1,8 +1,9 @@
 //! The ledger: transfers, never changed and never deleted.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use domain::records::{StatementLine, TransferKind};
+use domain::records::{StatementLine, StatementTotals, TransferKind};
 use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 
 use super::query::{Argument, Connection, Row, query};
@@ -45,7 +46,7 @@ statements! {
     const STATEMENT: Sql = in_home!(
         r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
-        FROM transfers WHERE application_id = $1 AND id < $2" => " AND home = $4",
+        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4" => " AND home = $5",
         " ORDER BY id DESC LIMIT $3",
     );
     /// Deposits or releases alone: `kind` is one of both. The condition on both is the index's own.
@@ -53,15 +54,56 @@ statements! {
         r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
         FROM transfers
-        WHERE application_id = $1 AND id < $2 AND kind IN (0, 4) AND kind = $4"
-            => " AND home = $5",
+        WHERE application_id = $1 AND id < $2 AND id >= $4 AND kind IN (0, 4) AND kind = $5"
+            => " AND home = $6",
         " ORDER BY id DESC LIMIT $3",
     );
     const CHARGES: Sql = in_home!(
         r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
-        FROM transfers WHERE application_id = $1 AND id < $2 AND kind = 2" => " AND home = $4",
+        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4 AND kind = 2"
+            => " AND home = $5",
         " ORDER BY id DESC LIMIT $3",
+    );
+    /// Where an application's transfers from a moment on begin. Ids grow with time, so the place is
+    /// found by halving the ids between the first and the last one: an index over the moments would
+    /// have to be written for each charge.
+    const PLACE_OF: Sql = in_home!(
+        r"
+        WITH RECURSIVE search (low, high) AS (
+            SELECT CAST(0 AS BIGINT), COALESCE((
+                SELECT MAX(id) + 1 FROM transfers WHERE application_id = $1" => " AND home = $3",
+        r"), 0)
+            UNION ALL
+            SELECT CASE WHEN (
+                       SELECT created_at FROM transfers
+                       WHERE application_id = $1 AND id >= (low + high) / 2" => " AND home = $3",
+        r" ORDER BY id LIMIT 1) < $2 THEN (low + high) / 2 + 1 ELSE low END,
+                   CASE WHEN (
+                       SELECT created_at FROM transfers
+                       WHERE application_id = $1 AND id >= (low + high) / 2" => " AND home = $3",
+        r" ORDER BY id LIMIT 1) < $2 THEN high ELSE (low + high) / 2 END
+            FROM search WHERE low < high)
+        SELECT low AS place FROM search WHERE low >= high",
+    );
+    const BALANCE_BEFORE: Sql = in_home!(
+        r"
+        SELECT balance_after FROM transfers WHERE application_id = $1 AND id < $2"
+            => " AND home = $3",
+        " ORDER BY id DESC LIMIT 1",
+    );
+    const FIRST_BETWEEN: Sql = in_home!(
+        r"
+        SELECT created_at FROM transfers WHERE application_id = $1 AND id >= $2 AND id < $3"
+            => " AND home = $4",
+        " ORDER BY id LIMIT 1",
+    );
+    /// The condition on both kinds is the index's own.
+    const SUM_BETWEEN: Sql = in_home!(
+        r"
+        SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount FROM transfers
+        WHERE application_id = $1 AND id >= $2 AND id < $3 AND kind IN (0, 4) AND kind = $4"
+            => " AND home = $5",
     );
     const UNMATCHED_SUM: Sql = in_home!(
         r"
@@ -158,21 +200,83 @@ fn line(row: &Row<'_>) -> Result<StatementLine> {
     })
 }
 
-/// An application's transfers with ids below this one, newest first: all, or those of a kind.
+/// The transfers of an application with ids of a range, the newest first.
 pub(crate) async fn statement(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
     kind: Option<TransferKind>,
-    before: i64,
+    ids: &Range<i64>,
     limit: i64,
 ) -> Result<Vec<StatementLine>> {
-    let place = (application_id, before, limit);
+    let place = (application_id, ids.end, limit, ids.start);
     let listing = match kind {
         None => query(STATEMENT, place),
         Some(TransferKind::Charge) => query(CHARGES, place),
         Some(kind) => query(DEPOSITS_OR_RELEASES, place).bind([Argument::from(kind.code())]),
     };
     listing.fetch_all(conn, line).await
+}
+
+/// A number that is greater than the ids of all transfers of an application before a moment, and
+/// not than those of the others.
+pub(crate) async fn place_of(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    at: Timestamp,
+) -> Result<i64> {
+    query(PLACE_OF, (application_id, at))
+        .fetch_one(conn, |row| row.get("place"))
+        .await
+}
+
+/// The moment of the first transfer with an id of a range.
+pub(crate) async fn first_between(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    ids: &Range<i64>,
+) -> Result<Option<Timestamp>> {
+    query(FIRST_BETWEEN, (application_id, ids.start, ids.end))
+        .fetch_optional(conn, |row| row.get("created_at"))
+        .await
+}
+
+/// The balance before the transfer with an id; `None` if there is no transfer before it.
+pub(crate) async fn balance_before(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    id: i64,
+) -> Result<Option<Money>> {
+    query(BALANCE_BEFORE, (application_id, id))
+        .fetch_optional(conn, |row| row.get("balance_after"))
+        .await
+}
+
+/// What the transfers with ids of a range moved. Charges, of which there may be a million, are what
+/// the balances and the other transfers leave for them.
+pub(crate) async fn totals(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    ids: &Range<i64>,
+) -> Result<StatementTotals> {
+    let opening = balance_before(conn, application_id, ids.start).await?;
+    let closing = balance_before(conn, application_id, ids.end).await?;
+    let (opening, closing) = (opening.unwrap_or_default(), closing.unwrap_or_default());
+    let mut sums = [Money::ZERO; 2];
+    let kinds = [TransferKind::Deposit, TransferKind::Release];
+    for (sum, kind) in sums.iter_mut().zip(kinds) {
+        let place = (application_id, ids.start, ids.end, kind.code());
+        let found = query(SUM_BETWEEN, place).fetch_one(conn, |row| row.get("amount"));
+        *sum = found.await?;
+    }
+    let [deposits, releases] = sums;
+    let charges = opening.micros() + deposits.micros() + releases.micros() - closing.micros();
+    Ok(StatementTotals {
+        opening,
+        deposits,
+        charges: Money::from_micros(charges),
+        releases,
+        closing,
+    })
 }
 
 /// The message or the batch that a transfer is for.

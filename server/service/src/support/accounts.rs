@@ -21,7 +21,7 @@ const ENTRIES: i64 = 10;
 const VISIT_MS: i64 = 60 * 60 * 1000;
 
 impl Service {
-    /// Accounts whose e-mail has this part, by e-mail; an empty part lists all.
+    /// Accounts whose email has this part, by email; an empty part lists all.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -31,7 +31,7 @@ impl Service {
         cursor: Option<&str>,
         limit: i64,
     ) -> Result<Paged<AccountLine>> {
-        // PostgreSQL's texts can't have a NUL character, and no e-mail has one.
+        // PostgreSQL's texts can't have a NUL character, and no email has one.
         let part = part.trim().to_lowercase().replace('\0', "");
         let after = cursor.unwrap_or_default().replace('\0', "");
         let limit = limit.clamp(1, ACCOUNTS_MAX);

@@ -21,9 +21,9 @@ const ACCOUNT: &str = "account ";
 /// Which entries of the audit log to list; every condition that is given must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// The e-mail of an account, or the beginning of `command line (USER)` or `system`.
+    /// The email of an account, or the beginning of `command line (USER)` or `system`.
     pub who: Option<String>,
-    /// The e-mail of an account, or a subject as the log has it: a reference, a carrier.
+    /// The email of an account, or a subject as the log has it: a reference, a carrier.
     pub subject: Option<String>,
     pub action: Option<String>,
     /// Only entries of this moment or later.
@@ -84,7 +84,7 @@ async fn wanted(conn: &mut dyn Connection, filter: &AuditFilter) -> Result<Wante
     Ok(wanted)
 }
 
-/// An e-mail as the log names its account; any other text stays as it is.
+/// An email as the log names its account; any other text stays as it is.
 async fn as_logged(conn: &mut dyn Connection, text: String) -> Result<String> {
     if !text.contains('@') {
         return Ok(text);
@@ -93,7 +93,7 @@ async fn as_logged(conn: &mut dyn Connection, text: String) -> Result<String> {
     Ok(found.map_or(text, |row| Actor::Account(row.record.id).to_string()))
 }
 
-/// Writes the e-mails of accounts in the place of their numbers.
+/// Writes the emails of accounts in the place of their numbers.
 pub(super) async fn name_accounts(
     conn: &mut dyn Connection,
     texts: impl Iterator<Item = &mut String>,

@@ -31,9 +31,9 @@ struct Within {
 }
 
 impl Service {
-    /// Finds an account by its e-mail or the e-mail's beginning, an application by its reference, a
+    /// Finds an account by its email or the email's beginning, an application by its reference, a
     /// message by its transid, a batch by its batchid, a payment by its bank id, and messages by
-    /// their number or request id: those of the last 7 days, or of any time where an e-mail or a
+    /// their number or request id: those of the last 7 days, or of any time where an email or a
     /// reference and a space stand before it.
     ///
     /// # Errors

@@ -233,10 +233,8 @@ impl AdmittedSends {
         for accepted in &mut self.accepted {
             queued.push(accepted.queue(service, places, lease, now));
             let message = &accepted.message;
-            let day = Timestamp::from_unix_ms(domain::ids::id_unix_ms(message.id.0)).day();
-            let status = message.status();
-            tx.tally
-                .add_new(message.application_id, message.test, day, status, 1);
+            let whose = (message.application_id, message.test);
+            (tx.tally).add_new(whose, message.id, message.status(), message.cost);
         }
         let stored: Vec<_> = self.accepted.iter().map(|a| &a.message).collect();
         messages::insert(tx, &stored).await?;

@@ -16,7 +16,6 @@ use crate::store::batches::{self, Advance, UnexpandedBatch};
 use crate::store::gate::Priority;
 use crate::store::queue::{self, QueuedAs, QueuedRow};
 use crate::store::row::touched;
-use crate::store::tally::Tally;
 use crate::store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject, Transfer};
 use crate::store::{Chore, WriteTx};
 use crate::uploads::spool_format::{Chunk, ChunkError};
@@ -224,8 +223,6 @@ impl Service {
             held: upload.suspended,
         };
         queue::insert(tx, &queued, queued_as).await?;
-        let rows = first..first + chunk.rows;
-        count(&mut tx.tally, rows, upload);
         Ok(step)
     }
 
@@ -380,14 +377,4 @@ enum Step {
     Last,
     /// Another process changed the upload.
     Elsewhere,
-}
-
-/// Counts the new messages, by the day that their ids carry.
-fn count(tally: &mut Tally, rows: std::ops::Range<i64>, upload: &UnexpandedBatch) {
-    for n in rows {
-        let id = domain::ids::nth_id(upload.first_message_id, n);
-        let day = Timestamp::from_unix_ms(domain::ids::id_unix_ms(id)).day();
-        let queued = MessageStatus::Queued;
-        tally.add_new(upload.application_id, upload.test, day, queued, 1);
-    }
 }

@@ -1,4 +1,4 @@
-//! Whether the time of an answer tells that an e-mail has an account: medians of tries with a known
+//! Whether the time of an answer tells that an email has an account: medians of tries with a known
 //! and with an unknown one, by turns.
 
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// The medians for a known and for an unknown e-mail.
+/// The medians for a known and for an unknown email.
 async fn medians(world: &World, ask: impl AsyncFn(&World, &str)) -> (Duration, Duration) {
     let (mut known, mut unknown) = (Vec::new(), Vec::new());
     for turn in 0..TRIES {

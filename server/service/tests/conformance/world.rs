@@ -296,8 +296,8 @@ pub fn stranger(reference: Reference) -> ApiKey {
 /// The whole statement of an application, page by page.
 pub fn whole(cursor: Option<&str>, limit: i64) -> StatementFilter<'_> {
     StatementFilter {
-        kind: None,
         cursor,
         limit,
+        ..StatementFilter::default()
     }
 }

@@ -6,7 +6,7 @@ use app::reports::{ReportFilter, is_under_way, open_counts};
 use axum::extract::{Query, Request, State};
 use axum::response::Response;
 use domain::records::{AccountRecord, StatusCounts};
-use domain::{KeyKind, Reference, Refusal};
+use domain::{KeyKind, Reference, Refusal, Zone};
 use service::Service;
 
 use super::{Subject, answer};
@@ -50,7 +50,7 @@ pub async fn events(State(portal): State<Portal>, request: Request) -> Response 
     let messages = |account: &AccountRecord| {
         let Query(pairs) = pairs.ok()?;
         let filter = ReportFilter::read(|name| value_of(&pairs, name));
-        let (reference, wanted) = filter.parse(0).ok()?;
+        let (reference, wanted) = filter.parse(0, &Zone::default()).ok()?;
         Some(Messages {
             account_id: account.id,
             reference,

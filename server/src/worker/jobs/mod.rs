@@ -120,6 +120,14 @@ pub(super) fn table(
             work: stateless(upkeep::store_key_uses),
         },
         Job {
+            name: "store calls",
+            processes: Processes::All,
+            // Owners look at a call right after it.
+            interval: Duration::from_secs(5),
+            wake: None,
+            work: stateless(upkeep::store_calls),
+        },
+        Job {
             name: "renew node",
             processes: Processes::Sharing,
             // A process that isn't seen for half a minute is given up.

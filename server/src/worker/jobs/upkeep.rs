@@ -93,6 +93,15 @@ pub(super) async fn store_key_uses(service: Service) {
     attempt("uses of keys can't be stored", service.store_key_uses()).await;
 }
 
+/// Stores the last calls of applications.
+pub(super) async fn store_calls(service: Service) {
+    attempt(
+        "calls of applications can't be stored",
+        service.store_calls(),
+    )
+    .await;
+}
+
 /// Warns of a transaction that keeps PostgreSQL's vacuum from its work.
 pub(super) async fn look_for_old_transactions(service: Service) {
     let oldest = service.oldest_transaction_ms();

@@ -25,7 +25,29 @@ on_each_backend![
     a_closed_account_is_closed_to_keys_deposits_and_people,
     people_sign_in_while_every_core_is_busy,
     new_passwords_are_judged_wherever_one_is_set_and_old_ones_still_sign_in,
+    an_account_chooses_its_time_zone_by_a_name_of_the_list,
 ];
+
+async fn an_account_chooses_its_time_zone_by_a_name_of_the_list(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let id = world.account("one@example.org").await.id;
+    let chosen = async || {
+        let settings = service.account_settings(id).await.unwrap();
+        settings.account.time_zone
+    };
+    assert_eq!(chosen().await, None);
+    let berlin = "Europe/Berlin";
+    service.set_time_zone(id, Some(berlin)).await.unwrap();
+    assert_eq!(chosen().await.as_deref(), Some(berlin));
+    for unknown in ["", "Europe/Nowhere", "europe/berlin", "CET\n"] {
+        let refused = service.set_time_zone(id, Some(unknown)).await.unwrap_err();
+        assert_eq!(refused.refusal(), Some(&Refusal::TimeZoneUnknown));
+    }
+    assert_eq!(chosen().await.as_deref(), Some(berlin));
+    service.set_time_zone(id, None).await.unwrap();
+    assert_eq!(chosen().await, None);
+}
 
 async fn an_email_is_taken_once_whatever_its_case_and_however_many_ask(backend: Backend) {
     let world = World::new(backend).await;

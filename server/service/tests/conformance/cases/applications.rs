@@ -13,6 +13,7 @@ on_each_backend![
     status_moves_as_the_contract_says_and_everything_else_is_refused,
     activation_is_requested_while_pending_and_by_the_owner_alone,
     a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works,
+    of_two_replacements_of_one_key_one_is_refused,
     its_owner_reads_what_was_done_with_an_application,
     its_owner_reads_every_request_for_a_sender_name,
     its_owner_reads_when_keys_were_made_and_used,
@@ -137,9 +138,14 @@ async fn a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works(back
     world.send(&customer.live, "12345678").await.unwrap();
     let account = customer.account.id;
     let replace = |password| {
-        world
-            .service
-            .replace_key(account, customer.reference, KeyKind::Live, password, "t")
+        world.service.replace_key(
+            account,
+            customer.reference,
+            KeyKind::Live,
+            password,
+            "t",
+            None,
+        )
     };
     assert_eq!(
         replace("wrong password").await.unwrap_err().refusal(),
@@ -154,6 +160,31 @@ async fn a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works(back
     assert_eq!(read, Err(Reason::ApiInvalid));
     world.send(&key, "12345678").await.unwrap();
     world.send(&customer.test, "12345678").await.unwrap();
+    world.assert_sound().await;
+}
+
+async fn of_two_replacements_of_one_key_one_is_refused(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("twice@example.org", "1").await;
+    let (owner, reference) = (customer.account.id, customer.reference);
+    let replace = |ending| {
+        let (service, kind) = (&world.service, KeyKind::Live);
+        service.replace_key(owner, reference, kind, PASSWORD, "t", Some(ending))
+    };
+    // Two tabs show the same key.
+    let shown = customer.live.ending();
+    let (first, second) = tokio::join!(replace(shown), replace(shown));
+    let (key, refused) = match (first, second) {
+        (Ok(key), Err(refused)) | (Err(refused), Ok(key)) => (key, refused),
+        both => panic!("{both:?}"),
+    };
+    assert_eq!(refused.refusal(), Some(&Refusal::KeyReplacedBefore));
+    world.send(&key, "12345678").await.unwrap();
+    let late = replace(shown).await.unwrap_err();
+    assert_eq!(late.refusal(), Some(&Refusal::KeyReplacedBefore));
+    world.send(&key, "12345678").await.unwrap();
+    let next = replace(key.ending()).await.unwrap();
+    world.send(&next, "12345678").await.unwrap();
     world.assert_sound().await;
 }
 
@@ -268,7 +299,7 @@ async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
     // The uses of the old key aren't those of the new one, whenever they are stored.
     service.note_key_use(&customer.live, Some(from));
     world.pass(1);
-    let replacing = service.replace_key(owner, reference, KeyKind::Live, PASSWORD, "");
+    let replacing = service.replace_key(owner, reference, KeyKind::Live, PASSWORD, "", None);
     let key = replacing.await.unwrap();
     service.store_key_uses().await.unwrap();
     let [live, test] = records().await.try_into().unwrap();

@@ -124,6 +124,14 @@ const CASES: &[(&str, &str)] = &[
         "1 queued too many",
     ),
     (
+        "UPDATE message_quarters SET n = n + 1 WHERE writer = 0",
+        "figure 0: 1 and cost 0 too many",
+    ),
+    (
+        "UPDATE message_quarters SET cost = cost + 1 WHERE writer = 0",
+        "figure 0: 0 and cost 1 too many",
+    ),
+    (
         "UPDATE messages SET released = cost",
         "released 50000, transferred 0",
     ),

@@ -225,6 +225,7 @@ async fn changing_the_password_or_a_key_signs_out_the_other_devices(backend: Bac
             KeyKind::Test,
             "another password",
             "a",
+            None,
         )
         .await
         .unwrap();
@@ -286,7 +287,7 @@ async fn what_happens_to_an_account_is_recorded_with_who_asked(backend: Backend)
         .unwrap();
     sign_in(&service, "a", account.id).await;
     let (reference, kind) = (customer.reference, KeyKind::Live);
-    let replaced = service.replace_key(account.id, reference, kind, PASSWORD, "a");
+    let replaced = service.replace_key(account.id, reference, kind, PASSWORD, "a", None);
     replaced.await.unwrap();
     let wrong = service.sign_out_others(account.id, "not the password", "a");
     wrong.await.unwrap_err();

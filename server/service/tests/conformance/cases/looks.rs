@@ -24,7 +24,7 @@ async fn staff(world: &World) -> [AccountRecord; 2] {
     [first, world.account("ben@example.org").await]
 }
 
-/// The cases at which others look, and their e-mails.
+/// The cases at which others look, and their emails.
 async fn look(
     service: &Service,
     account: &AccountRecord,

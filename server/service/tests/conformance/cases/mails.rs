@@ -1,4 +1,4 @@
-//! Mails: the outbox, its tries, secret links, and the confirmation of an e-mail.
+//! Mails: the outbox, its tries, secret links, and the confirmation of an email.
 
 use domain::records::MailRecord;
 use domain::{Category, Email, KeyKind, MailKind, MailState};
@@ -180,7 +180,7 @@ async fn mails_that_an_account_does_not_want_are_not_written(backend: Backend) {
         .approve(&Actor::CommandLine, customer.reference)
         .await
         .unwrap();
-    let replaced = service.replace_key(id, customer.reference, KeyKind::Live, PASSWORD, "");
+    let replaced = service.replace_key(id, customer.reference, KeyKind::Live, PASSWORD, "", None);
     replaced.await.unwrap();
     let written = [MailKind::Application, MailKind::KeyReplaced];
     assert_eq!(kinds(service).await[before..], written);
@@ -261,7 +261,7 @@ async fn decisions_and_deposits_are_mailed_with_their_reasons(backend: Backend) 
         .await
         .unwrap();
     service
-        .replace_key(id, reference, KeyKind::Live, PASSWORD, "")
+        .replace_key(id, reference, KeyKind::Live, PASSWORD, "", None)
         .await
         .unwrap();
     let new = password("another password");

@@ -299,6 +299,7 @@ impl Model {
                 KeyKind::Live,
                 PASSWORD,
                 "t",
+                None,
             )
             .await
             .unwrap();

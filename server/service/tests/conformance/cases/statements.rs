@@ -246,6 +246,16 @@ async fn lines_are_counted_however_they_end(backend: Backend) {
         let lines: Vec<_> = report.first.iter().map(|line| line.line).collect();
         assert_eq!(lines, [2, 3], "{good:?}");
     }
+    // The payment behind a carriage return alone mustn't be lost.
+    let joined = "id,reference,amount\r\nbank-5,x,1\rbank-6,x,1\r\n";
+    let refused = import(&world, joined.as_bytes()).await;
+    assert!(
+        matches!(
+            refused,
+            StatementFile::Bad(BadStatement::Lines { total: 1, .. })
+        ),
+        "{refused:?}"
+    );
 }
 
 async fn what_is_no_csv_file_does_no_harm(backend: Backend) {

@@ -50,7 +50,7 @@ async fn a_replaced_key_charges_nothing_through_another_process() {
         let (account, reference) = (customer.account.id, customer.reference);
         let new = world
             .service
-            .replace_key(account, reference, KeyKind::Live, PASSWORD, "token")
+            .replace_key(account, reference, KeyKind::Live, PASSWORD, "token", None)
             .await
             .unwrap();
         replaced.store(true, Ordering::SeqCst);

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use domain::decision::StaffList;
-use domain::{BatchId, MessageStatus, MessageText, Money, Transid};
+use domain::{BatchId, KeyKind, MessageStatus, MessageText, Money, Reason, Transid};
 use serde_json::Value;
 use service::{
-    Actor, BatchRequest, Claimed, ClientInfo, Config, Copied, CopyError, Entropy, Lease, Leases,
-    MessageTables, OpenError, SendRequest, Service, SessionRow, SubmitOutcome, Submitted,
+    Actor, ApiCall, BatchRequest, Claimed, ClientInfo, Config, Copied, CopyError, Entropy, Lease,
+    Leases, MessageTables, OpenError, SendRequest, Service, SessionRow, SubmitOutcome, Submitted,
     TotpSecret,
 };
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
@@ -17,7 +17,7 @@ use crate::database::{Backend, Database};
 use crate::network::{answered, network, refused, taken_as};
 use crate::sending::receipt;
 use crate::uploads::{accepted, batch, plain, rows, upload};
-use crate::world::{Customer, HOUR_MS, World, keyed, money, name, order, request};
+use crate::world::{Customer, HOUR_MS, PASSWORD, World, keyed, money, name, order, request};
 
 const STAFF: Actor = Actor::CommandLine;
 const CARRIER: &str = "acme";
@@ -216,6 +216,26 @@ async fn people(world: &World) -> [Customer; 3] {
     opening.await.unwrap();
     service.note_key_use(&one.live, Some("192.0.2.7".parse().unwrap()));
     service.store_key_uses().await.unwrap();
+    let call = ApiCall {
+        method: "GET",
+        route: "/sms/balance/{key}",
+        from: None,
+        recipient: None,
+        reason: Some(Reason::RateLimited),
+        detail: Some(HARD.to_owned()),
+        is_known: true,
+    };
+    service.note_call(&one.live, call);
+    service.store_calls().await.unwrap();
+    let replacing = service.replace_key(
+        three.account.id,
+        three.reference,
+        KeyKind::Test,
+        PASSWORD,
+        "",
+        None,
+    );
+    replacing.await.unwrap();
     let noting = service.add_note(&STAFF, "one@example.org", "Called\nat \"noon\" 🙂");
     noting.await.unwrap();
     let unknown = order("nobody's", "999999", "7.5");

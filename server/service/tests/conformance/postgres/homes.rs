@@ -99,6 +99,7 @@ async fn what_belongs_to_an_account_is_in_its_home() {
         "queue",
         "batches",
         "message_days",
+        "message_quarters",
         "sender_requests",
     ] {
         assert_eq!(strays(&world, table).await, 0, "{table}");
@@ -313,7 +314,7 @@ async fn sweeps_and_deposits_go_over_all_homes() {
         let page = service.messages(&access, &filter).await.unwrap();
         assert_eq!(page.items.len(), 20);
     }
-    for table in ["message_days", "unusual_messages"] {
+    for table in ["message_days", "message_quarters", "unusual_messages"] {
         assert_eq!(strays(&world, table).await, 0, "{table}");
     }
     world.assert_sound().await;

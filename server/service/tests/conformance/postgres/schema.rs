@@ -24,13 +24,14 @@ const ONLY_POSTGRES: [(&str, &str); 6] = [
 ];
 
 /// Tables that can be distributed: with PostgreSQL each of their unique keys ends with the home.
-const DISTRIBUTED: [&str; 11] = [
+const DISTRIBUTED: [&str; 12] = [
     "applications",
     "batches",
     "dropped_days",
     "idempotency",
     "message_days",
     "message_events",
+    "message_quarters",
     "messages",
     "queue",
     "segments",

@@ -3,15 +3,37 @@
 use domain::Reason;
 use domain::reason::CODE_SUCCESS;
 use leptos::prelude::*;
+use serde_json::Value;
 
+use super::advice::advice;
+use super::schema::list;
 use crate::ui::Table;
 
 /// The meaning of a success.
 const DONE: &str = "Done: the message is stored and charged once.";
+/// What is said about a reason that the contract keeps free.
+const RESERVED: &str = "Nothing: no answer has this reason yet.";
+
+/// The id of a reason's row.
+pub fn anchor(reason: &str) -> String {
+    format!("reason-{reason}")
+}
+
+/// Where the API reference explains a reason.
+pub fn reason_address(reason: Reason) -> String {
+    format!("/docs#{}", anchor(reason.as_str()))
+}
 
 /// Every code, HTTP status and reason.
-#[component]
-pub fn Codes() -> impl IntoView {
+pub fn reasons(document: &Value) -> AnyView {
+    let reserved = list(&document["components"]["schemas"]["Reason"]["x-reserved"]);
+    let to_do = |reason: Reason| {
+        if reserved.iter().any(|word| word == reason.as_str()) {
+            RESERVED
+        } else {
+            advice(reason)
+        }
+    };
     // The row without a reason is that of success.
     let rows: Vec<_> = std::iter::once(None)
         .chain(Reason::ALL.into_iter().map(Some))
@@ -22,9 +44,12 @@ pub fn Codes() -> impl IntoView {
             reason.map_or(CODE_SUCCESS, Reason::http_status)
         })
         .styled("key", "Reason", |reason| {
-            reason.map_or("none", Reason::as_str)
+            let word = reason.map_or("none", Reason::as_str);
+            let id = reason.map(|_| anchor(word));
+            view! { <span id=id>{word}</span> }
         })
         .column("Meaning", |reason| reason.map_or(DONE, Reason::sentence))
+        .column("What to do", |reason| reason.map_or("Nothing.", to_do))
         .in_region("Codes and reasons");
     view! {
         <h2 id="codes">"Codes"</h2>
@@ -35,4 +60,5 @@ pub fn Codes() -> impl IntoView {
         </p>
         {table}
     }
+    .into_any()
 }

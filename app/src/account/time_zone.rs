@@ -1,0 +1,47 @@
+//! The time zone in which an account sees times.
+
+use leptos::prelude::*;
+
+#[cfg(feature = "ssr")]
+use crate::portal_request::signed_in;
+use crate::problem::Problem;
+use crate::ui::{Choice, FormState, PostForm, SubmitButton};
+
+/// Sets the time zone by its IANA name; an empty one is the browser's.
+///
+/// # Errors
+/// When nobody is signed in, there is no such zone, or the service fails.
+#[server(prefix = "/fn", endpoint = "set-time-zone")]
+pub async fn set_time_zone(time_zone: String) -> Result<(), Problem> {
+    let (current, account) = signed_in().await?;
+    let name = Some(time_zone.as_str()).filter(|name| !name.is_empty());
+    current.service().set_time_zone(account.id, name).await?;
+    leptos_axum::redirect("/account?time-zone=1");
+    Ok(())
+}
+
+/// The section about the time zone.
+#[component]
+pub fn TimeZoneSection(names: Vec<String>, chosen: Option<String>) -> impl IntoView {
+    // The server writes the zone into the page that follows.
+    let form = FormState::new::<SetTimeZone>("time-zone-alert").loading_next();
+    let browsers = (String::new(), "The browser's".to_owned());
+    let others = names.into_iter().map(|name| (name.clone(), name));
+    let options = std::iter::once(browsers).chain(others).collect();
+    view! {
+        <h2>"Times"</h2>
+        <p>
+            "Pages show times in this zone, and reports count days and hours in it. The days of \
+             statements, and all times in files and in answers of the API, are in UTC."
+        </p>
+        <PostForm form>
+            <Choice
+                label="Time zone"
+                name="time_zone"
+                options
+                chosen=chosen.unwrap_or_default()
+            />
+            <SubmitButton label="Save time zone" form/>
+        </PostForm>
+    }
+}

@@ -1,0 +1,294 @@
+//! The overview of an account that has sent messages: how many, how they ended, what they cost,
+//! and what waits for support.
+
+use domain::records::{ApplicationRecord, MessageRecord, StatusCounts};
+use domain::spending::Spending;
+use domain::timestamp::DAY_MS;
+use domain::{ApplicationStatus, MessageStatus, SenderStatus, Timestamp};
+use leptos::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::reports::{ReportFilter, counted, grouped, meaning};
+use crate::ui::{Fact, Moment, StateMark, Table, answered_within};
+#[cfg(feature = "ssr")]
+use {
+    crate::problem::Problem,
+    domain::decision::Work,
+    domain::{Category, KeyKind, Reference},
+    service::{MessageFilter, Service},
+};
+
+/// How many days before today the overview looks at.
+const DAYS_BEFORE: i64 = 29;
+/// How many failures it lists.
+#[cfg(feature = "ssr")]
+const FAILURES: usize = 3;
+/// The statuses of messages that failed.
+#[cfg(feature = "ssr")]
+const FAILED: [MessageStatus; 3] = [
+    MessageStatus::Failed,
+    MessageStatus::Expired,
+    MessageStatus::Rejected,
+];
+/// A balance that lasts longer than this is told in words.
+const YEAR_DAYS: i64 = 365;
+
+/// The figures of the account's SMS application, of messages sent with the live key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AccountOverview {
+    application: ApplicationRecord,
+    /// The day that it is, since 1970-01-01 UTC.
+    day: i64,
+    today: StatusCounts,
+    /// Today and the days before.
+    all: StatusCounts,
+    spending: Option<Spending>,
+    /// The last messages that failed, newest first; `None` when they can't be read now.
+    failures: Option<Vec<MessageRecord>>,
+    /// How long an activation usually takes, in milliseconds, where one waits.
+    activation_ms: Option<i64>,
+    /// The same for a sender name.
+    sender_ms: Option<i64>,
+}
+
+#[cfg(feature = "ssr")]
+impl AccountOverview {
+    /// The overview of the account with these applications; `None` where none is for SMS.
+    ///
+    /// # Errors
+    /// When the service fails.
+    pub async fn find(
+        service: &Service,
+        account_id: i64,
+        applications: &[ApplicationRecord],
+    ) -> Result<Option<Self>, Problem> {
+        let sms = applications
+            .iter()
+            .find(|one| one.category == Category::Sms);
+        let Some(application) = sms.cloned() else {
+            return Ok(None);
+        };
+        let (reference, day) = (Some(application.reference), service.clock().now().day());
+        let days = (day - DAYS_BEFORE, day);
+        let (mut today, mut all) = (StatusCounts::default(), StatusCounts::default());
+        let found = service.account_days(account_id, reference, Some(KeyKind::Live), days);
+        for found in found.await? {
+            all.add(&found.counts);
+            if found.day == day {
+                today.add(&found.counts);
+            }
+        }
+        let paid = service.account_paid(account_id, reference, days).await?;
+        let spending = paid
+            .first()
+            .and_then(|(_, paid)| Spending::before(day, paid));
+        let failures = failures(service, account_id, application.reference, days.0, &all);
+        let usual = async |work, waits: fn(&ApplicationRecord) -> bool| {
+            if applications.iter().any(waits) {
+                service.usual_answer_ms(work).await
+            } else {
+                Ok(None)
+            }
+        };
+        Ok(Some(Self {
+            // The rest of the overview is worth showing when too many search at once.
+            failures: failures.await.ok(),
+            activation_ms: usual(Work::Activations, activation_waits).await?,
+            sender_ms: usual(Work::SenderNames, sender_waits).await?,
+            application,
+            day,
+            today,
+            all,
+            spending,
+        }))
+    }
+}
+
+/// The last messages of these days that failed. Only statuses that have messages are looked for.
+#[cfg(feature = "ssr")]
+async fn failures(
+    service: &Service,
+    account_id: i64,
+    reference: Reference,
+    first_day: i64,
+    counts: &StatusCounts,
+) -> service::Result<Vec<MessageRecord>> {
+    let mut failures = Vec::new();
+    for status in FAILED {
+        if counts.get(status) > 0 {
+            let filter = MessageFilter {
+                status: Some(status),
+                key: Some(KeyKind::Live),
+                from: Some(Timestamp::from_unix_ms(first_day * DAY_MS)),
+                limit: FAILURES.cast_signed() as i64,
+                ..MessageFilter::default()
+            };
+            let found = service.account_messages(account_id, Some(reference), &filter);
+            failures.extend(found.await?.items);
+        }
+    }
+    failures.sort_unstable_by_key(|message| std::cmp::Reverse(message.transid));
+    failures.truncate(FAILURES);
+    Ok(failures)
+}
+
+fn activation_waits(application: &ApplicationRecord) -> bool {
+    application.status == ApplicationStatus::Pending
+        && application.activation_requested_at.is_some()
+}
+
+fn sender_waits(application: &ApplicationRecord) -> bool {
+    let asked = application.requested_sender.as_ref();
+    asked.is_some_and(|request| request.status == SenderStatus::Pending)
+}
+
+/// The overview.
+pub fn account_overview(
+    data: &AccountOverview,
+    applications: &[ApplicationRecord],
+    currency: &str,
+) -> impl IntoView + use<> {
+    view! {
+        <section class="panel" aria-labelledby="overview">
+            <h2 id="overview">"Overview"</h2>
+            <dl class="facts">{money(data, currency)}</dl>
+            <h3>"Live messages"</h3>
+            {by_status(data)}
+            <h3>"Last failures"</h3>
+            {last_failures(data)}
+            <h3>"Waiting for support"</h3>
+            {waiting(data, applications)}
+        </section>
+    }
+}
+
+fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
+    let balance = data.application.balance;
+    let (spent, lasts) = match data.spending {
+        Some(spending) => {
+            let days = counted(spending.days, "day");
+            let spent = format!("{} {currency} in {days}", spending.paid.shown());
+            (spent, lasts(spending.lasts_days(balance)))
+        }
+        None => (
+            "Nothing on days that are over".to_owned(),
+            "how long it lasts is shown once a day with costs is over".to_owned(),
+        ),
+    };
+    let balance = format!("{} {currency}", balance.shown());
+    view! {
+        <Fact term="Balance">{balance} <div class="fine">{lasts}</div></Fact>
+        <Fact term="Spent until yesterday (UTC)">{spent}</Fact>
+    }
+}
+
+fn lasts(days: i64) -> String {
+    match days {
+        ..1 => "lasts less than a day".to_owned(),
+        1..=YEAR_DAYS => format!("lasts about {}", counted(days, "day")),
+        _ => "lasts more than a year".to_owned(),
+    }
+}
+
+/// The counts of each status that has messages, and of all of them, with links to the messages.
+fn by_status(data: &AccountOverview) -> AnyView {
+    let statuses = MessageStatus::ALL.into_iter();
+    let rows = statuses
+        .filter(|status| data.all.get(*status) > 0)
+        .map(Some);
+    let rows: Vec<_> = rows.chain([None]).collect();
+    let cell = |counts: StatusCounts, first_day: i64, status: Option<MessageStatus>| {
+        let count = status.map_or_else(|| counts.total(), |status| counts.get(status));
+        let filter = ReportFilter {
+            application: data.application.reference.to_string(),
+            status: status.map(|status| status.to_string()).unwrap_or_default(),
+            key: "live".to_owned(),
+            from: Timestamp::from_unix_ms(first_day * DAY_MS).to_date(),
+            ..ReportFilter::default()
+        };
+        view! { <a href=filter.page()>{grouped(count)}</a> }
+    };
+    Table::narrow(&rows)
+        .column("Status", |status| match status {
+            Some(status) => view! { <StateMark state=*status/> }.into_any(),
+            None => "Total".into_any(),
+        })
+        .styled("amount", "Today (UTC)", |status| {
+            cell(data.today, data.day, *status)
+        })
+        .styled("amount", "Last 30 days", |status| {
+            cell(data.all, data.day - DAYS_BEFORE, *status)
+        })
+        .in_region("Live messages")
+}
+
+fn last_failures(data: &AccountOverview) -> AnyView {
+    let Some(failures) = &data.failures else {
+        return view! { <p>"They can't be read at present. Reload the page in a while."</p> }
+            .into_any();
+    };
+    if failures.is_empty() {
+        return view! { <p>"No message of the last 30 days failed."</p> }.into_any();
+    }
+    let items: Vec<_> = failures
+        .iter()
+        .map(|message| {
+            let href = format!("/reports/{}", message.transid);
+            let why = meaning(message.status, message.error.as_deref());
+            view! {
+                <li>
+                    <Moment at=message.created_at with_zone=true/>
+                    " to "
+                    <a href=href>{message.number.clone()}</a>
+                    ": "
+                    {why}
+                </li>
+            }
+        })
+        .collect();
+    view! { <ul>{items}</ul> }.into_any()
+}
+
+fn waiting(data: &AccountOverview, applications: &[ApplicationRecord]) -> AnyView {
+    let link = |application: &ApplicationRecord, page: &str, words: String| {
+        let href = format!("/applications/{}{page}", application.reference);
+        view! { <a href=href>{words}</a> }
+    };
+    let activations = applications.iter().filter(|one| activation_waits(one));
+    let activations = activations.map(|one| {
+        let words = format!("Activation of your {} application", one.category);
+        let usual = answered_within(data.activation_ms);
+        view! { <li>{link(one, "", words)} ": " {usual}</li> }.into_any()
+    });
+    let senders = applications.iter().filter(|one| sender_waits(one));
+    let senders = senders.map(|one| {
+        let asked = one.requested_sender.as_ref();
+        let name = asked.map_or("", |request| request.name.as_str());
+        let usual = answered_within(data.sender_ms);
+        view! { <li>{link(one, "/sender", format!("Sender name {name}"))} ": " {usual}</li> }
+            .into_any()
+    });
+    let items: Vec<_> = activations.chain(senders).collect();
+    if items.is_empty() {
+        view! { <p>"Nothing waits for support."</p> }.into_any()
+    } else {
+        view! { <ul>{items}</ul> }.into_any()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lasts;
+
+    #[test]
+    fn a_balance_lasts_days_in_words() {
+        for (days, words) in [
+            (0, "lasts less than a day"),
+            (1, "lasts about 1 day"),
+            (365, "lasts about 365 days"),
+            (366, "lasts more than a year"),
+        ] {
+            assert_eq!(lasts(days), words);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The last calls of an application: what each asked for, what was wrong in it and what to do.
+
+use domain::Timestamp;
+use leptos::prelude::*;
+use serde::{Deserialize, Serialize};
+#[cfg(feature = "ssr")]
+use {
+    crate::docs::{advice, reason_address},
+    domain::KeyKind,
+    domain::reason::CODE_SUCCESS,
+    domain::records::ApiCallRecord,
+};
+
+use crate::reports::count;
+use crate::ui::{Moment, Table, in_zone};
+
+/// A call in words. They are found by the server: a browser needs no list of reasons.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CallView {
+    at: Timestamp,
+    call: String,
+    key: String,
+    from: String,
+    recipient: String,
+    /// HTTP status and code.
+    answer: String,
+    refusal: Option<RefusalView>,
+}
+
+/// Why a call was refused.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct RefusalView {
+    reason: String,
+    /// Where the API reference explains the reason.
+    href: String,
+    wrong: String,
+    to_do: String,
+}
+
+#[cfg(feature = "ssr")]
+impl From<ApiCallRecord> for CallView {
+    fn from(record: ApiCallRecord) -> Self {
+        let (status, code) = match record.reason {
+            None => (CODE_SUCCESS, CODE_SUCCESS),
+            Some(reason) => (reason.http_status(), reason.code()),
+        };
+        let was_replaced = record.had_replaced_key();
+        let detail = record.detail;
+        let refusal = record.reason.map(|reason| RefusalView {
+            reason: reason.to_string(),
+            href: reason_address(reason),
+            wrong: match detail {
+                _ if was_replaced => "The key was replaced.".to_owned(),
+                Some(detail) => detail,
+                None => reason.sentence().to_owned(),
+            },
+            to_do: if was_replaced {
+                REPLACED
+            } else {
+                advice(reason)
+            }
+            .to_owned(),
+        });
+        let key = match (record.kind, was_replaced) {
+            (KeyKind::Live, false) => "API key",
+            (KeyKind::Live, true) => "Replaced API key",
+            (KeyKind::Test, false) => "Test key",
+            (KeyKind::Test, true) => "Replaced test key",
+        };
+        Self {
+            at: record.at,
+            call: record.call.replace("{key}", "…"),
+            key: key.to_owned(),
+            from: record.from.unwrap_or_default(),
+            recipient: record.recipient.unwrap_or_default(),
+            answer: format!("HTTP {status}, code {code}"),
+            refusal,
+        }
+    }
+}
+
+/// What to do about a call with a key that was replaced.
+#[cfg(feature = "ssr")]
+const REPLACED: &str = "Give your system the new one. If the call isn't yours, nothing is to be done: \
+                        that key can do nothing any more.";
+
+/// Where the API reference explains why a key isn't known.
+const NOT_KNOWN: &str = "/docs#reason-api_invalid";
+
+/// How many calls are shown at once; those before them are shown on demand.
+const AT_ONCE: usize = 10;
+
+/// The table of the last calls.
+pub fn call_log(calls: &[CallView]) -> AnyView {
+    let (newest, older) = calls.split_at(calls.len().min(AT_ONCE));
+    let older = (!older.is_empty()).then(|| {
+        view! {
+            <details>
+                <summary>{format!("Show {} earlier", count(older.len(), "call"))}</summary>
+                {table(older).in_region("Earlier API calls")}
+            </details>
+        }
+    });
+    view! {
+        <h2 id="calls">"Last API calls"</h2>
+        <p>
+            "The last 50 calls with this application's keys, and with keys that were replaced \
+             within a day. A call is shown here after some seconds."
+        </p>
+        {table(newest).in_region_or("Last API calls", "No call was made yet.")}
+        {older}
+        <p class="fine">
+            "A call that is missing had no key of this application: it was answered with \
+             HTTP 401, code 504, "
+            <a href=NOT_KNOWN rel="external">"api_invalid"</a> "."
+        </p>
+    }
+    .into_any()
+}
+
+fn table(calls: &[CallView]) -> Table<'_, CallView> {
+    Table::wide(calls)
+        .compact()
+        .styled("figures", in_zone("Time (UTC)"), |call| {
+            view! { <Moment at=call.at/> }
+        })
+        .styled("key", "Call", |call| call.call.clone())
+        .column("Made with", |call| call.key.clone())
+        .styled("key", "From", |call| call.from.clone())
+        .styled("figures", "To", |call| call.recipient.clone())
+        .column("Answer", |call| {
+            view! {
+                {call.answer.clone()}
+                {call.refusal.as_ref().map(refusal)}
+            }
+        })
+}
+
+/// What was wrong in a call, and what to do.
+fn refusal(refusal: &RefusalView) -> impl IntoView + use<> {
+    view! {
+        ", " <a href=refusal.href.clone() rel="external"><code>{refusal.reason.clone()}</code></a>
+        <div class="fine reason">{refusal.wrong.clone()}</div>
+        <div class="fine reason">{refusal.to_do.clone()}</div>
+    }
+}

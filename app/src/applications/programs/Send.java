@@ -1,0 +1,47 @@
+// Java 17 or newer, without packages.
+import java.io.IOException;
+import java.net.URI;
+import java.net.URLEncoder;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Map;
+import java.util.UUID;
+import java.util.stream.Collectors;
+
+public class Send {
+    public static void main(String[] arguments) throws Exception {
+        var sms = Map.of(
+            "number", "NUMBER",
+            "message", "Hello from Heliograph",
+            "requestid", "order-4711");
+        var form = sms.entrySet().stream()
+            .map(field -> field.getKey() + "="
+                + URLEncoder.encode(field.getValue(), StandardCharsets.UTF_8))
+            .collect(Collectors.joining("&"));
+        var request = HttpRequest.newBuilder(URI.create("BASE_URL/sms/send"))
+            .timeout(Duration.ofSeconds(10))
+            .header("Authorization", "Bearer " + System.getenv("HELIOGRAPH_KEY"))
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            // One key for one message: a repeated call with it sends nothing a second time.
+            .header("Idempotency-Key", UUID.randomUUID().toString())
+            .POST(HttpRequest.BodyPublishers.ofString(form))
+            .build();
+        var client = HttpClient.newHttpClient();
+        for (int attempt = 1; ; attempt++) {
+            try {
+                var answer = client.send(request, BodyHandlers.ofString());
+                if (answer.statusCode() < 500 || attempt == 3) {
+                    // {"code":200,"transid":"m_…",…}, or the code and the reason of a refusal.
+                    System.out.println(answer.body());
+                    return;
+                }
+            } catch (IOException fault) {
+                if (attempt == 3) throw fault;
+            }
+            Thread.sleep(attempt * 1000);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+<?php
+// PHP 8 or newer, with the curl extension.
+$sms = ['number' => 'NUMBER', 'message' => 'Hello from Heliograph', 'requestid' => 'order-4711'];
+// One key for one message: a repeated call with it sends nothing a second time.
+$headers = [
+    'Authorization: Bearer ' . getenv('HELIOGRAPH_KEY'),
+    'Idempotency-Key: ' . bin2hex(random_bytes(16)),
+];
+
+for ($attempt = 1; $attempt <= 3; $attempt++) {
+    $call = curl_init('BASE_URL/sms/send');
+    curl_setopt_array($call, [
+        CURLOPT_POSTFIELDS => http_build_query($sms),
+        CURLOPT_HTTPHEADER => $headers,
+        CURLOPT_RETURNTRANSFER => true,
+        CURLOPT_TIMEOUT => 10,
+    ]);
+    $body = curl_exec($call);
+    $status = curl_getinfo($call, CURLINFO_RESPONSE_CODE);
+    if ($body !== false && $status < 500) {
+        break;
+    }
+    sleep($attempt);
+}
+if ($body === false) {
+    exit("There was no answer.\n");
+}
+$answer = json_decode($body, true);
+if ($answer['code'] === 200) {
+    echo "Accepted as {$answer['transid']} for {$answer['cost']}.\n";
+} else {
+    echo "Refused, {$answer['reason']}: {$answer['text']}\n";
+}

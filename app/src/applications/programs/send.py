@@ -1,0 +1,38 @@
+# Python 3.8 or newer, without packages.
+import json
+import os
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+
+sms = {"number": "NUMBER", "message": "Hello from Heliograph", "requestid": "order-4711"}
+# One key for one message: a repeated call with it sends nothing a second time.
+headers = {
+    "Authorization": "Bearer " + os.environ["HELIOGRAPH_KEY"],
+    "Idempotency-Key": str(uuid.uuid4()),
+}
+
+
+def send():
+    body = urllib.parse.urlencode(sms).encode()
+    for attempt in (1, 2, 3):
+        request = urllib.request.Request("BASE_URL/sms/send", body, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as refused:
+            if refused.code < 500 or attempt == 3:
+                return json.load(refused)
+        except OSError:
+            if attempt == 3:
+                raise
+        time.sleep(attempt)
+
+
+answer = send()
+if answer["code"] == 200:
+    print(f"Accepted as {answer['transid']} for {answer['cost']}.")
+else:
+    print(f"Refused, {answer['reason']}: {answer['text']}")

@@ -1,0 +1,198 @@
+//! What a page of a statement shows, as it stands in the page's address.
+
+use domain::records::TransferKind;
+use leptos_router::location::Url;
+use serde::{Deserialize, Serialize};
+#[cfg(feature = "ssr")]
+use {
+    crate::problem::{Cause, Filter, Problem},
+    crate::ui::last,
+    domain::timestamp::DAY_MS,
+    domain::{Month, Timestamp},
+    service::StatementFilter,
+};
+
+/// The parameters of a statement's address, as they were typed. Without any, the page shows the
+/// current month by days.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StatementQuery {
+    /// The month that is shown by days, like `2026-10`.
+    pub month: String,
+    /// The kind of the transfers that are listed, or `all`.
+    pub kind: String,
+    /// The first day of the list, UTC.
+    pub from: String,
+    /// The last day of the list, UTC.
+    pub to: String,
+    /// The way to this page of the list.
+    pub cursor: String,
+}
+
+impl StatementQuery {
+    /// The query that a function gives the parameters of.
+    pub fn read(get: impl Fn(&str) -> Option<String>) -> Self {
+        let text = |name| get(name).unwrap_or_default();
+        Self {
+            month: text("month"),
+            kind: text("kind"),
+            from: text("from"),
+            to: text("to"),
+            cursor: text("cursor"),
+        }
+    }
+
+    /// A list of the transfers of a kind, or of all.
+    pub fn list(kind: Option<TransferKind>) -> Self {
+        Self {
+            kind: kind.map_or("all", TransferKind::as_str).to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// A list of all transfers from one day to another.
+    pub fn days(first: String, last: String) -> Self {
+        Self {
+            from: first,
+            to: last,
+            ..Self::list(None)
+        }
+    }
+
+    /// Whether transfers are listed, and not days.
+    pub const fn is_list(&self) -> bool {
+        !(self.kind.is_empty() && self.from.is_empty() && self.to.is_empty())
+    }
+
+    /// The address of what the query shows on the page with this path.
+    pub fn address(&self, page: &str) -> String {
+        let parameters = [
+            ("month", &self.month),
+            ("kind", &self.kind),
+            ("from", &self.from),
+            ("to", &self.to),
+            ("cursor", &self.cursor),
+        ];
+        let parameters: Vec<_> = parameters
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(name, text)| {
+                // Days are written as they are read: these need no escape (RFC 3986, section 2.3).
+                let text = Url::escape(text).replace("%2D", "-").replace("%2E", ".");
+                format!("{name}={text}")
+            })
+            .collect();
+        if parameters.is_empty() {
+            page.to_owned()
+        } else {
+            format!("{page}?{}", parameters.join("&"))
+        }
+    }
+
+    /// The kind that is listed; every word that is none stands for all.
+    pub fn kind(&self) -> Option<TransferKind> {
+        TransferKind::parse(&self.kind)
+    }
+
+    /// The month that is shown: the current one where none is named.
+    ///
+    /// # Errors
+    /// [`Cause::NotFound`] where the text isn't a month.
+    #[cfg(feature = "ssr")]
+    pub fn month(&self, now: Timestamp) -> Result<Month, Problem> {
+        if self.month.is_empty() {
+            return Ok(Month::of(now));
+        }
+        Ok(Month::parse(&self.month).ok_or(Cause::NotFound)?)
+    }
+
+    /// The transfers to list, `limit` at a time; those of the month where one is named.
+    ///
+    /// # Errors
+    /// [`Cause::Filter`] with the first day that is invalid, [`Cause::NotFound`] where the text isn't
+    /// a month.
+    #[cfg(feature = "ssr")]
+    pub fn filter(&self, limit: i64) -> Result<StatementFilter<'_>, Problem> {
+        let day = |text: &str, filter| match text {
+            "" => Ok(None),
+            text => {
+                let day = Timestamp::parse(&format!("{text}T00:00:00Z"));
+                day.map(Some)
+                    .ok_or_else(|| Problem::from(Cause::Filter(filter)))
+            }
+        };
+        let month = Month::parse(&self.month).filter(|_| !self.is_list());
+        if let Some(month) = month {
+            return Ok(StatementFilter {
+                from: Some(month.start()),
+                to: Some(month.next().start()),
+                limit,
+                ..StatementFilter::default()
+            });
+        }
+        if !self.is_list() && !self.month.is_empty() {
+            return Err(Cause::NotFound.into());
+        }
+        let filter = StatementFilter {
+            kind: self.kind(),
+            from: day(&self.from, Filter::From)?,
+            to: day(&self.to, Filter::To)?.map(|day| day.plus_ms(DAY_MS)),
+            cursor: last(&self.cursor),
+            limit,
+        };
+        if filter.from.is_some() && filter.to.is_some() && filter.from >= filter.to {
+            return Err(Cause::Filter(Filter::Order).into());
+        }
+        Ok(filter)
+    }
+}
+
+#[cfg(all(test, feature = "ssr"))]
+mod tests {
+    use domain::records::TransferKind;
+
+    use super::StatementQuery;
+    use crate::problem::{Cause, Filter};
+
+    #[test]
+    fn an_address_is_read_as_it_was_written() {
+        let query = StatementQuery {
+            cursor: "12.7".to_owned(),
+            ..StatementQuery::days("2026-10-01".to_owned(), "2026-10-31".to_owned())
+        };
+        let address = query.address("/s");
+        assert_eq!(
+            address,
+            "/s?kind=all&from=2026-10-01&to=2026-10-31&cursor=12.7"
+        );
+        let deposits = StatementQuery::list(Some(TransferKind::Deposit));
+        assert_eq!(deposits.address("/s"), "/s?kind=deposit");
+        assert_eq!(StatementQuery::default().address("/s"), "/s");
+        assert!(query.is_list() && deposits.is_list());
+        assert!(!StatementQuery::default().is_list());
+    }
+
+    #[test]
+    fn days_that_are_none_and_days_in_the_wrong_order_are_named() {
+        for (from, to, cause) in [
+            ("yesterday", "", Filter::From),
+            ("", "2026-02-30", Filter::To),
+            ("2026-10-02", "2026-10-01", Filter::Order),
+        ] {
+            let query = StatementQuery::days(from.to_owned(), to.to_owned());
+            let refused = query.filter(1).unwrap_err();
+            assert_eq!(refused.cause, Cause::Filter(cause), "{from} {to}");
+        }
+        let query = StatementQuery::days("2026-10-01".to_owned(), "2026-10-01".to_owned());
+        let filter = query.filter(1).unwrap();
+        let month = StatementQuery {
+            month: "2026-02".to_owned(),
+            ..StatementQuery::default()
+        };
+        let february = month.filter(1).unwrap();
+        let length_of_february = february.to.unwrap().ms_since(february.from.unwrap());
+        assert_eq!(length_of_february, 28 * domain::timestamp::DAY_MS);
+        let length = filter.to.unwrap().ms_since(filter.from.unwrap());
+        assert_eq!(length, domain::timestamp::DAY_MS);
+    }
+}

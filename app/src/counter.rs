@@ -1,0 +1,285 @@
+//! The counter for texts: what a text is sent as and what it costs, while it is written. Nothing is
+//! sent. Where scripts run, the browser counts; else the form is posted and the server does.
+
+use domain::message::{InvalidMessage, MessageText as Checked, PAGE_CHARS, units_left};
+use domain::pricing::cost_at;
+use domain::records::PriceTable;
+use domain::{Kind, Number};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use serde::{Deserialize, Serialize};
+
+use crate::page_data::PageData;
+#[cfg(feature = "ssr")]
+use crate::portal_request::current_request;
+use crate::problem::{Cause, Filter, Problem};
+use crate::reports::{MessageText, count};
+use crate::ui::{Loaded, text_in_area};
+
+/// Where a text is posted without scripts. It is the address of a page that has the counter.
+pub const COUNT_PATH: &str = "/docs";
+/// The counter on a page.
+pub const ANCHOR: &str = "counter";
+
+/// What is typed into the counter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TypedText {
+    pub message: String,
+    pub number: String,
+}
+
+/// What texts are counted by, and what was posted to be counted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CounterData {
+    table: PriceTable,
+    pages_max: usize,
+    typed: TypedText,
+}
+
+/// The data of the counter, for everybody.
+#[server(prefix = "/fn", endpoint = "counter", input = GetUrl)]
+pub async fn load_counter() -> Result<CounterData, Problem> {
+    let current = current_request()?;
+    let request = use_context::<http::request::Parts>();
+    let typed = request.and_then(|request| request.extensions.get::<TypedText>().cloned());
+    Ok(CounterData {
+        table: current.service().price_table().await?,
+        pages_max: current.site().message_pages_max,
+        typed: typed.unwrap_or_default(),
+    })
+}
+
+/// The counter. Its data is asked for by the page, before anything of the page is shown.
+#[component]
+pub fn TextCounter(data: PageData<CounterData>) -> impl IntoView {
+    view! {
+        <h2 id=ANCHOR>"Count a text"</h2>
+        <p>"See what a text is sent as and what it costs. Nothing is sent."</p>
+        <Loaded data render=|data| view! { <Counter data/> }/>
+    }
+}
+
+#[component]
+fn Counter(data: CounterData) -> impl IntoView {
+    let typed = data.typed.clone();
+    let message = RwSignal::new(typed.message.clone());
+    let number = RwSignal::new(typed.number.clone());
+    let area = NodeRef::<leptos::html::Textarea>::new();
+    let field = NodeRef::<leptos::html::Input>::new();
+    // A browser may have kept what was typed before there were scripts.
+    Effect::new(move || {
+        if let (Some(area), Some(field)) = (area.get(), field.get()) {
+            message.set(area.value());
+            number.set(field.value());
+        }
+    });
+    let pages_max = data.pages_max;
+    let status = move || message.with(|text| number.with(|number| data.status(text, number)));
+    view! {
+        <form
+            class="form"
+            method="post"
+            action=format!("{COUNT_PATH}#{ANCHOR}")
+            on:submit=|event| event.prevent_default()
+        >
+            <div class="field">
+                <label for="counter-text">"Text to count"</label>
+                <textarea
+                    id="counter-text"
+                    name="message"
+                    rows="4"
+                    dir="auto"
+                    node_ref=area
+                    on:input=move |event| message.set(event_target_value(&event))
+                >
+                    {text_in_area(&typed.message)}
+                </textarea>
+            </div>
+            <div class="field">
+                <label for="counter-number">"Destination number"</label>
+                <input
+                    id="counter-number"
+                    name="number"
+                    value=typed.number
+                    inputmode="tel"
+                    autocomplete="off"
+                    aria-describedby="counter-number-hint"
+                    node_ref=field
+                    on:input=move |event| number.set(event_target_value(&event))
+                />
+                <p id="counter-number-hint" class="hint">
+                    "With its country code if it is abroad: it decides the price."
+                </p>
+            </div>
+            <button type="submit" class="button without-scripts">
+                "Count"
+            </button>
+        </form>
+        <p role="status">{status}</p>
+        {move || {
+            let text = message.get();
+            is_sendable(&text, pages_max).then(|| view! { <MessageText text/> })
+        }}
+    }
+}
+
+fn is_sendable(text: &str, pages_max: usize) -> bool {
+    Checked::parse(text.to_owned(), pages_max).is_ok()
+}
+
+impl CounterData {
+    /// What still fits and what it costs, or why the text can't be sent.
+    fn status(&self, text: &str, number: &str) -> String {
+        let checked = match Checked::parse(text.to_owned(), self.pages_max) {
+            Ok(checked) => checked,
+            Err(invalid) => return fault(invalid, text),
+        };
+        let pages = checked.pages();
+        let on_page = count(pages * PAGE_CHARS - text.chars().count(), "character");
+        let in_segment = count(units_left(text), "place");
+        let cost = self.cost(pages, number);
+        format!("Left: {on_page} of this page, {in_segment} of this segment. {cost}")
+    }
+
+    fn cost(&self, pages: usize, number: &str) -> String {
+        let written: String = number
+            .chars()
+            .filter(|c| !c.is_whitespace() && *c != '-')
+            .collect();
+        if written.is_empty() {
+            return "Give a number to see the cost.".to_owned();
+        }
+        let Ok(read) = Number::parse(&written) else {
+            return Cause::Filter(Filter::Number).sentence().into_owned();
+        };
+        let Some(price) = self.table.prices().map(|prices| prices.unit_price(&read)) else {
+            return "There are no prices.".to_owned();
+        };
+        let Some(cost) = cost_at(price.per_page, pages) else {
+            return "The cost is more than can be held.".to_owned();
+        };
+        let why = match (read.kind(), &price.prefix) {
+            (Kind::Local, _) => "a local number".to_owned(),
+            (Kind::International, Some(prefix)) => {
+                format!("an international number that begins with {prefix}")
+            }
+            (Kind::International, None) => {
+                "an international number whose prefix has no price of its own".to_owned()
+            }
+        };
+        let (pages, currency) = (count(pages, "page"), &self.table.currency);
+        let (per_page, cost) = (price.per_page.shown(), cost.shown());
+        format!("Cost: {cost} {currency} ({pages} at {per_page}) to {written}, {why}.")
+    }
+}
+
+/// Why a text can't be sent, and what to do.
+fn fault(invalid: InvalidMessage, text: &str) -> String {
+    match invalid {
+        InvalidMessage::Empty => "Write a text to see how it is counted.".to_owned(),
+        InvalidMessage::Nul => {
+            "The text has a NUL character, which no message can have. Take it out.".to_owned()
+        }
+        InvalidMessage::TooLong { max_pages } => {
+            let chars = text.chars().count();
+            let over = chars.saturating_sub(max_pages * PAGE_CHARS);
+            let [chars, over] = [chars, over].map(|n| count(n, "character"));
+            let pages = count(max_pages, "page");
+            format!(
+                "The text has {chars}: {over} more than {pages}, the most of a message. \
+                     Shorten it, or send it as several messages."
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Kind, Money, Prefix, PriceRecord, Timestamp};
+
+    use super::*;
+
+    fn price(prefix: Option<&str>, kind: Kind, price: &str) -> PriceRecord {
+        PriceRecord {
+            prefix: prefix.map(|digits| Prefix::parse(digits).unwrap()),
+            kind,
+            per_page: Some(Money::parse(price).unwrap()),
+            from: Timestamp::from_unix_ms(0),
+        }
+    }
+
+    fn status(text: &str, number: &str) -> String {
+        let data = CounterData {
+            table: PriceTable {
+                currency: "USD".to_owned(),
+                in_force: vec![
+                    price(None, Kind::Local, "0.05"),
+                    price(None, Kind::International, "0.3"),
+                    price(Some("27"), Kind::International, "0.12"),
+                ],
+                coming: Vec::new(),
+            },
+            pages_max: 10,
+            typed: TypedText::default(),
+        };
+        data.status(text, number)
+    }
+
+    #[test]
+    fn a_text_and_a_number_have_a_cost() {
+        for (text, number, says) in [
+            (
+                "a".repeat(161),
+                "58 00 19 87",
+                "Left: 159 characters of this page, 145 places of this segment. Cost: 0.10 USD (2 \
+                 pages at 0.05) to 58001987, a local number.",
+            ),
+            (
+                "مرحبا".to_owned(),
+                "+27 82-123 4567",
+                "Left: 155 characters of this page, 65 places of this segment. Cost: 0.12 USD (1 \
+                 page at 0.12) to +27821234567, an international number that begins with 27.",
+            ),
+            (
+                "😀".repeat(1_600),
+                "99912345678",
+                "Left: 0 characters of this page, 35 places of this segment. Cost: 3.00 USD (10 \
+                 pages at 0.30) to 99912345678, an international number whose prefix has no price \
+                 of its own.",
+            ),
+            (
+                "a".repeat(160),
+                " ",
+                "Left: 0 characters of this page, 0 places of this segment. Give a number to see \
+                 the cost.",
+            ),
+            (
+                "Hi".to_owned(),
+                "+5800x",
+                "Left: 158 characters of this page, 158 places of this segment. A number has 4 to \
+                 15 digits, with spaces and hyphens as you like.",
+            ),
+        ] {
+            assert_eq!(status(&text, number), says);
+        }
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_sent_says_why() {
+        for (text, says) in [
+            (String::new(), "Write a text to see how it is counted."),
+            (
+                "a\0b".to_owned(),
+                "The text has a NUL character, which no message can have. Take it out.",
+            ),
+            (
+                "😀".repeat(1_601),
+                "The text has 1,601 characters: 1 character more than 10 pages, the most of a \
+                 message. Shorten it, or send it as several messages.",
+            ),
+        ] {
+            assert_eq!(status(&text, "58001987"), says);
+        }
+    }
+}

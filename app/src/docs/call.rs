@@ -1,0 +1,237 @@
+//! A call of the API as the OpenAPI document describes it.
+
+use serde_json::Value;
+
+use super::schema::{Document, list};
+
+/// A call.
+pub struct Call<'a> {
+    document: Document<'a>,
+    /// In capitals.
+    pub method: String,
+    pub path: &'a str,
+    operation: &'a Value,
+}
+
+/// One of the ways in which a call is made: one for each kind of body.
+pub struct Way<'a> {
+    pub about: Option<&'a str>,
+    pub parameters: Vec<Parameter<'a>>,
+}
+
+/// A parameter, wherever it can stand.
+pub struct Parameter<'a> {
+    pub name: &'a str,
+    /// Words like `query`.
+    pub places: Vec<&'a str>,
+    pub required: bool,
+    pub meaning: String,
+    pub example: Option<String>,
+}
+
+/// The calls with the key in their path; all others are these with the key in a header.
+pub fn calls(document: &Value) -> Vec<Call<'_>> {
+    let paths = document["paths"].as_object().into_iter().flatten();
+    let with_key = paths.filter(|(path, _)| path.contains("{key}"));
+    let calls = with_key.flat_map(|(path, operations)| {
+        let operations = operations.as_object().into_iter().flatten();
+        operations.map(|(method, operation)| Call {
+            document: Document(document),
+            method: method.to_uppercase(),
+            path,
+            operation,
+        })
+    });
+    calls.collect()
+}
+
+impl<'a> Call<'a> {
+    /// The word of the path that names what is asked for.
+    pub fn subject(&self) -> &'a str {
+        self.path.split('/').nth(2).unwrap_or_default()
+    }
+
+    pub fn id(&self) -> &'a str {
+        self.operation["operationId"].as_str().unwrap_or_default()
+    }
+
+    pub fn summary(&self) -> &'a str {
+        self.operation["summary"].as_str().unwrap_or_default()
+    }
+
+    pub fn description(&self) -> Option<&'a str> {
+        self.operation["description"].as_str()
+    }
+
+    pub fn about_body(&self) -> Option<&'a str> {
+        self.operation["requestBody"]["description"].as_str()
+    }
+
+    /// The kinds of body that it takes.
+    pub fn kinds_of_body(&self) -> Vec<&'a str> {
+        let kinds = self.operation["requestBody"]["content"].as_object();
+        kinds
+            .into_iter()
+            .flatten()
+            .map(|(kind, _)| kind.as_str())
+            .collect()
+    }
+
+    /// The ways of making the call, with all but the key: what must be given comes first.
+    pub fn ways(&self) -> Vec<Way<'a>> {
+        let bodies = self.operation["requestBody"]["content"].as_object();
+        let body = bodies.and_then(|bodies| bodies.values().next());
+        let ways = self
+            .document
+            .ways(body.map_or(&Value::Null, |body| &body["schema"]));
+        let names = |schema: &'a Value| {
+            let members = schema["properties"].as_object().into_iter().flatten();
+            members.map(|(name, _)| name.as_str())
+        };
+        let of_bodies: Vec<&str> = ways.iter().flat_map(|(_, schema)| names(schema)).collect();
+        let made = ways.into_iter().map(|(about, schema)| {
+            let own: Vec<&str> = names(schema).collect();
+            // A parameter of another way's body is none of this one.
+            let is_others = |name| of_bodies.contains(&name) && !own.contains(&name);
+            let outside = self
+                .outside()
+                .filter(|parameter| !is_others(parameter.name));
+            let mut way = Way {
+                about,
+                parameters: Vec::new(),
+            };
+            (outside.chain(self.in_body(schema))).for_each(|parameter| way.add(parameter));
+            way.parameters.sort_by_key(|parameter| !parameter.required);
+            way
+        });
+        made.collect()
+    }
+
+    fn in_body(&self, schema: &'a Value) -> impl Iterator<Item = Parameter<'a>> {
+        let document = self.document;
+        let required = list(&schema["required"]);
+        let members = schema["properties"].as_object().into_iter().flatten();
+        members.map(move |(name, member)| Parameter {
+            name,
+            places: vec!["body"],
+            required: required.iter().any(|word| word == name),
+            meaning: document.meaning(member),
+            example: document.example(member),
+        })
+    }
+
+    /// The parameters in the address and the headers, but for the key.
+    fn outside(&self) -> impl Iterator<Item = Parameter<'a>> {
+        let document = self.document;
+        let parameters = list(&self.operation["parameters"])
+            .iter()
+            .filter(|parameter| parameter["name"] != "key");
+        parameters.map(move |parameter| {
+            let meaning = document.meaning(&parameter["schema"]);
+            Parameter {
+                name: parameter["name"].as_str().unwrap_or_default(),
+                places: parameter["in"].as_str().into_iter().collect(),
+                required: parameter["required"] == true,
+                meaning: match parameter["description"].as_str() {
+                    Some(description) => format!("{description} {meaning}"),
+                    None => meaning,
+                },
+                example: document.example(&parameter["schema"]),
+            }
+        })
+    }
+
+    fn answer(&self) -> &'a Value {
+        let contents = &self.operation["responses"]["200"]["content"];
+        &contents["application/json"]
+    }
+
+    /// An example of the answer 200.
+    pub fn example(&self) -> Option<String> {
+        let example = self.answer().get("example")?;
+        serde_json::to_string_pretty(example).ok()
+    }
+
+    /// The fields of the answer 200.
+    pub fn fields(&self) -> Vec<super::schema::Field> {
+        self.document.fields(&self.answer()["schema"])
+    }
+
+    /// Other answers: HTTP status and reasons.
+    pub fn refusals(&self) -> Vec<(&'a str, Vec<&'a str>)> {
+        let answers = self.operation["responses"]
+            .as_object()
+            .into_iter()
+            .flatten();
+        let refused = answers.filter(|(status, _)| *status != "200");
+        let reasons = refused.map(|(status, answer)| {
+            let schema = &answer["content"]["application/json"]["schema"];
+            let reasons = schema.pointer("/allOf/1/properties/reason/enum");
+            let words = reasons
+                .map_or(&[][..], list)
+                .iter()
+                .filter_map(Value::as_str);
+            (status.as_str(), words.collect())
+        });
+        reasons.collect()
+    }
+
+    /// The call by curl, with what must be given.
+    pub fn curl(&self, way: &Way<'_>, base_url: &str, key: &str) -> String {
+        let required = || way.parameters.iter().filter(|parameter| parameter.required);
+        let mut path = self.path.replace("{key}", key);
+        for parameter in required().filter(|parameter| parameter.places == ["path"]) {
+            let example = parameter.example.as_deref().unwrap_or_default();
+            path = path.replace(&format!("{{{}}}", parameter.name), example);
+        }
+        let given: Vec<_> = required()
+            .filter(|parameter| parameter.places != ["path"])
+            .map(|parameter| {
+                (
+                    parameter.name,
+                    parameter.example.as_deref().unwrap_or_default(),
+                )
+            })
+            .collect();
+        // A text of several lines is a file.
+        let has_file = given.iter().any(|(_, example)| example.contains('\n'));
+        let get = if self.method == "GET" && !given.is_empty() {
+            "--get "
+        } else {
+            ""
+        };
+        let mut command = format!("curl {get}{base_url}{path}");
+        for (name, example) in given {
+            let (option, value) = if example.contains('\n') {
+                ("--form", format!("@{name}.txt"))
+            } else if has_file {
+                ("--form", example.to_owned())
+            } else {
+                ("--data-urlencode", example.to_owned())
+            };
+            command.extend([" \\\n  ", option, " '", name, "=", &value, "'"]);
+        }
+        command
+    }
+}
+
+impl<'a> Way<'a> {
+    /// Adds a parameter, or another place to one that is there.
+    fn add(&mut self, parameter: Parameter<'a>) {
+        let known = self
+            .parameters
+            .iter_mut()
+            .find(|known| known.name == parameter.name);
+        match known {
+            Some(known) => {
+                known.places.extend(parameter.places);
+                known.required |= parameter.required;
+                // The one that says more says what the other does, too.
+                if parameter.meaning.len() > known.meaning.len() {
+                    known.meaning = parameter.meaning;
+                }
+            }
+            None => self.parameters.push(parameter),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The chapters beside those about calls.
+
+use domain::MessageStatus;
+use domain::records::PriceTable;
+use leptos::prelude::*;
+
+use crate::price_table::listed as listed_prices;
+use crate::ui::{StateMark, Table};
+
+/// The chapters about keys, which authorise a call, and about calls that have to be repeated.
+pub fn keys(key: &str, base_url: &str) -> impl IntoView + use<> {
+    view! {
+        <h2 id="keys">"Keys"</h2>
+        <p>
+            "An application has an API key and a test key, shown once when they are made. A key \
+             allows everything its owner can do: keep it on your servers. The header keeps it out \
+             of the logs of proxies:"
+        </p>
+        <pre tabindex="0"><code>{format!(
+            "curl {base_url}/sms/balance --header 'Authorization: Bearer {key}'",
+        )}</code></pre>
+        <h2 id="repeat">"Calls without an answer"</h2>
+        <p>
+            "200 means that the message is on disk, charged once, and will be handed to a carrier \
+             or its charge released. Without an answer, send again with the same header "
+            <code>"Idempotency-Key"</code>
+            ": for 24 hours after a 200, the same request with the same key is given the same \
+             answer, and nothing is sent or charged twice."
+        </p>
+    }
+}
+
+/// The price list.
+pub fn prices(table: &PriceTable) -> impl IntoView + use<> {
+    let currency = &table.currency;
+    let coming = (!table.coming.is_empty()).then(|| {
+        let rows =
+            listed_prices(&table.coming, currency).in_region("Prices that are set for later");
+        view! {
+            <p>"From later moments on:"</p>
+            {rows}
+        }
+    });
+    view! {
+        <h2 id="prices">"Prices"</h2>
+        <p>
+            "Of the prefixes that an international number begins with, the longest that has a \
+             price decides. A message keeps the price of its acceptance."
+        </p>
+        {listed_prices(&table.in_force, currency).in_region("Prices in force")}
+        {coming}
+    }
+}
+
+const fn meaning(status: MessageStatus) -> &'static str {
+    match status {
+        MessageStatus::Queued => "Accepted, stored and charged; waits for a carrier.",
+        MessageStatus::Sending => "On its way to a carrier.",
+        MessageStatus::Unknown => "Handed over, and the carrier's answer is missing.",
+        MessageStatus::Submitted => "A carrier took it. From here on the charge stays.",
+        MessageStatus::Delivered => "The handset has it.",
+        MessageStatus::Failed => "The network gave up.",
+        MessageStatus::Expired => "Its time ran out; at the latest after 48 hours.",
+        MessageStatus::Rejected => "No carrier took it; the charge is released.",
+    }
+}
+
+/// The chapter about the statuses of a message.
+pub fn statuses() -> impl IntoView {
+    let statuses = Table::wide(&MessageStatus::ALL)
+        .column("Status", |status| view! { <StateMark state=*status/> })
+        .column(
+            "Final",
+            |status| if status.is_final() { "yes" } else { "no" },
+        )
+        .column("Meaning", |status| meaning(*status))
+        .in_region("Statuses of a message");
+    view! {
+        <h2 id="statuses">"Statuses"</h2>
+        {statuses}
+    }
+}
+
+/// The chapter about the test key: which number leads to which outcome of a message.
+pub fn outcomes() -> impl IntoView {
+    let numbers = [
+        ("00000001", "delivered"),
+        ("00000002", "failed: the handset is unavailable"),
+        ("00000003", "expired"),
+        ("00000004", "rejected: the carrier refuses it"),
+        ("00000005", "delivered after 30 seconds"),
+        (
+            "00000501 to 00000505",
+            "the send, or the whole upload, answers that code",
+        ),
+    ];
+    let outcomes = Table::narrow(&numbers)
+        .styled("key", "Number", |number| number.0)
+        .column("Outcome", |number| number.1)
+        .in_region("Numbers with a fixed outcome");
+    view! {
+        <h2 id="test">"Test key"</h2>
+        <p>
+            "It takes the same calls with the same checks and answers, works while the application \
+             is Pending, spends play money (1,000, filled up daily) and sends to nobody. These \
+             numbers decide what becomes of a message:"
+        </p>
+        {outcomes}
+    }
+}

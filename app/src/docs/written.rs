@@ -1,0 +1,61 @@
+//! The reference as HTML. What is the same for all readers is written once.
+
+use domain::Reference;
+use domain::records::PriceTable;
+use leptos::prelude::*;
+use serde_json::Value;
+
+use super::call::calls;
+use super::calls::call_chapters;
+use super::chapters::{keys, outcomes, prices, statuses};
+use super::data::Written;
+use super::reasons::reasons;
+use crate::portal_request::current_request;
+use crate::problem::Problem;
+
+/// Stands in the place of a key.
+const KEY: &str = "YOUR_KEY";
+
+/// The chapters that are the same for all readers, but for the key in the snippets.
+#[must_use]
+pub fn chapters(document: &Value, base_url: &str) -> String {
+    let owner = Owner::new();
+    owner.with(|| {
+        let chapters = (
+            keys(KEY, base_url),
+            call_chapters(&calls(document), base_url, KEY),
+            statuses(),
+            outcomes(),
+            reasons(document),
+        );
+        chapters.to_html()
+    })
+}
+
+/// The reference for whoever asks for it.
+pub(super) async fn written() -> Result<Written, Problem> {
+    let current = current_request()?;
+    let applications = match current.account().await? {
+        Some(account) => current.service().applications(account.id).await?,
+        None => Vec::new(),
+    };
+    let first = applications
+        .first()
+        .map(|application| application.reference);
+    let table = current.service().price_table().await?;
+    let site = current.site();
+    let chapters = site.reference.replace(KEY, &key_sample(first));
+    Ok(Written {
+        html: chapters + &priced(&table),
+        base_url: site.base_url.clone(),
+    })
+}
+
+fn priced(table: &PriceTable) -> String {
+    prices(table).into_view().to_html()
+}
+
+/// The text in the place of a key in the snippets: with its first digits when the reader has one.
+fn key_sample(reference: Option<Reference>) -> String {
+    reference.map_or_else(|| KEY.to_owned(), |reference| format!("{reference}hk_…"))
+}

@@ -1,0 +1,84 @@
+//! The links between the pages of a list.
+
+use leptos::prelude::*;
+
+/// How many pages a list remembers the way back from.
+const PAGES_BACK: usize = 100;
+
+/// Links to the newer and the older page of a list, as far as there are such pages; `None` where
+/// there is one page. `way` is the way to this page, `next` the cursor of the page after it, and
+/// `address` gives the address of the page at the end of a way.
+pub fn pager(
+    noun: &'static str,
+    way: &str,
+    next: Option<&str>,
+    address: impl Fn(&str) -> String,
+) -> Option<AnyView> {
+    let newer = newer(way).map(|way| (address(way), way.is_empty()));
+    let older = next.map(|next| address(&older(way, next)));
+    // From the second page the newer page is the newest one.
+    let newest = (newer.as_ref()).is_some_and(|(_, is_newest)| !is_newest);
+    let newest = newest.then(|| address(""));
+    let link = |href: String, rel: Option<&'static str>, word: &str| {
+        view! {
+            <a href=href rel=rel>
+                {format!("{word} {noun}")}
+            </a>
+        }
+    };
+    (newer.is_some() || older.is_some()).then(|| {
+        view! {
+            <p class="pager">
+                {newest.map(|href| link(href, None, "Newest"))}
+                {newer.map(|(href, _)| link(href, Some("prev"), "Newer"))}
+                {older.map(|href| link(href, Some("next"), "Older"))}
+            </p>
+        }
+        .into_any()
+    })
+}
+
+/// The cursor at the end of a way: that of the page itself; `None` on the first page.
+#[cfg(feature = "ssr")]
+#[must_use]
+pub fn last(way: &str) -> Option<&str> {
+    way.rsplit('.').next().filter(|cursor| !cursor.is_empty())
+}
+
+/// The way to the page after this one.
+#[must_use]
+pub fn older(way: &str, next: &str) -> String {
+    if way.is_empty() {
+        return next.to_owned();
+    }
+    let way = if way.split('.').count() >= PAGES_BACK {
+        way.split_once('.').map_or("", |(_, rest)| rest)
+    } else {
+        way
+    };
+    format!("{way}.{next}")
+}
+
+/// The way to the page before this one; empty for the first page. `None` on the first page.
+#[must_use]
+pub fn newer(way: &str) -> Option<&str> {
+    let before = way.rsplit_once('.').map_or("", |(before, _)| before);
+    (!way.is_empty()).then_some(before)
+}
+
+#[cfg(all(test, feature = "ssr"))]
+mod tests {
+    use super::{PAGES_BACK, last, newer, older};
+
+    #[test]
+    fn the_way_to_a_page_leads_back() {
+        let second = older("", "m_2");
+        let third = older(&second, "m_3");
+        assert_eq!((last(""), newer("")), (None, None));
+        assert_eq!((last(&second), newer(&second)), (Some("m_2"), Some("")));
+        assert_eq!((last(&third), newer(&third)), (Some("m_3"), Some("m_2")));
+        let far = (0..1000).fold(String::new(), |way, page| older(&way, &format!("m_{page}")));
+        assert_eq!(far.split('.').count(), PAGES_BACK);
+        assert_eq!(last(&far), Some("m_999"));
+    }
+}

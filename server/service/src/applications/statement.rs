@@ -1,0 +1,107 @@
+//! An application's statement: its transfers, and what they moved by day and month.
+
+use std::ops::Range;
+
+use domain::records::{Paged, StatementDay, StatementLine, StatementMonth, TransferKind};
+use domain::timestamp::DAY_MS;
+use domain::{ApplicationId, Month, Reference, Timestamp};
+
+use super::owned;
+use crate::Service;
+use crate::error::{Refusal, Result};
+use crate::store::query::Connection;
+use crate::store::transfers;
+
+/// The most lines of a statement that are read at once.
+const LINES_MAX: i64 = 1000;
+
+/// Which lines of a statement to list.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StatementFilter<'a> {
+    /// Only transfers of this kind.
+    pub kind: Option<TransferKind>,
+    /// Only transfers at or after this moment.
+    pub from: Option<Timestamp>,
+    /// Only transfers before this moment.
+    pub to: Option<Timestamp>,
+    /// The `next` of an earlier answer.
+    pub cursor: Option<&'a str>,
+    /// The most lines of the answer, 1 to 1,000.
+    pub limit: i64,
+}
+
+impl Service {
+    /// An application's transfers, newest first.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`, `InvalidCursor`.
+    pub async fn statement(
+        &self,
+        account_id: i64,
+        reference: Reference,
+        filter: StatementFilter<'_>,
+    ) -> Result<Paged<StatementLine>> {
+        let before = match filter.cursor {
+            Some(text) => text.parse().map_err(|_| Refusal::InvalidCursor)?,
+            None => i64::MAX,
+        };
+        let limit = filter.limit.clamp(1, LINES_MAX);
+        let home = self.home_of(reference).await?;
+        let mut conn = self.store().read_at(home).await?;
+        let row = owned(&mut conn, account_id, reference).await?;
+        let mut ids = 0..before;
+        if let Some(from) = filter.from {
+            ids.start = transfers::place_of(&mut conn, row.id, from).await?;
+        }
+        if let Some(to) = filter.to {
+            let end = transfers::place_of(&mut conn, row.id, to).await?;
+            ids.end = ids.end.min(end);
+        }
+        let lines = transfers::statement(&mut conn, row.id, filter.kind, &ids, limit + 1).await?;
+        Ok(Paged::of(lines, limit, |line| line.id.to_string()))
+    }
+
+    /// A month of an application's statement by days.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub async fn statement_month(
+        &self,
+        account_id: i64,
+        reference: Reference,
+        month: Month,
+    ) -> Result<StatementMonth> {
+        let home = self.home_of(reference).await?;
+        let mut conn = self.store().read_at(home).await?;
+        let id = owned(&mut conn, account_id, reference).await?.id;
+        let start = transfers::place_of(&mut conn, id, month.start()).await?;
+        let end = transfers::place_of(&mut conn, id, month.next().start()).await?;
+        let before = transfers::balance_before(&mut conn, id, start).await?;
+        Ok(StatementMonth {
+            month,
+            totals: transfers::totals(&mut conn, id, &(start..end)).await?,
+            days: days(&mut conn, id, start..end).await?,
+            has_older: before.is_some(),
+        })
+    }
+}
+
+/// What the transfers with ids of a range moved on each day that has some, the newest day first.
+async fn days(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+    mut ids: Range<i64>,
+) -> Result<Vec<StatementDay>> {
+    let mut days = Vec::new();
+    while let Some(first) = transfers::first_between(conn, id, &ids).await? {
+        let day = Timestamp::of_day(first.day());
+        let next = transfers::place_of(conn, id, day.plus_ms(DAY_MS)).await?;
+        // A clock that was set back may have put moments out of order.
+        let next = next.clamp(ids.start + 1, ids.end);
+        let totals = transfers::totals(conn, id, &(ids.start..next)).await?;
+        days.push(StatementDay { day, totals });
+        ids.start = next;
+    }
+    days.reverse();
+    Ok(days)
+}

@@ -1,0 +1,88 @@
+//! Pages for refusals and faults that are no page of the portal: where a person's browser asked,
+//! the sentence becomes a page in the portal's design, with the request's id.
+
+use app::document;
+use axum::body::{Body, to_bytes};
+use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use domain::Theme;
+use leptos::prelude::LeptosOptions;
+
+use super::theme_cookie;
+
+/// The longest sentence that becomes a page, in bytes.
+const SENTENCE_MAX: usize = 4096;
+
+/// Such a page loads the portal's styles and nothing else.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
+     frame-ancestors 'none'",
+);
+
+/// Makes pages of answers that are a sentence.
+#[derive(Clone)]
+pub struct ErrorPages {
+    options: LeptosOptions,
+    is_https: bool,
+}
+
+impl ErrorPages {
+    #[must_use]
+    pub fn new(options: LeptosOptions, is_https: bool) -> Self {
+        Self { options, is_https }
+    }
+
+    /// The theme of the page that a browser asks for, if it asks for one.
+    pub fn asked_for(&self, headers: &HeaderMap) -> Option<Theme> {
+        wants_page(headers).then(|| theme_cookie::of(headers, self.is_https))
+    }
+
+    /// The answer as it is sent: a page in place of a sentence if one was asked for.
+    pub async fn apply(
+        &self,
+        asked_for: Option<Theme>,
+        request_id: &str,
+        response: Response<Body>,
+    ) -> Response<Body> {
+        let status = response.status();
+        let is_error = status.is_client_error() || status.is_server_error();
+        let Some(theme) = asked_for.filter(|_| is_error && is_sentence(response.headers())) else {
+            return response;
+        };
+        let (mut head, body) = response.into_parts();
+        let sentence = to_bytes(body, SENTENCE_MAX).await.unwrap_or_default();
+        let sentence = String::from_utf8_lossy(&sentence);
+        let page = document::error_page(&self.options, theme, title(status), &sentence, request_id);
+        let html = HeaderValue::from_static("text/html; charset=utf-8");
+        head.headers.insert(CONTENT_TYPE, html);
+        head.headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+        head.headers.remove(CONTENT_LENGTH);
+        Response::from_parts(head, Body::from(page))
+    }
+}
+
+/// Whether a browser asks for a page: scripts and programs accept other types, or any.
+pub fn wants_page(headers: &HeaderMap) -> bool {
+    let accept = headers.get(ACCEPT).map_or(&[][..], HeaderValue::as_bytes);
+    accept.starts_with(b"text/html")
+}
+
+fn is_sentence(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE);
+    kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"))
+}
+
+fn title(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::FORBIDDEN => "This is not allowed",
+        StatusCode::NOT_FOUND => "Nothing here",
+        StatusCode::METHOD_NOT_ALLOWED => "This address takes no such request",
+        StatusCode::REQUEST_TIMEOUT => "The request took too long",
+        StatusCode::PAYLOAD_TOO_LARGE => "This is too large",
+        StatusCode::TOO_MANY_REQUESTS => "Too many requests",
+        StatusCode::SERVICE_UNAVAILABLE => "The service is busy",
+        status if status.is_server_error() => "Something went wrong",
+        _ => "This request can't be answered",
+    }
+}
