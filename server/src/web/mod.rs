@@ -23,7 +23,7 @@ mod statement_csv;
 mod theme_cookie;
 mod time_zone_cookie;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use app::account::EXPORT_PATH;
 use app::applications::FIRST_STEPS_EVENTS_PATH;
@@ -71,7 +71,8 @@ const COOKIE: &str = "heliograph";
 const FORM_BYTES_MAX: usize = 64 * 1024;
 
 /// Pages, their server functions and their files. Answers without an end of their own end when
-/// `stop` is cancelled. The API reference is that of the OpenAPI `document`. Forms that come back are sealed with `form_key`.
+/// `stop` is cancelled. The API reference is that of the OpenAPI `document`. Forms that come back
+/// are sealed with `form_key`.
 pub fn router(
     service: Service,
     settings: &Settings,
@@ -190,9 +191,12 @@ fn compression() -> CompressionLayer<impl Predicate> {
         .compress_when(SizeAbove::default().and(is_packed))
 }
 
-/// Every page.
+/// Every page. They are listed once in a process: while leptos lists them, the pages that other
+/// threads render load no data, and such a page is never answered (`SuppressResourceLoad` in
+/// `leptos_server`).
 fn pages_listed() -> Vec<AxumRouteListing> {
-    generate_route_list(app::App)
+    static PAGES: LazyLock<Vec<AxumRouteListing>> = LazyLock::new(|| generate_route_list(app::App));
+    PAGES.clone()
 }
 
 /// What the portal has beside its pages and their server functions.
