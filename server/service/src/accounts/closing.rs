@@ -44,7 +44,9 @@ impl Service {
                 if row.is_none_or(|row| row.record.staff) {
                     return Err(Refusal::StaffCannotClose.into());
                 }
-                let owned = applications::ids_by_account(tx, id).await?;
+                let mut owned = applications::ids_by_account(tx, id).await?;
+                // The order in which all who write keys lock their rows.
+                owned.sort_unstable_by_key(|application| application.reference);
                 let meant: BTreeSet<_> = owned.iter().map(|it| it.reference.to_string()).collect();
                 if typed != meant {
                     return Err(Refusal::ReferencesDiffer.into());

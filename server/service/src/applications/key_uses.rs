@@ -1,7 +1,7 @@
-//! When and from where keys are used, for their owners. Uses are gathered in memory and stored once a
-//! minute, so that no send pays for them; a process that dies loses those of its last minute.
+//! When and from where keys are used, for their owners. Uses are gathered in memory and stored once
+//! a minute, so that no send pays for them; a process that dies loses those of its last minute.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,9 +17,10 @@ const HOUR_MS: i64 = 3_600_000;
 /// How long calls are counted.
 const DAY_HOURS: i64 = 24;
 
-/// The uses of keys that aren't stored yet.
+/// The uses of keys that aren't stored yet, in the order in which all who write keys lock their rows:
+/// that of the references.
 #[derive(Default)]
-pub(crate) struct KeyUses(Mutex<HashMap<KeyName, Uses>>);
+pub(crate) struct KeyUses(Mutex<BTreeMap<KeyName, Uses>>);
 
 struct Uses {
     at: Timestamp,
@@ -33,7 +34,7 @@ const fn hour(at: Timestamp) -> i64 {
 }
 
 impl KeyUses {
-    fn lock(&self) -> MutexGuard<'_, HashMap<KeyName, Uses>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<KeyName, Uses>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
