@@ -110,9 +110,11 @@ pub fn call_log(calls: &[CallView]) -> AnyView {
         {table(newest).in_region_or("Last API calls", "No call was made yet.")}
         {older}
         <p class="fine">
-            "A call that is missing had no key of this application: it was answered with \
+            "A call that is missing had no key of this application (it was answered with \
              HTTP 401, code 504, "
-            <a href=NOT_KNOWN rel="external">"api_invalid"</a> "."
+            <a href=NOT_KNOWN rel="external">"api_invalid"</a>
+            "), was made to an address where there is nothing (HTTP 404), or its connection was \
+             closed before it was answered."
         </p>
     }
     .into_any()

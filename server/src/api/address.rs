@@ -7,7 +7,7 @@ use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method};
-use domain::ApiKey;
+use domain::{ApiKey, Reason};
 use service::ApiCall;
 
 use super::answer::{Answer, Failure, Recipient, RouteTemplate};
@@ -71,12 +71,7 @@ impl<S: Sync> FromRequestParts<S> for Address {
         Ok(Self {
             key: KeyText::find(key, &parts.headers),
             client: parts.extensions.get().map(|ClientAddress(client)| *client),
-            // Other methods are refused before a key is looked at.
-            method: if parts.method == Method::POST {
-                "POST"
-            } else {
-                "GET"
-            },
+            method: word(&parts.method),
             id: id.map(|id| decode(id.as_bytes(), false).unwrap_or_default()),
             template: template.unwrap_or_default(),
         })
@@ -86,17 +81,29 @@ impl<S: Sync> FromRequestParts<S> for Address {
 impl Address {
     /// The answer to a request, with what every answer of a route says.
     pub fn answer(&self, api: &Api, answered: Result<Answer, Failure>) -> Answer {
+        self.note(api, &answered);
+        let mut answer = answered.unwrap_or_else(Failure::into_answer);
+        rate::note(&api.service, self.key.as_deref(), &mut answer);
+        self.name(answer)
+    }
+
+    /// The answer to a method that the address doesn't take.
+    pub fn refuse_method(&self, api: &Api) -> Answer {
+        let answered = Err(Failure::of(Reason::MethodNotAllowed));
+        self.note(api, &answered);
+        self.name(answered.unwrap_or_else(Failure::into_answer))
+    }
+
+    /// Notes the call for the owner of its key.
+    fn note(&self, api: &Api, answered: &Result<Answer, Failure>) {
         // Whatever else is refused, the key was in force then.
         let is_known = !answered.as_ref().is_err_and(Failure::leaves_key_unknown);
         if let Some(Ok(key)) = self.key.as_deref().map(ApiKey::parse) {
             if is_known {
                 api.service.note_key_use(&key, self.client);
             }
-            api.service.note_call(&key, self.call(&answered, is_known));
+            api.service.note_call(&key, self.call(answered, is_known));
         }
-        let mut answer = answered.unwrap_or_else(Failure::into_answer);
-        rate::note(&api.service, self.key.as_deref(), &mut answer);
-        self.name(answer)
     }
 
     /// The call for its application's owner.
@@ -125,6 +132,20 @@ impl Address {
         let template = RouteTemplate(self.template.into());
         answer.extensions_mut().insert(template);
         answer
+    }
+}
+
+/// A method as the owner of the key is told it.
+fn word(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "POST" => "POST",
+        "HEAD" => "HEAD",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        _ => "Another method",
     }
 }
 

@@ -214,7 +214,13 @@ impl Failure {
 
     /// Whether the key opens no application, or it wasn't found out whether it opens one.
     pub fn leaves_key_unknown(&self) -> bool {
-        let unknown = [Reason::ApiInvalid, Reason::Internal, Reason::Unavailable];
+        // A method is refused before the key is looked at.
+        let unknown = [
+            Reason::ApiInvalid,
+            Reason::Internal,
+            Reason::MethodNotAllowed,
+            Reason::Unavailable,
+        ];
         unknown.contains(&self.reason)
     }
 

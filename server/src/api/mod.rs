@@ -111,12 +111,12 @@ fn add(
 
 /// Refuses every other method. HEAD is one of them: it would have to do what GET does, and send.
 fn only(allowed: &'static str, methods: MethodRouter<SharedApi>) -> MethodRouter<SharedApi> {
-    let refuse = move |address: Address, request: Request| async move {
+    let refuse = move |State(api): State<SharedApi>, address: Address, request: Request| async move {
         frames::drop_rest(request.into_body());
-        let mut answer = Failure::of(Reason::MethodNotAllowed).into_answer();
+        let mut answer = address.refuse_method(&api);
         let allowed = HeaderValue::from_static(allowed);
         answer.headers_mut().insert(ALLOW, allowed);
-        address.name(answer)
+        answer
     };
     methods.head(refuse).fallback(refuse)
 }

@@ -2,6 +2,7 @@
 
 use domain::reason::Reason;
 
+use crate::client::bare;
 use crate::harness::{TestServer, until};
 use crate::portal::{Browser, PASSWORD, location};
 
@@ -39,6 +40,8 @@ fn make_calls(server: &TestServer, browser: &mut Browser<'_>, reference: &str, k
     without.is(400, 500, "missing_parameter");
     let upload = server.upload(test, &[("bulksms", b"58001987,Hello\nnonsense\n")]);
     upload.is(400, 500, "invalid_file");
+    let deleted = server.exchange(&bare("DELETE", &format!("/sms/balance/{live}"), &[]));
+    deleted.is(405, 500, "method_not_allowed");
     // No key of anybody.
     let last = if test.ends_with('x') { 'y' } else { 'x' };
     let forged = format!("{}{last}", &test[..test.len() - 1]);
@@ -73,13 +76,14 @@ fn good_and_bad_calls_are_shown_to_their_owner() {
     make_calls(&server, &mut browser, reference, &keys);
     let page = until("the calls are shown", || {
         let page = browser.get(&start).text();
-        (page.matches("HTTP ").count() >= 6).then_some(page)
+        // The text below the table names two answers.
+        (page.matches("HTTP ").count() >= 7 + 2).then_some(page)
     });
     for key in &keys {
         assert!(!page.contains(key.as_str()), "{page}");
     }
     let shown = rows(&page);
-    assert_eq!(shown.len(), 6, "{shown:#?}");
+    assert_eq!(shown.len(), 7, "{shown:#?}");
     // Call, key, recipient, answer. The time comes first, and the address behind the key.
     let (get, post, to) = ("GET /sms/send/…", "POST /sms/send/…", "•••••987");
     let abroad = "••••••••••678";
@@ -90,6 +94,12 @@ fn good_and_bad_calls_are_shown_to_their_owner() {
             "Replaced test key",
             to,
             "HTTP 401, code 504, api_invalid",
+        ],
+        [
+            "DELETE /sms/balance/…",
+            api_key,
+            "",
+            "HTTP 405, code 500, method_not_allowed",
         ],
         [
             "POST /sms/bulk/…",
@@ -112,10 +122,10 @@ fn good_and_bad_calls_are_shown_to_their_owner() {
         assert_eq!(row[3], "127.0.0.1");
     }
     assert!(shown[0][5].contains("The key was replaced."));
-    assert!(shown[1][5].contains("Bad rows: 1; the first is in line 2."));
-    assert!(shown[4][5].contains(Reason::ApiPending.sentence()));
-    assert!(shown[4][5].contains("Request activation"), "{shown:#?}");
-    assert_eq!(shown[5][5], "HTTP 200, code 200");
+    assert!(shown[2][5].contains("Bad rows: 1; the first is in line 2."));
+    assert!(shown[5][5].contains(Reason::ApiPending.sentence()));
+    assert!(shown[5][5].contains("Request activation"), "{shown:#?}");
+    assert_eq!(shown[6][5], "HTTP 200, code 200");
 
     // The page of the keys says that a system still has the old one.
     let replaced = browser

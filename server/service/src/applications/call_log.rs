@@ -2,7 +2,7 @@
 //! few seconds, so that no send pays for them; a process that dies loses those since then.
 //!
 //! However many calls there are, what is in memory is bounded: of each application the last calls
-//! that are shown, and so many of all together.
+//! that are shown, and fewer of each where many applications have calls.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -20,7 +20,8 @@ use crate::store::gate::Priority;
 
 /// How many calls of an application are kept.
 const KEPT: usize = 50;
-/// How many calls of all applications wait to be stored, at most.
+/// How many applications' calls wait to be stored, at most. The more of them have calls, the fewer
+/// calls of each wait: so many in all are shared among them.
 const WAITING_MAX: usize = 5_000;
 /// How many calls wait whose keys aren't in force, at most: most keys of such calls never were.
 const DOUBTFUL_MAX: usize = 200;
@@ -54,7 +55,6 @@ pub(crate) struct CallLog(Mutex<Waiting>);
 struct Waiting {
     /// Oldest first.
     calls: BTreeMap<Reference, VecDeque<Noted>>,
-    count: usize,
     doubtful: Vec<(ApiKey, Noted)>,
 }
 
@@ -80,15 +80,14 @@ impl From<Noted> for ApiCallRecord {
 
 impl Waiting {
     fn add(&mut self, reference: Reference, call: Noted) {
-        let is_full = self.count >= WAITING_MAX;
-        if is_full && !self.calls.contains_key(&reference) {
+        let applications = self.calls.len();
+        if applications >= WAITING_MAX && !self.calls.contains_key(&reference) {
             return;
         }
+        let share = WAITING_MAX / (applications + 1);
         let calls = self.calls.entry(reference).or_default();
-        if is_full || calls.len() >= KEPT {
+        while !calls.is_empty() && calls.len() >= share.min(KEPT) {
             calls.pop_front();
-        } else {
-            self.count += 1;
         }
         calls.push_back(call);
     }
@@ -126,13 +125,19 @@ impl Service {
     /// `Failed` or `Uncertain` when the database can't be read or written: the notes since the last
     /// time are lost then, since they may be stored already.
     pub async fn store_calls(&self) -> Result<()> {
-        let mut waiting = std::mem::take(&mut *self.inner.call_log.lock());
-        for (key, call) in std::mem::take(&mut waiting.doubtful) {
+        let waiting = std::mem::take(&mut *self.inner.call_log.lock());
+        self.store_of(waiting.calls).await?;
+        let mut owners = Waiting::default();
+        for (key, call) in waiting.doubtful {
             if self.is_owners(&key).await? {
-                waiting.add(key.reference(), call);
+                owners.add(key.reference(), call);
             }
         }
-        let mut calls = waiting.calls.into_iter().peekable();
+        self.store_of(owners.calls).await
+    }
+
+    async fn store_of(&self, calls: BTreeMap<Reference, VecDeque<Noted>>) -> Result<()> {
+        let mut calls = calls.into_iter().peekable();
         while calls.peek().is_some() {
             let chunk: Vec<_> = calls.by_ref().take(APPLICATIONS_CHUNK).collect();
             self.store_some(chunk).await?;
