@@ -5,8 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::records::{AccountRecord, SessionEnd};
 use domain::{Reference, Refusal, Theme, Zone};
-use http::StatusCode;
+use http::header::RETRY_AFTER;
 use http::request::Parts;
+use http::{HeaderValue, StatusCode};
 use leptos::context::use_context;
 use leptos_axum::ResponseOptions;
 use service::{ClientInfo, SecondStep, Service};
@@ -317,10 +318,15 @@ pub fn set_status(cause: &Cause) {
         Cause::SignedOut | Cause::SecondFactorMissing => return,
         Cause::NotFound => StatusCode::NOT_FOUND,
         Cause::Filter(_) | Cause::Refused(Refusal::InvalidCursor) => StatusCode::BAD_REQUEST,
+        Cause::Refused(Refusal::Busy) => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     if let Some(response) = use_context::<ResponseOptions>() {
         response.set_status(status);
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            let seconds = HeaderValue::from_static(crate::overload::RETRY_AFTER_S);
+            response.insert_header(RETRY_AFTER, seconds);
+        }
     }
 }
 

@@ -259,7 +259,7 @@ impl Problem {
     /// would be false that nothing was changed.
     #[must_use]
     pub fn after_change(mut self) -> Self {
-        if self.cause == Cause::Failed {
+        if matches!(self.cause, Cause::Failed | Cause::Refused(Refusal::Busy)) {
             self.cause = Cause::Uncertain;
         }
         self
@@ -326,6 +326,7 @@ impl From<InvalidPassword> for Problem {
 #[cfg(feature = "ssr")]
 impl From<service::Error> for Problem {
     fn from(error: service::Error) -> Self {
+        let is_busy = error.is_busy();
         match error {
             service::Error::Refused(refusal) => {
                 if refusal == Refusal::Busy {
@@ -335,7 +336,11 @@ impl From<service::Error> for Problem {
             }
             service::Error::Failed(fault) => {
                 tracing::error!(error = %fault, "a page or a form can't be served");
-                Self::of_fault(Cause::Failed)
+                Self::of_fault(if is_busy {
+                    Cause::Refused(Refusal::Busy)
+                } else {
+                    Cause::Failed
+                })
             }
             service::Error::Uncertain(uncertain) => {
                 tracing::error!(error = %uncertain, "whether a form's work was done isn't known");
@@ -447,6 +452,7 @@ mod tests {
     fn only_a_failure_after_a_change_becomes_uncertain() {
         for (cause, after) in [
             (Cause::Failed, Cause::Uncertain),
+            (Cause::Refused(Refusal::Busy), Cause::Uncertain),
             (Cause::Uncertain, Cause::Uncertain),
             (
                 Cause::Refused(Refusal::WrongPassword),

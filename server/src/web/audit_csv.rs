@@ -1,6 +1,7 @@
 //! The audit log as a CSV file (RFC 4180), for staff.
 
 use app::portal_request::PortalRequest as _;
+use app::problem::Cause;
 use app::support::{AUDIT_CSV_PATH, AuditAddress};
 use axum::body::Body;
 use axum::extract::{Query, Request, State};
@@ -32,7 +33,7 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
         Ok(Some(account)) => {
             let denied = portal.service.record_denied(account.id, AUDIT_CSV_PATH);
             return match denied.await {
-                Ok(()) => StatusCode::NOT_FOUND.into_response(),
+                Ok(()) => refuse(StatusCode::NOT_FOUND, &Cause::NotFound.into()),
                 Err(error) => refused(&error),
             };
         }

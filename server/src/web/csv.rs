@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use app::overload::RETRY_AFTER_S;
 use app::portal_request::{PortalRequest as _, SiteSettings};
-use app::problem::Problem;
+use app::problem::{Cause, Problem};
 use app::reports::{CSV_PATH, ReportFilter};
 use axum::body::Body;
 use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use domain::Reference;
 use domain::records::{MessageRecord, Paged};
@@ -69,6 +70,9 @@ pub(super) fn refused(error: &service::Error) -> Response {
         return (status, refusal.to_string()).into_response();
     }
     tracing::error!(detail = ?error, "a CSV file can't be begun");
+    if error.is_busy() {
+        return busy(Refusal::Busy.to_string());
+    }
     (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()
 }
 
@@ -80,7 +84,16 @@ pub(super) fn value_of(pairs: &[(String, String)], name: &str) -> Option<String>
 }
 
 pub(super) fn refuse(status: StatusCode, problem: &Problem) -> Response {
-    (status, problem.sentence().into_owned()).into_response()
+    let sentence = problem.sentence().into_owned();
+    if problem.cause == Cause::Refused(Refusal::Busy) {
+        return busy(sentence);
+    }
+    (status, sentence).into_response()
+}
+
+fn busy(sentence: String) -> Response {
+    let retry_after = [(RETRY_AFTER, RETRY_AFTER_S)];
+    (StatusCode::SERVICE_UNAVAILABLE, retry_after, sentence).into_response()
 }
 
 /// The messages that go into a file.

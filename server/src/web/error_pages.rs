@@ -14,6 +14,10 @@ use super::theme_cookie;
 /// The longest sentence that becomes a page, in bytes.
 const SENTENCE_MAX: usize = 4096;
 
+/// What is said of an answer that the web framework gives without a sentence, to a method that an
+/// address doesn't take.
+const NO_SENTENCE: &str = "Nothing is done here in this way. Go back and use the page's own forms.";
+
 /// Such a page loads the portal's styles and nothing else.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
@@ -52,7 +56,10 @@ impl ErrorPages {
         };
         let (mut head, body) = response.into_parts();
         let sentence = to_bytes(body, SENTENCE_MAX).await.unwrap_or_default();
-        let sentence = String::from_utf8_lossy(&sentence);
+        let sentence = match &*String::from_utf8_lossy(&sentence) {
+            "" => NO_SENTENCE.to_owned(),
+            sentence => sentence.to_owned(),
+        };
         let page = document::error_page(&self.options, theme, title(status), &sentence, request_id);
         let html = HeaderValue::from_static("text/html; charset=utf-8");
         head.headers.insert(CONTENT_TYPE, html);
@@ -80,7 +87,6 @@ fn title(status: StatusCode) -> &'static str {
         StatusCode::METHOD_NOT_ALLOWED => "This address takes no such request",
         StatusCode::REQUEST_TIMEOUT => "The request took too long",
         StatusCode::PAYLOAD_TOO_LARGE => "This is too large",
-        StatusCode::TOO_MANY_REQUESTS => "Too many requests",
         StatusCode::SERVICE_UNAVAILABLE => "The service is busy",
         status if status.is_server_error() => "Something went wrong",
         _ => "This request can't be answered",

@@ -1,7 +1,7 @@
 //! The figures of the margin page as a CSV file, for staff.
 
 use app::portal_request::PortalRequest as _;
-use app::problem::Problem;
+use app::problem::Cause;
 use app::support::{MARGIN_CSV_PATH, margin_days};
 use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
@@ -9,6 +9,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use service::Error;
 
+use super::csv::{refuse, refused};
 use super::portal_request::{Portal, ServedRequest};
 use crate::margin_csv;
 
@@ -56,10 +57,7 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
         Err(Error::Refused(refusal)) => {
             return (StatusCode::BAD_REQUEST, refusal.to_string()).into_response();
         }
-        Err(error) => {
-            tracing::error!(detail = ?error, "the margins can't be read");
-            return (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response();
-        }
+        Err(error) => return refused(&error),
     };
     match margin_csv::file(&lines, &portal.site.currency) {
         Ok(bytes) => {
@@ -71,11 +69,7 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
         }
         Err(error) => {
             tracing::error!(%error, "the margins can't be written as CSV");
-            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+            (StatusCode::INTERNAL_SERVER_ERROR, Cause::Failed.sentence()).into_response()
         }
     }
-}
-
-fn refuse(status: StatusCode, problem: &Problem) -> Response {
-    (status, problem.sentence().into_owned()).into_response()
 }

@@ -1,6 +1,6 @@
 //! What is answered to a form while too many passwords wait to be hashed: 503 with `Retry-After`.
 
-use app::overload::Overload;
+use app::overload::{Overload, RETRY_AFTER_S};
 use axum::extract::Request;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
@@ -9,9 +9,6 @@ use axum::response::{IntoResponse as _, Response};
 use domain::Refusal;
 
 use super::wants_page;
-
-/// A hash takes some 20 ms: after this time the queue is empty again.
-const RETRY_AFTER_S: &str = "2";
 
 /// With JavaScript the page reads the problem in the answer; without it the answer is a page of its
 /// own, to go back from to the form.

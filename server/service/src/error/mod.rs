@@ -151,7 +151,8 @@ impl Error {
     }
 
     /// Whether waiting helps: the database has no time, or can't be reached now.
-    pub(crate) fn is_busy(&self) -> bool {
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
         match self {
             Self::Refused(_) => false,
             Self::Failed(fault) => fault.is_busy(),
