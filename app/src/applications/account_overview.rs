@@ -1,7 +1,7 @@
 //! The overview of an account that has sent messages: how many, how they ended, what they cost,
 //! and what waits for support.
 
-use domain::records::{ApplicationRecord, MessageRecord, StatusCounts};
+use domain::records::{ApplicationRecord, MessageRecord};
 use domain::spending::Spending;
 use domain::timestamp::DAY_MS;
 use domain::{ApplicationStatus, MessageStatus, SenderStatus, Timestamp};
@@ -9,12 +9,15 @@ use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::reports::{ReportFilter, counted, grouped, meaning};
-use crate::ui::{Fact, Moment, StateMark, Table, answered_within};
+use crate::ui::{Fact, Moment, StateMark, Table, answered_within, in_zone};
 #[cfg(feature = "ssr")]
 use {
     crate::problem::Problem,
+    crate::reports::{Periods, of_status},
     domain::decision::Work,
-    domain::{Category, KeyKind, Reference},
+    domain::quarter::Figures,
+    domain::records::StatusCounts,
+    domain::{Category, KeyKind, Reference, Zone},
     service::{MessageFilter, Service},
 };
 
@@ -37,11 +40,10 @@ const YEAR_DAYS: i64 = 365;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AccountOverview {
     application: ApplicationRecord,
-    /// The day that it is, since 1970-01-01 UTC.
+    /// The day that it is in the zone of the page, since 1970-01-01.
     day: i64,
-    today: StatusCounts,
-    /// Today and the days before.
-    all: StatusCounts,
+    /// Those that aren't 0.
+    counts: Vec<Count>,
     spending: Option<Spending>,
     /// The last messages that failed, newest first; `None` when they can't be read now.
     failures: Option<Vec<MessageRecord>>,
@@ -49,6 +51,17 @@ pub struct AccountOverview {
     activation_ms: Option<i64>,
     /// The same for a sender name.
     sender_ms: Option<i64>,
+}
+
+/// How many messages have a status.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Count {
+    /// `None` for all that are under way, whose statuses aren't counted by the days of the zone.
+    status: Option<MessageStatus>,
+    /// By the days of the page's zone.
+    today: i64,
+    /// Today and the days before.
+    all: i64,
 }
 
 #[cfg(feature = "ssr")]
@@ -61,6 +74,7 @@ impl AccountOverview {
         service: &Service,
         account_id: i64,
         applications: &[ApplicationRecord],
+        zone: &Zone,
     ) -> Result<Option<Self>, Problem> {
         let sms = applications
             .iter()
@@ -68,21 +82,23 @@ impl AccountOverview {
         let Some(application) = sms.cloned() else {
             return Ok(None);
         };
-        let (reference, day) = (Some(application.reference), service.clock().now().day());
-        let days = (day - DAYS_BEFORE, day);
-        let (mut today, mut all) = (StatusCounts::default(), StatusCounts::default());
-        let found = service.account_days(account_id, reference, Some(KeyKind::Live), days);
-        for found in found.await? {
-            all.add(&found.counts);
-            if found.day == day {
-                today.add(&found.counts);
-            }
-        }
-        let paid = service.account_paid(account_id, reference, days).await?;
+        let now = service.clock().now();
+        let reference = application.reference;
+        let days = (now.day() - DAYS_BEFORE, now.day());
+        let paid = service.account_paid(account_id, Some(reference), days);
         let spending = paid
+            .await?
             .first()
-            .and_then(|(_, paid)| Spending::before(day, paid));
-        let failures = failures(service, account_id, application.reference, days.0, &all);
+            .and_then(|(_, paid)| Spending::before(days.1, paid));
+        let day = zone.day(now);
+        let mut counts = if zone.is_utc() {
+            by_utc_day(service, account_id, reference, day).await?
+        } else {
+            by_day(service, account_id, reference, (day, zone)).await?
+        };
+        counts.retain(|count| count.all > 0);
+        let from = zone.start_of_day(day - DAYS_BEFORE);
+        let failures = failures(service, account_id, reference, from, &counts);
         let usual = async |work, waits: fn(&ApplicationRecord) -> bool| {
             if applications.iter().any(waits) {
                 service.usual_answer_ms(work).await
@@ -97,29 +113,84 @@ impl AccountOverview {
             sender_ms: usual(Work::SenderNames, sender_waits).await?,
             application,
             day,
-            today,
-            all,
+            counts,
             spending,
         }))
     }
 }
 
-/// The last messages of these days that failed. Only statuses that have messages are looked for.
+/// The counts of each status by days of UTC.
+#[cfg(feature = "ssr")]
+async fn by_utc_day(
+    service: &Service,
+    account_id: i64,
+    reference: Reference,
+    day: i64,
+) -> service::Result<Vec<Count>> {
+    let days = (day - DAYS_BEFORE, day);
+    let found = service.account_days(account_id, Some(reference), Some(KeyKind::Live), days);
+    let (mut today, mut all) = (StatusCounts::default(), StatusCounts::default());
+    for found in found.await? {
+        all.add(&found.counts);
+        if found.day == day {
+            today.add(&found.counts);
+        }
+    }
+    let counts = MessageStatus::ALL.map(|status| Count {
+        status: Some(status),
+        today: today.get(status),
+        all: all.get(status),
+    });
+    Ok(counts.to_vec())
+}
+
+/// The counts by days of a zone.
+#[cfg(feature = "ssr")]
+async fn by_day(
+    service: &Service,
+    account_id: i64,
+    reference: Reference,
+    (day, zone): (i64, &Zone),
+) -> service::Result<Vec<Count>> {
+    let days = Periods::of_days(day - DAYS_BEFORE, day).quarters(zone);
+    let found = service.account_figures(account_id, Some(reference), Some(KeyKind::Live), &days);
+    let (mut today, mut all) = (Figures::default(), Figures::default());
+    for (period, figures) in found.await?.iter().flat_map(|(_, periods)| periods) {
+        all.add(figures);
+        if *period == day {
+            today.add(figures);
+        }
+    }
+    let statuses = MessageStatus::ALL.into_iter().filter(|one| one.is_final());
+    let finals = statuses.map(|status| Count {
+        status: Some(status),
+        today: of_status(&today, status),
+        all: of_status(&all, status),
+    });
+    let under_way = Count {
+        status: None,
+        today: today.under_way(),
+        all: all.under_way(),
+    };
+    Ok(std::iter::once(under_way).chain(finals).collect())
+}
+
+/// The last messages since a moment that failed. Only statuses that have messages are looked for.
 #[cfg(feature = "ssr")]
 async fn failures(
     service: &Service,
     account_id: i64,
     reference: Reference,
-    first_day: i64,
-    counts: &StatusCounts,
+    from: Timestamp,
+    counts: &[Count],
 ) -> service::Result<Vec<MessageRecord>> {
     let mut failures = Vec::new();
     for status in FAILED {
-        if counts.get(status) > 0 {
+        if counts.iter().any(|count| count.status == Some(status)) {
             let filter = MessageFilter {
                 status: Some(status),
                 key: Some(KeyKind::Live),
-                from: Some(Timestamp::from_unix_ms(first_day * DAY_MS)),
+                from: Some(from),
                 limit: FAILURES.cast_signed() as i64,
                 ..MessageFilter::default()
             };
@@ -192,13 +263,19 @@ fn lasts(days: i64) -> String {
 
 /// The counts of each status that has messages, and of all of them, with links to the messages.
 fn by_status(data: &AccountOverview) -> AnyView {
-    let statuses = MessageStatus::ALL.into_iter();
-    let rows = statuses
-        .filter(|status| data.all.get(*status) > 0)
-        .map(Some);
-    let rows: Vec<_> = rows.chain([None]).collect();
-    let cell = |counts: StatusCounts, first_day: i64, status: Option<MessageStatus>| {
-        let count = status.map_or_else(|| counts.total(), |status| counts.get(status));
+    let total = Count {
+        status: None,
+        today: data.counts.iter().map(|count| count.today).sum(),
+        all: data.counts.iter().map(|count| count.all).sum(),
+    };
+    let rows: Vec<_> = data.counts.iter().map(Some).chain([None]).collect();
+    let cell = |row: Option<&Count>, days_before: i64, count: fn(&Count) -> i64| {
+        let number = grouped(count(row.unwrap_or(&total)));
+        if row.is_some_and(|row| row.status.is_none()) {
+            return number.into_any();
+        }
+        let status = row.and_then(|row| row.status);
+        let first_day = data.day - days_before;
         let filter = ReportFilter {
             application: data.application.reference.to_string(),
             status: status.map(|status| status.to_string()).unwrap_or_default(),
@@ -206,18 +283,22 @@ fn by_status(data: &AccountOverview) -> AnyView {
             from: Timestamp::from_unix_ms(first_day * DAY_MS).to_date(),
             ..ReportFilter::default()
         };
-        view! { <a href=filter.page()>{grouped(count)}</a> }
+        view! { <a href=filter.page()>{number}</a> }.into_any()
     };
     Table::narrow(&rows)
-        .column("Status", |status| match status {
-            Some(status) => view! { <StateMark state=*status/> }.into_any(),
+        .column("Status", |row| match row {
+            Some(Count {
+                status: Some(status),
+                ..
+            }) => view! { <StateMark state=*status/> }.into_any(),
+            Some(Count { status: None, .. }) => "under way".into_any(),
             None => "Total".into_any(),
         })
-        .styled("amount", "Today (UTC)", |status| {
-            cell(data.today, data.day, *status)
+        .styled("amount", in_zone("Today (UTC)"), |row| {
+            cell(*row, 0, |count| count.today)
         })
-        .styled("amount", "Last 30 days", |status| {
-            cell(data.all, data.day - DAYS_BEFORE, *status)
+        .styled("amount", "Last 30 days", |row| {
+            cell(*row, DAYS_BEFORE, |count| count.all)
         })
         .in_region("Live messages")
 }

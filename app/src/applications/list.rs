@@ -40,7 +40,8 @@ pub async fn load_applications() -> Result<ApplicationsView, Problem> {
     let applications = service.applications(account.id).await?;
     let first_steps = FirstSteps::find(service, account.id, &applications).await?;
     let overview = if first_steps.are_done() {
-        AccountOverview::find(service, account.id, &applications).await?
+        let zone = current.zone(current.browser_zone()).await;
+        AccountOverview::find(service, account.id, &applications, &zone).await?
     } else {
         None
     };

@@ -322,7 +322,7 @@ pub fn count(figures: &Figures, status: Option<MessageStatus>) -> i64 {
 
 /// How many messages have a final status.
 #[cfg(feature = "ssr")]
-fn of_status(figures: &Figures, status: MessageStatus) -> i64 {
+pub fn of_status(figures: &Figures, status: MessageStatus) -> i64 {
     match status {
         MessageStatus::Delivered => figures.delivered(),
         MessageStatus::Failed => figures.failed,

@@ -25,6 +25,8 @@ mod text;
 mod timeline;
 
 pub use batch::BATCH_EVENTS_PATH;
+#[cfg(feature = "ssr")]
+pub use chart::of_status;
 pub use explained::meaning;
 pub use filter::{CSV_PATH, REPORTS_PATH, ReportFilter};
 #[cfg(feature = "ssr")]
@@ -33,6 +35,8 @@ pub use found::{REPORT_EVENTS_PATH, is_under_way};
 pub use list::ReportsPage;
 pub use message::{Charge, MessageFacts};
 pub use messages::messages_section;
+#[cfg(feature = "ssr")]
+pub use periods::Periods;
 pub use show::ReportPage;
 pub use text::{MessageText, count};
 pub use timeline::Timeline;

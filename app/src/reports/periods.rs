@@ -89,6 +89,15 @@ impl Periods {
         }
     }
 
+    /// Days, from the first one to the last.
+    pub const fn of_days(first: i64, last: i64) -> Self {
+        Self {
+            length: Length::Day,
+            first,
+            last,
+        }
+    }
+
     /// The quarter hours that figures of these periods are read from.
     pub fn quarters(self, zone: &Zone) -> Vec<QuarterRange> {
         let of_day = self.length.of_day();
