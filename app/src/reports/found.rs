@@ -17,8 +17,10 @@ use {
     crate::incidents::incident_notes,
     crate::portal_request::{CurrentRequest, signed_in},
     domain::quarter::QuarterRange,
+    domain::timestamp::DAY_MS,
     domain::{KeyKind, Timestamp, Zone},
     service::{MessageFilter, Service},
+    std::ops::Range,
 };
 
 /// Where the changes of an account's messages are sent, as server-sent events, with the filters
@@ -133,33 +135,53 @@ async fn total(
     {
         return Ok(None);
     }
-    let is_midnight = |at: Option<Timestamp>| at.is_none_or(|at| at == Timestamp::of_day(at.day()));
-    if is_midnight(wanted.from) && is_midnight(wanted.to) {
-        let first = wanted.from.map_or(0, Timestamp::day);
-        let last = wanted.to.map_or(i64::MAX, |to| to.plus_ms(-1).day());
-        let counts = service.account_totals(account_id, reference, wanted.key, (first, last));
-        let counts = counts.await?;
-        return Ok(Some(match wanted.status {
-            Some(status) => counts.get(status),
-            None => counts.total(),
-        }));
-    }
-    if wanted.status.is_some_and(|status| !status.is_final()) {
+    let status = wanted.status;
+    let (days, edges) = days_and_edges(wanted.from, wanted.to);
+    if !edges.is_empty() && status.is_some_and(|status| !status.is_final()) {
         return Ok(None);
     }
-    let ranges = [QuarterRange {
-        first: wanted.from.map_or(0, Timestamp::quarter),
-        below: wanted.to.map_or(i64::MAX, Timestamp::quarter),
+    let mut total = 0;
+    if !days.is_empty() {
+        let days = (days.start, days.end - 1);
+        let counts = service.account_totals(account_id, reference, wanted.key, days);
+        let counts = counts.await?;
+        total += status.map_or_else(|| counts.total(), |status| counts.get(status));
+    }
+    if !edges.is_empty() {
+        let found = service.account_figures(account_id, reference, wanted.key, &edges);
+        let found = found.await?;
+        let figures = found.iter().flat_map(|(_, periods)| periods.values());
+        total += figures.map(|figures| count(figures, status)).sum::<i64>();
+    }
+    Ok(Some(total))
+}
+
+/// The days of UTC between two moments, as many as there are where one isn't given, and the quarter
+/// hours before and after them: counts by day cost less, however long ago the first day is.
+#[cfg(feature = "ssr")]
+fn days_and_edges(
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+) -> (Range<i64>, Vec<QuarterRange>) {
+    let quarters = |first: Timestamp, below: Timestamp| QuarterRange {
+        first: first.quarter(),
+        below: below.quarter(),
         ahead: 0,
         // All of them are one period.
         length: i64::MAX,
-    }];
-    let found = service.account_figures(account_id, reference, wanted.key, &ranges);
-    let found = found.await?;
-    let figures = found.iter().flat_map(|(_, periods)| periods.values());
-    Ok(Some(
-        figures.map(|figures| count(figures, wanted.status)).sum(),
-    ))
+    };
+    let first_day = from.map_or(0, |from| from.plus_ms(DAY_MS - 1).day());
+    let day_below = to.map_or(i64::MAX, Timestamp::day);
+    if let (Some(from), Some(to)) = (from, to)
+        && first_day > day_below
+    {
+        return (0..0, vec![quarters(from, to)]);
+    }
+    let before = from.map(|from| quarters(from, Timestamp::of_day(first_day)));
+    let after = to.map(|to| quarters(Timestamp::of_day(day_below), to));
+    let edges = before.into_iter().chain(after);
+    let edges = edges.filter(|range| range.first < range.below).collect();
+    (first_day..day_below, edges)
 }
 
 /// The counts of an account's messages that can change, of one of its applications or of all of
@@ -185,4 +207,30 @@ pub async fn open_counts(
 #[must_use]
 pub fn is_under_way(counts: &StatusCounts) -> bool {
     counts.completed() < counts.total()
+}
+
+#[cfg(all(test, feature = "ssr"))]
+mod tests {
+    use domain::Timestamp;
+
+    use super::days_and_edges;
+
+    #[test]
+    fn whole_days_and_what_is_before_and_after_them_are_all_there_is() {
+        let at = |day: i64, hour: i64| Some(Timestamp::of_day(day).plus_ms(hour * 3_600_000));
+        for (from, to, days, edges) in [
+            (None, None, 0..i64::MAX, vec![]),
+            (at(5, 0), at(7, 0), 5..7, vec![]),
+            (at(5, 4), None, 6..i64::MAX, vec![(500, 576)]),
+            (None, at(7, 4), 0..7, vec![(672, 688)]),
+            (at(5, 22), at(7, 22), 6..7, vec![(568, 576), (672, 760)]),
+            (at(5, 22), at(6, 22), 6..6, vec![(568, 576), (576, 664)]),
+            (at(5, 4), at(5, 5), 0..0, vec![(500, 504)]),
+            (at(5, 0), at(5, 5), 5..5, vec![(480, 500)]),
+        ] {
+            let (found, ranges) = days_and_edges(from, to);
+            let ranges: Vec<_> = ranges.iter().map(|one| (one.first, one.below)).collect();
+            assert_eq!((found, ranges), (days, edges), "{from:?} to {to:?}");
+        }
+    }
 }
