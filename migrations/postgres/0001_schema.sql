@@ -309,7 +309,8 @@ CREATE TABLE transfers (
     created_at     BIGINT NOT NULL,
     PRIMARY KEY (application_id, id, home)
 );
-CREATE INDEX transfers_not_charges ON transfers (application_id, id) WHERE kind IN (0, 4);
+CREATE INDEX transfers_not_charges ON transfers (application_id, kind, id, amount)
+    WHERE kind IN (0, 4);
 CREATE INDEX transfers_by_batch ON transfers (batch_id, kind) WHERE batch_id IS NOT NULL;
 CREATE UNIQUE INDEX transfers_one_release ON transfers (message_id, home) WHERE kind = 4;
 CREATE UNIQUE INDEX transfers_batch_once ON transfers (batch_id, kind, home)

@@ -349,7 +349,8 @@ CREATE TABLE transfers (
 ) STRICT;
 CREATE INDEX transfers_by_application ON transfers (application_id, id);
 -- What a customer looks for among many charges. Charges, of which each send has one, aren't in it.
-CREATE INDEX transfers_not_charges ON transfers (application_id, id) WHERE kind IN (0, 4);
+CREATE INDEX transfers_not_charges ON transfers (application_id, kind, id, amount)
+    WHERE kind IN (0, 4);
 CREATE INDEX transfers_by_batch ON transfers (batch_id, kind) WHERE batch_id IS NOT NULL;
 CREATE UNIQUE INDEX transfers_one_release ON transfers (message_id) WHERE kind = 4;
 CREATE UNIQUE INDEX transfers_batch_once ON transfers (batch_id, kind) WHERE kind IN (2, 4);

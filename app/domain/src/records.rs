@@ -457,6 +457,29 @@ pub struct StatementTotals {
     pub closing: Money,
 }
 
+impl StatementTotals {
+    /// Those of a period without transfers.
+    #[must_use]
+    pub const fn of_nothing(balance: Money) -> Self {
+        Self {
+            opening: balance,
+            deposits: Money::ZERO,
+            charges: Money::ZERO,
+            releases: Money::ZERO,
+            closing: balance,
+        }
+    }
+
+    /// Adds those of the period that follows.
+    pub fn add(&mut self, next: &Self) {
+        let sum = |a: Money, b: Money| Money::from_micros(a.micros() + b.micros());
+        self.deposits = sum(self.deposits, next.deposits);
+        self.charges = sum(self.charges, next.charges);
+        self.releases = sum(self.releases, next.releases);
+        self.closing = next.closing;
+    }
+}
+
 /// A day of a statement that has transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatementDay {

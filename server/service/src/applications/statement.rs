@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use domain::records::{Paged, StatementDay, StatementLine, StatementMonth, TransferKind};
+use domain::records::{
+    Paged, StatementDay, StatementLine, StatementMonth, StatementTotals, TransferKind,
+};
 use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, Month, Reference, Timestamp};
 
@@ -77,10 +79,15 @@ impl Service {
         let start = transfers::place_of(&mut conn, id, month.start()).await?;
         let end = transfers::place_of(&mut conn, id, month.next().start()).await?;
         let before = transfers::balance_before(&mut conn, id, start).await?;
+        let days = days(&mut conn, id, start..end).await?;
+        let mut totals = StatementTotals::of_nothing(before.unwrap_or_default());
+        for day in days.iter().rev() {
+            totals.add(&day.totals);
+        }
         Ok(StatementMonth {
             month,
-            totals: transfers::totals(&mut conn, id, &(start..end)).await?,
-            days: days(&mut conn, id, start..end).await?,
+            totals,
+            days,
             has_older: before.is_some(),
         })
     }
