@@ -96,6 +96,7 @@ use homes::Homes;
 use id_source::IdSource;
 use operations::nodes::Node;
 use prices::known::KnownPrices;
+use reports::settled::SettledDays;
 use reports::shares::SearchShares;
 use store::gate::Priority;
 use store::{Chore, Missing, Store, WriteTx};
@@ -200,6 +201,7 @@ struct Inner {
     throttle: Throttle,
     key_uses: KeyUses,
     call_log: CallLog,
+    settled_days: SettledDays,
     limits: Limits,
     mail: MailSettings,
     turn: Turn,
@@ -296,6 +298,7 @@ impl Service {
             throttle: Throttle::new(&config.limits),
             key_uses: KeyUses::default(),
             call_log: CallLog::default(),
+            settled_days: SettledDays::default(),
             sealing: Sealing::within(&config.data_dir),
             entropy: config.entropy,
             rates: Rates::new(config.limits.requests_per_second, shared),

@@ -166,15 +166,16 @@ async fn fill(url: &str) {
     db.close().await.unwrap();
 }
 
-/// The figures by quarter hour of the copies, all of which were delivered within a second.
+/// The figures by quarter hour of the copies, as if they had been delivered after times that differ
+/// as those of real messages do: each quarter hour has ten.
 async fn count_quarters(db: &mut AnyConnection, home: &str, today: i64) {
     let sql = format!(
         "INSERT INTO message_quarters ({home}application_id, test, quarter, figure, node, writer, \
              n, cost) \
          SELECT {home}application_id, test, quarter, figure, 0, 1, COUNT(*), SUM(cost) \
          FROM (SELECT {home}application_id, test, created_at / 900000 AS quarter, \
-                   CASE WHEN accepted = 1 THEN 0 WHEN status = 4 THEN 100 ELSE status END \
-                       AS figure, \
+                   CASE WHEN accepted = 1 THEN 0 \
+                       WHEN status = 4 THEN 100 + created_at / 1000 % 10 ELSE status END AS figure, \
                    CASE accepted WHEN 1 THEN cost - released ELSE 0 END AS cost \
                FROM messages CROSS JOIN (SELECT 0 AS accepted UNION ALL SELECT 1) f \
                WHERE created_at < {}) m \

@@ -2,14 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use domain::quarter::{Figures, QuarterRange};
-use domain::{KeyKind, Reference};
+use domain::quarter::{Figures, QUARTER_MS, QuarterRange};
+use domain::timestamp::DAY_MS;
+use domain::{ApplicationId, KeyKind, Reference};
 
+use super::settled::Days;
 use super::tests;
 use crate::Service;
 use crate::applications::chosen;
 use crate::error::Result;
 use crate::store::quarters;
+use crate::store::query::Connection;
+
+const DAY_QUARTERS: i64 = DAY_MS / QUARTER_MS;
+/// How long after its end a day's messages are final, unless nothing worked for a while: they take
+/// up to 48 hours, and the rows of an upload become messages some time after its acceptance.
+const SETTLED_MS: i64 = 3 * DAY_MS;
 
 /// An application's figures by period, which is counted since 1970-01-01 in the range's zone.
 /// Periods without messages are left out.
@@ -36,11 +44,62 @@ impl Service {
             for test in tests(key) {
                 for range in ranges {
                     let whose = (owned.id, test);
-                    quarters::add_periods(&mut conn, whose, *range, &mut periods).await?;
+                    self.add_range(&mut conn, whose, *range, &mut periods)
+                        .await?;
                 }
             }
             figures.push((owned.reference, periods));
         }
         Ok(figures)
+    }
+
+    /// Adds the figures of a range's periods to those of `periods`. Of days that are long over, what
+    /// an earlier report read is used.
+    async fn add_range(
+        &self,
+        conn: &mut dyn Connection,
+        whose: (ApplicationId, bool),
+        range: QuarterRange,
+        periods: &mut FiguresByPeriod,
+    ) -> Result<()> {
+        if range.length != DAY_QUARTERS {
+            return quarters::add_periods(conn, whose, range, periods).await;
+        }
+        let of = Days {
+            application_id: whose.0,
+            test: whose.1,
+            ahead: range.ahead,
+        };
+        let settled = self.now().plus_ms(-SETTLED_MS).quarter().min(range.below);
+        // The days that are in the range as a whole and long over.
+        let first = (range.first + range.ahead + DAY_QUARTERS - 1).div_euclid(DAY_QUARTERS);
+        let below = (settled + range.ahead).div_euclid(DAY_QUARTERS);
+        let known = self.inner.settled_days.known(of, first, below);
+        let mut found = FiguresByPeriod::new();
+        let mut unknown = range;
+        for (day, figures) in (first..).zip(&known) {
+            if figures.accepted > 0 {
+                found.insert(day, *figures);
+            }
+            unknown.first = (day + 1) * DAY_QUARTERS - range.ahead;
+        }
+        if !known.is_empty() {
+            let before = QuarterRange {
+                below: first * DAY_QUARTERS - range.ahead,
+                ..range
+            };
+            if before.first < before.below {
+                quarters::add_periods(conn, whose, before, &mut found).await?;
+            }
+        }
+        quarters::add_periods(conn, whose, unknown, &mut found).await?;
+        for day in first + known.len().cast_signed() as i64..below {
+            let figures = found.get(&day).copied().unwrap_or_default();
+            self.inner.settled_days.keep(of, day, &figures);
+        }
+        for (day, figures) in &found {
+            periods.entry(*day).or_default().add(figures);
+        }
+        Ok(())
     }
 }

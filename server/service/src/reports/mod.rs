@@ -3,6 +3,7 @@
 pub(crate) mod figures;
 pub(crate) mod margins;
 mod search;
+pub(crate) mod settled;
 pub(crate) mod shares;
 
 use std::time::Instant;

@@ -18,6 +18,7 @@ on_each_backend![
     messages_are_counted_in_the_quarter_hour_of_their_acceptance,
     rows_of_an_upload_are_counted_with_what_they_cost,
     days_are_those_of_a_time_zone,
+    days_that_are_long_over_are_told_as_they_are,
 ];
 
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -183,4 +184,65 @@ async fn days_are_those_of_a_time_zone(backend: Backend) {
         ..of(0, 96)
     };
     assert_eq!(counts(evening).await, [(day, 1)]);
+}
+
+/// The figures of days are kept once all messages of a day are final: whatever is asked for before
+/// and after, they are the sums of those by quarter hour, which aren't kept.
+async fn days_that_are_long_over_are_told_as_they_are(backend: Backend) {
+    let sending = Sending::by_acme(backend).await;
+    let world = &sending.world;
+    let first_day = world.now().day() + 1;
+    let midnight = Timestamp::of_day(first_day);
+    world.pass(midnight.plus_ms(6 * HOUR_MS).ms_since(world.now()));
+    for hours in [1, 12, 11, 72] {
+        sending.send().await;
+        world.pass(hours * HOUR_MS);
+    }
+    let days_told = async |(from, below): (i64, i64), ahead: i64| {
+        let range = QuarterRange {
+            first: midnight.quarter() + from,
+            below: midnight.quarter() + below,
+            ahead,
+            length: 96,
+        };
+        let told = figures(&sending, range).await;
+        let mut sums = BTreeMap::<i64, Figures>::new();
+        for (quarter, found) in figures(&sending, QuarterRange { length: 1, ..range }).await {
+            // Quarter hours are counted in the zone, too.
+            sums.entry(quarter.div_euclid(96)).or_default().add(&found);
+        }
+        assert_eq!(told, sums, "{from} to {below}, {ahead} ahead");
+        told
+    };
+    let whole = (-96, 10 * 96);
+    let ranges = [
+        whole,
+        (0, 96),
+        (30, 10 * 96),
+        (0, 150),
+        (2 * 96, 5 * 96),
+        whole,
+    ];
+    for ahead in [0, 23, -20] {
+        days_told(whole, ahead).await;
+    }
+    // A message that was still under way when its day was told is told as expired afterwards.
+    let told = days_told(whole, 0).await;
+    assert!(told.values().any(|figures| figures.under_way() > 0));
+    world.service.expire().await.unwrap();
+    for ahead in [0, 23, -20] {
+        for range in ranges.into_iter().chain(ranges) {
+            days_told(range, ahead).await;
+        }
+    }
+    // Days go on to become final.
+    world.pass(2 * DAY_MS);
+    sending.send().await;
+    for range in ranges {
+        days_told(range, 0).await;
+    }
+    let told = days_told(whole, 0).await;
+    let sum: i64 = told.values().map(|figures| figures.accepted).sum();
+    let expired: i64 = told.values().map(|figures| figures.expired).sum();
+    assert_eq!((sum, expired), (5, 4));
 }
