@@ -81,7 +81,7 @@ impl<S: Sync> FromRequestParts<S> for Address {
 impl Address {
     /// The answer to a request, with what every answer of a route says.
     pub fn answer(&self, api: &Api, answered: Result<Answer, Failure>) -> Answer {
-        self.note(api, &answered);
+        self.note(api, answered.as_ref());
         let mut answer = answered.unwrap_or_else(Failure::into_answer);
         rate::note(&api.service, self.key.as_deref(), &mut answer);
         self.name(answer)
@@ -89,15 +89,15 @@ impl Address {
 
     /// The answer to a method that the address doesn't take.
     pub fn refuse_method(&self, api: &Api) -> Answer {
-        let answered = Err(Failure::of(Reason::MethodNotAllowed));
-        self.note(api, &answered);
-        self.name(answered.unwrap_or_else(Failure::into_answer))
+        let failure = Failure::of(Reason::MethodNotAllowed);
+        self.note(api, Err(&failure));
+        self.name(failure.into_answer())
     }
 
     /// Notes the call for the owner of its key.
-    fn note(&self, api: &Api, answered: &Result<Answer, Failure>) {
+    fn note(&self, api: &Api, answered: Result<&Answer, &Failure>) {
         // Whatever else is refused, the key was in force then.
-        let is_known = !answered.as_ref().is_err_and(Failure::leaves_key_unknown);
+        let is_known = !answered.is_err_and(Failure::leaves_key_unknown);
         if let Some(Ok(key)) = self.key.as_deref().map(ApiKey::parse) {
             if is_known {
                 api.service.note_key_use(&key, self.client);
@@ -107,7 +107,7 @@ impl Address {
     }
 
     /// The call for its application's owner.
-    fn call(&self, answered: &Result<Answer, Failure>, is_known: bool) -> ApiCall {
+    fn call(&self, answered: Result<&Answer, &Failure>, is_known: bool) -> ApiCall {
         let recipient = match answered {
             Ok(answer) => answer
                 .extensions()
@@ -115,7 +115,7 @@ impl Address {
                 .map(|Recipient(number)| number.as_str()),
             Err(failure) => failure.recipient(),
         };
-        let failure = answered.as_ref().err();
+        let failure = answered.err();
         ApiCall {
             method: self.method,
             route: self.template,
