@@ -104,7 +104,6 @@ pub enum Filter {
     Batch,
     From,
     To,
-    /// It is no hour, or no day is named.
     Hour,
     /// The first day is after the last one.
     Order,
@@ -218,7 +217,7 @@ impl Filter {
             Self::To => ("to", DAY),
             Self::Hour => (
                 "from",
-                "An hour is a number from 0 to 23, of the day in From. Choose a day there.",
+                "An hour is a number from 0 to 23, of the day in From.",
             ),
             Self::Order => (
                 "to",

@@ -120,6 +120,9 @@ pub struct Chart {
     pub periods: Periods,
     /// From the foot of a bar to its top; those that have an amount.
     pub layers: Vec<Layer>,
+    /// Whether the amounts are known. Those of a status that isn't final are for a chart by status
+    /// and day in UTC alone.
+    pub is_counted: bool,
     pub by: By,
     /// The key that the messages were sent with.
     pub key: KeyKind,
@@ -127,7 +130,7 @@ pub struct Chart {
     /// those of one status, or money.
     pub delivered: Option<(i64, i64)>,
     /// How many messages were delivered after which time, as in `Figures`; `None` where that wasn't
-    /// read.
+    /// read, or doesn't fit what the chart has.
     pub times: Option<[i64; DELIVERY_TIMES]>,
 }
 
@@ -157,9 +160,8 @@ impl Chart {
         let periods = Periods::shown(wanted, zone, today);
         let by = By::read(&filter.by);
         let has_day_counts = by == By::Status && periods.length == Length::Day && zone.is_utc();
-        if !has_day_counts && wanted.status.is_some_and(|status| !status.is_final()) {
-            return Ok(None);
-        }
+        let is_by_message = matches!(by, By::Status | By::Application);
+        let is_under_way = wanted.status.is_some_and(|status| !status.is_final());
         let source = Source {
             service,
             account_id,
@@ -178,13 +180,15 @@ impl Chart {
         let mut layers = found.layers;
         layers.retain(|layer| layer.total() > 0);
         let has_rate = wanted.status.is_none() && by != By::Cost;
+        let has_times = has_rate || by == By::DeliveryTime;
         Ok(Some(Self {
             periods,
             layers,
+            is_counted: has_day_counts || !is_by_message || !is_under_way,
             by,
             key: source.key,
             delivered: Some(found.delivered).filter(|_| has_rate),
-            times: found.times.filter(|_| has_rate),
+            times: found.times.filter(|_| has_times),
         }))
     }
 }

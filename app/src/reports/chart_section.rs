@@ -53,6 +53,14 @@ pub fn ChartSection(chart: Chart, filter: ReportFilter, currency: String) -> imp
     let zone = ShownZone::read(|zone| zone.name().to_owned());
     let content = if by == By::DeliveryTime {
         delivery_times(&chart.times.unwrap_or_default())
+    } else if !chart.is_counted {
+        view! {
+            <p>
+                "Messages under way are counted by status and by day in UTC, and not by hour or by \
+                 application. The list below has each of them."
+            </p>
+        }
+        .into_any()
     } else {
         Bars {
             chart,

@@ -35,7 +35,8 @@ pub struct ReportFilter {
     pub from: String,
     /// The last day, in the zone of the page.
     pub to: String,
-    /// The hour of the first day, 0 to 23: messages of other hours are left out.
+    /// The hour of the first day, 0 to 23: messages of other hours are left out. Without a first day
+    /// it filters nothing.
     pub hour: String,
     /// How the chart divides its bars: `application`, or by status.
     pub by: String,
@@ -80,6 +81,12 @@ impl ReportFilter {
         }
     }
 
+    /// The hour, where there is a day that it is of.
+    #[must_use]
+    pub fn hour(&self) -> &str {
+        if self.from.is_empty() { "" } else { &self.hour }
+    }
+
     /// The filters that are in use, in the order of the form.
     pub fn conditions(&self) -> impl Iterator<Item = Condition<'_>> {
         let all = [
@@ -89,7 +96,7 @@ impl ReportFilter {
             ("number", "Number", &self.number),
             ("from", "From", &self.from),
             ("to", "To", &self.to),
-            ("hour", "Hour", &self.hour),
+            ("hour", "Hour", self.hour()),
             ("requestid", "Request id", &self.requestid),
             ("transid", "Transid", &self.transid),
             ("batchid", "Batchid", &self.batchid),
@@ -153,10 +160,7 @@ impl ReportFilter {
     #[must_use]
     pub fn page_without(&self, name: &str) -> String {
         let rest = Self::read(|other| {
-            // An hour is of a day.
-            let is_of_day = |of: &Condition<'_>| of.name == "hour" && name == "from";
-            let rest = self.conditions().filter(|of| !is_of_day(of));
-            let mut conditions = rest.filter(|of| of.name != name);
+            let mut conditions = self.conditions().filter(|of| of.name != name);
             let condition = conditions.find(|of| of.name == other);
             condition.map(|of| of.text.to_owned())
         });
@@ -186,14 +190,13 @@ impl ReportFilter {
         })?;
         let from = given(&self.from, Filter::From, day)?;
         let to = given(&self.to, Filter::To, day)?;
-        let hour = given(&self.hour, Filter::Hour, hour)?;
-        let (from, to) = match hour {
+        let hour = given(self.hour(), Filter::Hour, hour)?;
+        let (from, to) = match from.zip(hour) {
             None => (
                 from.map(|day| zone.start_of_day(day)),
                 to.map(|day| zone.start_of_day(day + 1)),
             ),
-            Some(hour) => {
-                let day = from.ok_or(Cause::Filter(Filter::Hour))?;
+            Some((day, hour)) => {
                 let (begin, end) = zone.hour(day, hour);
                 (Some(begin), Some(end))
             }
@@ -310,7 +313,10 @@ mod tests {
             hour.map(<[String; 2]>::from),
             Some(expected.map(String::from))
         );
-        assert!(filter(&[("hour", "7")]).parse(1, &Zone::default()).is_err());
+        let hour_alone = filter(&[("hour", "7")]);
+        assert!(hour_alone.is_empty());
+        let (_, wanted) = hour_alone.parse(1, &Zone::default()).unwrap();
+        assert_eq!((wanted.from, wanted.to), (None, None));
         assert!(
             filter(&[("from", "2026-11-21"), ("hour", "24")])
                 .parse(1, &Zone::default())

@@ -4,7 +4,7 @@ use domain::{Category, KeyKind, MessageStatus, Month, Reference, Timestamp};
 use leptos::prelude::*;
 
 use super::filter::Condition;
-use crate::problem::{Cause, Problem};
+use crate::problem::Problem;
 use crate::reports::ReportFilter;
 use crate::ui::{Choice, Field, FormState, SearchForm, in_zone};
 
@@ -22,11 +22,11 @@ pub fn Filters(
         }));
     let statuses = with_any(MessageStatus::ALL.into_iter().map(both));
     let keys = with_any(KeyKind::ALL.into_iter().map(both));
-    let cause = problem.as_ref().map(|problem| problem.cause.clone());
     let form = FormState::plain("filter-alert", problem);
     let (chips, ranges) = (chips(&filter), ranges(&filter, today));
+    let hour = filter.hour().to_owned();
     let field = move |label, name, kind, value: String| {
-        filter_field(label, name, kind, value, (form, cause.as_ref()))
+        view! { <Field label name kind value form/> }
     };
     view! {
         <SearchForm path="/reports" label="Reports" button="Apply filters" with_clear=true form>
@@ -44,6 +44,7 @@ pub fn Filters(
             {field("Request id", "requestid", "text", filter.requestid)}
             {field("Transid", "transid", "text", filter.transid)}
             {field("Batchid", "batchid", "text", filter.batchid)}
+            {kept("hour", hour)}
             {kept("by", filter.by)}
             {kept("columns", filter.columns)}
         </SearchForm>
@@ -65,23 +66,6 @@ fn both(word: impl ToString) -> (String, String) {
 fn with_any(choices: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
     let any = (String::new(), "any".to_owned());
     std::iter::once(any).chain(choices).collect()
-}
-
-/// A field, with the sentence about its fault below it.
-fn filter_field(
-    label: &'static str,
-    name: &'static str,
-    kind: &'static str,
-    value: String,
-    (form, cause): (FormState, Option<&Cause>),
-) -> AnyView {
-    match cause.filter(|cause| cause.field() == Some(name)) {
-        Some(cause) => {
-            let hint = cause.sentence().into_owned();
-            view! { <Field label name kind value hint form/> }.into_any()
-        }
-        None => view! { <Field label name kind value form/> }.into_any(),
-    }
 }
 
 /// The ranges of days that a link chooses: its name, its first and its last day. Without a last day
