@@ -123,6 +123,12 @@ test('each longer form is there again after signing in again', async ({
       isThere: () => expect(page.getByLabel('Theme')).toHaveValue('dark'),
     },
     {
+      path: '/account',
+      button: 'Save time zone',
+      type: () => page.getByLabel('Time zone').selectOption('Europe/Madrid'),
+      isThere: () => expect(page.getByLabel('Time zone')).toHaveValue('Europe/Madrid'),
+    },
+    {
       path: '/devices',
       button: 'Save name',
       type: () => name.fill('The office'),

@@ -13,7 +13,8 @@ use crate::ui::{Choice, FormState, PostForm, SubmitButton};
 /// When nobody is signed in, there is no such zone, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-time-zone")]
 pub async fn set_time_zone(time_zone: String) -> Result<(), Problem> {
-    let (current, account) = signed_in().await?;
+    let keep = |problem: Problem| problem.typed("time_zone", &time_zone);
+    let (current, account) = signed_in().await.map_err(keep)?;
     let name = Some(time_zone.as_str()).filter(|name| !name.is_empty());
     current.service().set_time_zone(account.id, name).await?;
     leptos_axum::redirect("/account?time-zone=1");
@@ -39,7 +40,7 @@ pub fn TimeZoneSection(names: Vec<String>, chosen: Option<String>) -> impl IntoV
                 label="Time zone"
                 name="time_zone"
                 options
-                chosen=chosen.unwrap_or_default()
+                chosen=form.typed("time_zone").or(chosen).unwrap_or_default()
             />
             <SubmitButton label="Save time zone" form/>
         </PostForm>
