@@ -46,8 +46,9 @@ pub struct ServedRequest {
     browser_zone: Option<String>,
     /// The language of programs that the browser brought.
     language: Option<String>,
-    /// Header and page both ask for the account; the database is asked once.
-    account: OnceCell<Option<AccountRecord>>,
+    /// Header and page both ask for the account; the database is asked once, also where it doesn't
+    /// answer.
+    account: OnceCell<Result<Option<AccountRecord>, Problem>>,
 }
 
 impl ServedRequest {
@@ -184,11 +185,11 @@ impl PortalRequest for ServedRequest {
     async fn session_account(&self) -> Result<Option<AccountRecord>, Problem> {
         let ask = || async {
             match self.token() {
-                Some(token) => self.service.session_account(&token).await,
+                Some(token) => Ok(self.service.session_account(&token).await?),
                 None => Ok(None),
             }
         };
-        Ok(self.account.get_or_try_init(ask).await?.clone())
+        self.account.get_or_init(ask).await.clone()
     }
 
     async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem> {
