@@ -128,7 +128,7 @@ fn refusals(call: &Call<'_>) -> AnyView {
                     let link = format!("#{}", anchor(reason));
                     view! {
                         " "
-                        <a href=link>{reason.to_owned()}</a>
+                        <a href=link rel="external">{reason.to_owned()}</a>
                     }
                 })
                 .collect();

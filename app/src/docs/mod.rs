@@ -74,17 +74,18 @@ fn Chapters(written: Written, counter: PageData<CounterData>) -> impl IntoView {
                 // The router leaves the document to the browser.
                 <a href="/openapi.json" rel="external">"/openapi.json"</a> "."
             </p>
+            // The browser follows these itself: it moves the focus, and marks the place as `:target`.
             <nav class="toc" aria-label="On this page">
-                <a href="#send">"Send"</a>
-                <a href="#bulk">"Files"</a>
-                <a href="#batches">"Batches"</a>
-                <a href="#reports">"Reports"</a>
-                <a href="#balance">"Balance"</a>
-                <a href="#statuses">"Statuses"</a>
-                <a href="#test">"Test key"</a>
-                <a href="#codes">"Codes"</a>
-                <a href="#prices">"Prices"</a>
-                <a href=format!("#{ANCHOR}")>"Count a text"</a>
+                <a href="#send" rel="external">"Send"</a>
+                <a href="#bulk" rel="external">"Files"</a>
+                <a href="#batches" rel="external">"Batches"</a>
+                <a href="#reports" rel="external">"Reports"</a>
+                <a href="#balance" rel="external">"Balance"</a>
+                <a href="#statuses" rel="external">"Statuses"</a>
+                <a href="#test" rel="external">"Test key"</a>
+                <a href="#codes" rel="external">"Codes"</a>
+                <a href="#prices" rel="external">"Prices"</a>
+                <a href=format!("#{ANCHOR}") rel="external">"Count a text"</a>
             </nav>
             <div inner_html=written.html></div>
             <TextCounter data=counter/>
