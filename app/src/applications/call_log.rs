@@ -96,7 +96,7 @@ pub fn call_log(calls: &[CallView]) -> AnyView {
     let older = (!older.is_empty()).then(|| {
         view! {
             <details>
-                <summary>{format!("Show {} earlier", count(older.len(), "call"))}</summary>
+                <summary>{format!("Show {}", count(older.len(), "earlier call"))}</summary>
                 {table(older).in_region("Earlier API calls")}
             </details>
         }

@@ -183,7 +183,7 @@ fn replaced_calls(reference: Reference, calls: ReplacedKeyCalls) -> impl IntoVie
     view! {
         <div class="notice">
             <p>
-                {refused} <Moment at/> {from} ". Give your systems the new key. If it isn't a system \
+                {refused} <Moment at with_zone=true/> {from} ". Give your systems the new key. If it isn't a system \
                  of yours, nothing is to be done: that key can do nothing any more. "
                 {last_calls(reference)}
             </p>

@@ -131,7 +131,7 @@ fn unmet(data: &ApplicationView, hindrance: Hindrance) -> AnyView {
             let asked = application.activation_requested_at;
             view! {
                 "You requested activation "
-                {asked.map(|at| view! { <Moment at/> })}
+                {asked.map(|at| view! { <Moment at with_zone=true/> })}
                 ". "
                 {answered_within(data.activation_ms)}
                 {has_test_key(application)}

@@ -167,7 +167,7 @@ fn Request(request: SenderRequestRecord, usual_ms: Option<i64>) -> impl IntoView
             " "
             <StateMark state=request.status/>
             " · Requested "
-            <Moment at=request.requested_at/>
+            <Moment at=request.requested_at with_zone=true/>
             ". "
             {words}
             " "

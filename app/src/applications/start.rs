@@ -95,13 +95,13 @@ fn Start(data: QuickStartView, counter: PageData<CounterData>) -> impl IntoView 
         Category::Sms => Either::Left(view! {
             {quick_start(data)}
             <TextCounter data=counter/>
-            {calls}
         }),
         Category::Electricity => Either::Right(view! { <p>{NOT_FOR_SMS}</p> }),
     };
     view! {
         <ApplicationFrame application at="Quick start">
             {content}
+            {calls}
         </ApplicationFrame>
     }
 }
