@@ -102,8 +102,8 @@ pub fn outcomes() -> impl IntoView {
         <h2 id="test">"Test key"</h2>
         <p>
             "It takes the same calls with the same checks and answers, works while the application \
-             is Pending, spends play money (1,000, filled up daily) and sends to nobody. These \
-             numbers decide what becomes of a message:"
+             is Pending, spends the test balance (1,000, filled up daily) and sends to nobody. \
+             These numbers decide what becomes of a message:"
         </p>
         {outcomes}
     }
