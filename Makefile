@@ -51,12 +51,12 @@ test-rust: setup ## Run the Rust tests, and check that the rules compile for the
 
 .PHONY: test-browser
 test-browser: build ## Run the browser tests against the release build
-	@.make/setup browser end2end node-peers
+	@.make/setup browsers interpreters end2end node-peers
 	@cd end2end && npm test
 
 .PHONY: tour
 tour: build ## Take the pictures of docs/TOUR.md anew
-	@.make/setup browser end2end
+	@.make/setup browsers end2end
 	@mkdir -p docs/tour && cd end2end && TOUR_PICTURES=1 npx playwright test tour
 
 # CITUS_SOURCE: the source of a release of Citus, an archive or its folder.
@@ -67,8 +67,8 @@ test-citus: setup ## Run the tests on Citus, built from the source that CITUS_SO
 	  cargo test -p service --lib on_citus -- --ignored'
 
 .PHONY: soak
-soak: setup ## Run the long tests: histories, kills, cuts, attacks, storms, in full length
-	@.make/setup postgres
+soak: build ## Run the long tests: histories, kills, cuts, attacks, storms, in full length
+	@.make/setup postgres browsers interpreters end2end node-peers
 	@.make/soak
 
 .PHONY: bench

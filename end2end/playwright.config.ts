@@ -1,12 +1,11 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { defineConfig } from '@playwright/test';
+import { type PlaywrightTestConfig, defineConfig } from '@playwright/test';
 import { ZONE } from './support/times.js';
 
-/** The machine's own browser: `CHROMIUM`, or the first of its usual names on the PATH. */
-function chromium(): string {
-  const named = process.env['CHROMIUM'];
-  const names = named ? [named] : ['chromium', 'chromium-browser', 'google-chrome'];
+/** A browser of this machine: by the name that is given, or the first usual one on the PATH. */
+function browser(named: string | undefined, usual: string[]): string {
+  const names = named ? [named] : usual;
   const folders = (process.env['PATH'] ?? '').split(delimiter);
   const candidates = names.flatMap((name) => [
     ...(name.includes('/') ? [name] : []),
@@ -20,8 +19,54 @@ function chromium(): string {
       // There is no such program: the next candidate is tried.
     }
   }
-  throw new Error('No Chromium on the PATH: install it, or name it in CHROMIUM.');
+  throw new Error(`There is no ${names.join(' or ')} on the PATH: please install it.`);
 }
+
+/** The tests that Firefox runs too: all of them, or the main journeys through the portal. */
+const inFirefox =
+  process.env['FIREFOX_TESTS'] === 'all'
+    ? '*.spec.ts'
+    : [
+        'batches.spec.ts',
+        'keys.spec.ts',
+        'reports.spec.ts',
+        'statement.spec.ts',
+        'support-day.spec.ts',
+        'tour.spec.ts',
+        'two-factor.spec.ts',
+        'whole-way.spec.ts',
+      ];
+
+const chromium: PlaywrightTestConfig['use'] = {
+  browserName: 'chromium',
+  launchOptions: {
+    executablePath: browser(process.env['CHROMIUM'], [
+      'chromium',
+      'chromium-browser',
+      'google-chrome',
+    ]),
+    args: [
+      // Chromium's sandbox doesn't run as root.
+      ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
+      // The browser sends no requests of its own, and can reach this machine alone.
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-default-apps',
+      '--disable-domain-reliability',
+      '--disable-sync',
+      '--no-first-run',
+      '--no-pings',
+      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
+    ],
+  },
+};
+
+/** Firefox as it is distributed, by WebDriver BiDi. */
+const firefox: PlaywrightTestConfig['use'] = {
+  browserName: 'firefox',
+  channel: 'moz-firefox',
+  launchOptions: { executablePath: browser(process.env['FIREFOX'], ['firefox-esr', 'firefox']) },
+};
 
 export default defineConfig({
   testDir: 'tests',
@@ -33,28 +78,11 @@ export default defineConfig({
   workers: 2,
   // Time is bounded, not measured: a busy machine needs several times what an idle one does.
   timeout: 60_000,
-  globalTimeout: 900_000,
+  globalTimeout: 1_800_000,
   expect: { timeout: 10_000 },
   reporter: [['list']],
   use: {
-    browserName: 'chromium',
     headless: true,
-    launchOptions: {
-      executablePath: chromium(),
-      args: [
-        // Chromium's sandbox doesn't run as root.
-        ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
-        // The browser sends no requests of its own, and can reach this machine alone.
-        '--disable-background-networking',
-        '--disable-component-update',
-        '--disable-default-apps',
-        '--disable-domain-reliability',
-        '--disable-sync',
-        '--no-first-run',
-        '--no-pings',
-        '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
-      ],
-    },
     // Unlike the server's: a text that depends on the place shows as a difference at hydration.
     locale: 'fr-FR',
     timezoneId: ZONE,
@@ -66,7 +94,9 @@ export default defineConfig({
     trace: 'off',
   },
   projects: [
-    { name: 'with-javascript', use: { javaScriptEnabled: true } },
-    { name: 'without-javascript', use: { javaScriptEnabled: false } },
+    { name: 'with-javascript', use: { ...chromium, javaScriptEnabled: true } },
+    { name: 'without-javascript', use: { ...chromium, javaScriptEnabled: false } },
+    // By this protocol scripts can't be turned off.
+    { name: 'firefox', testMatch: inFirefox, use: { ...firefox, javaScriptEnabled: true } },
   ],
 });

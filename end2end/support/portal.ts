@@ -103,7 +103,7 @@ export class Portal {
 
   async at(path: string | RegExp): Promise<void> {
     const pattern = typeof path === 'string' ? new RegExp(`^${escape(path)}$`) : path;
-    await this.page.waitForURL((url) => pattern.test(url.pathname + url.search));
+    await expect(this.page).toHaveURL((url) => pattern.test(url.pathname + url.search));
   }
 
   async register(account: Account = newAccount()): Promise<Account> {
@@ -163,6 +163,8 @@ export class Portal {
   /** Fills the sign-in form in and sends it, wherever that leads. */
   async fillSignIn(account: Account): Promise<void> {
     const form = this.form('Sign in');
+    // In Firefox, text would be added to what an email field has.
+    await form.getByLabel('Email').clear();
     await form.getByLabel('Email').fill(account.email);
     await form.getByLabel('Password').fill(account.password);
     await this.button('Sign in').click();

@@ -8,6 +8,13 @@ import {
 import { Portal } from './portal.js';
 import { Server } from './server.js';
 
+/** The style with which Playwright takes screenshots: Firefox counts it among the page's own. */
+const STYLE_OF_PLAYWRIGHT =
+  /blocked an inline style .*'sha256-YjaKGiklmzC6wjXA513HAMmzus8VE61XCOT\+SmwNZWA='/;
+
+/** How Firefox reports what was still loading when its page was left. */
+const LEFT_IN_FIREFOX = /^error: (NetworkError when attempting to fetch|The operation was aborted)/;
+
 /** Collects what a page must never do: log an error, fail, or call another site. */
 class Watch {
   readonly complaints: string[] = [];
@@ -19,24 +26,27 @@ class Watch {
   ) {
     // Without scripts the browser preloads the WebAssembly and never runs it.
     if (!scripts) this.expects(/was preloaded using link preload but not used/);
+    this.expects(STYLE_OF_PLAYWRIGHT);
+    this.expects(LEFT_IN_FIREFOX);
   }
 
   follow(context: BrowserContext): void {
     context.on('console', (message) => {
       const place = message.location().url;
       const text = `${message.type()} on the console: ${message.text()} (${place})`;
-      const complains = ['error', 'warning', 'assert'].includes(message.type());
-      if (complains && !this.expected.some((pattern) => pattern.test(text))) {
-        this.complaints.push(text);
-      }
+      if (['error', 'warning', 'assert'].includes(message.type())) this.complain(text);
     });
-    context.on('weberror', (error) => this.complaints.push(`error: ${error.error().message}`));
+    context.on('weberror', (error) => this.complain(`error: ${error.error().message}`));
     context.on('request', (request) => {
       const { protocol, origin } = new URL(request.url());
       if (!['data:', 'blob:'].includes(protocol) && origin !== this.origin) {
-        this.complaints.push(`called another site: ${request.url()}`);
+        this.complain(`called another site: ${request.url()}`);
       }
     });
+  }
+
+  private complain(text: string): void {
+    if (!this.expected.some((pattern) => pattern.test(text))) this.complaints.push(text);
   }
 
   /** Allows a complaint: the browser itself reports a page with status 404, for example. */

@@ -14,7 +14,7 @@ type Look = (name: string) => Promise<void>;
 const lookedAt = test.extend<{ look: Look }>({
   look: async ({ portal, browser, server, scripts }, use) => {
     const { page } = portal;
-    const folder = `artefacts/${scripts ? 'with' : 'without'}-javascript`;
+    const folder = `artefacts/${test.info().project.name}`;
     mkdirSync(folder, { recursive: true });
     // axe needs scripts: where none run, it checks a copy of the page.
     const context = scripts

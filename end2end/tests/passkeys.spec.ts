@@ -32,8 +32,10 @@ async function addAuthenticator(page: Page): Promise<void> {
 test('a passkey is added, used to sign in and as a proof, and removed', async ({
   portal,
   scripts,
+  browserName,
 }) => {
   test.skip(!scripts, 'passkeys need JavaScript');
+  test.skip(browserName !== 'chromium', 'only Chromium is given a device for tests');
   const { page } = portal;
   await addAuthenticator(page);
   const account = await portal.register();

@@ -20,11 +20,6 @@ for (const [language, file, [interpreter = '', ...options]] of languages) {
   test(`the quick start in ${language} sends with the test key as it stands`, async ({
     portal,
   }) => {
-    const missing = await run('which', [interpreter]).then(
-      () => false,
-      () => true,
-    );
-    test.skip(missing, `${interpreter} is not installed`);
     const { reference, testKey } = await portal.customer();
     await portal.open(`/applications/${reference}/start`);
     const tab = portal.link(language);

@@ -234,7 +234,12 @@ test('the chart has a table with the same figures', async ({ portal, server, scr
   const hours = portal.page.getByRole('region', { name: 'Cost by hour and application' });
   await hours.getByRole('link', { name: day! }).last().click();
   await expect(portal.link(`Remove filter From: ${day!}`)).toBeVisible();
-  await expect(portal.page.getByRole('link', { name: /^Remove filter Hour: / })).toBeVisible();
+  const hour = portal.page.getByRole('link', { name: /^Remove filter Hour: / });
+  await expect(hour).toBeVisible();
+  await portal.form('Apply filters').getByLabel('Status').selectOption('delivered');
+  await portal.button('Apply filters').click();
+  await expect(portal.link('Remove filter Status: delivered')).toBeVisible();
+  await expect(hour).toBeVisible();
   await portal.link('Delivery times').click();
   await expect(portal.main).toContainText('half of the delivered messages arrived within');
   const times = portal.page.getByRole('region', { name: 'Delivery times' });
@@ -242,6 +247,11 @@ test('the chart has a table with the same figures', async ({ portal, server, scr
 
   await portal.open(`/reports?application=${reference}&status=failed`);
   await expect(portal.page.getByRole('img', { name: '1 message by day and status' })).toBeVisible();
+  await portal.link('Delivery times').click();
+  await expect(times.getByRole('row').last()).toContainText('100.0 %');
+  await portal.open('/reports?status=queued&by=application');
+  await expect(portal.main).toContainText('Messages under way are counted by status and by day');
+  await expect(portal.link('Messages by status')).toBeVisible();
   await portal.open('/reports?from=2026-01-01&to=2026-01-31');
   await expect(portal.main).toContainText('2026-01-01 to 2026-01-31');
   await expect(portal.main).toContainText('No messages in these days.');

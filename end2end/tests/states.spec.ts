@@ -14,7 +14,7 @@ type Look = (name: string) => Promise<void>;
  * the narrowest screen, and text of twice the size. All faults of a test are reported together.
  */
 const looked = test.extend<{ look: Look }>({
-  look: async ({ page }, use) => {
+  look: async ({ page, browserName }, use) => {
     const faults: string[] = [];
     await use((name) =>
       test.step(name, async () => {
@@ -41,6 +41,8 @@ const looked = test.extend<{ look: Look }>({
         }
         await enlarge('');
         await page.setViewportSize(size);
+        // Firefox can't be told to reduce motion.
+        if (browserName === 'firefox') return;
         const moving = await page.evaluate(() => document.getAnimations().length);
         if (moving > 0) note('reduced motion', [`${moving} animations`]);
       }),

@@ -21,6 +21,8 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
   await expect(portal.fact('State')).toHaveText(/^drained since/);
   if (scripts) {
     await expect(portal.page.getByRole('status')).toHaveText('sandbox is drained.');
+    // Of several windows of Firefox one has the focus.
+    await portal.page.bringToFront();
     await expect(portal.button('Resume')).toBeFocused();
   }
   await expect(portal.button('Drain')).toHaveCount(0);

@@ -82,6 +82,7 @@ test('a reason of the reference has an address of its own', async ({ portal, scr
   await page.getByText('Other answers').first().click();
   await page.getByRole('link', { name: 'insufficient_funds' }).first().click();
   await expect(page).toHaveURL(/\/docs#reason-insufficient_funds$/);
+  await expect(page.locator(':target')).toHaveId('reason-insufficient_funds');
   const row = page.getByRole('row').filter({ has: page.locator('#reason-insufficient_funds') });
   await expect(row).toContainText('Deposit with the application\'s reference');
   await expect(row).toBeInViewport();
