@@ -221,11 +221,11 @@ mod tests {
         for (from, to, days, edges) in [
             (None, None, 0..i64::MAX, vec![]),
             (at(5, 0), at(7, 0), 5..7, vec![]),
-            (at(5, 4), None, 6..i64::MAX, vec![(500, 576)]),
+            (at(5, 4), None, 6..i64::MAX, vec![(496, 576)]),
             (None, at(7, 4), 0..7, vec![(672, 688)]),
             (at(5, 22), at(7, 22), 6..7, vec![(568, 576), (672, 760)]),
             (at(5, 22), at(6, 22), 6..6, vec![(568, 576), (576, 664)]),
-            (at(5, 4), at(5, 5), 0..0, vec![(500, 504)]),
+            (at(5, 4), at(5, 5), 0..0, vec![(496, 500)]),
             (at(5, 0), at(5, 5), 5..5, vec![(480, 500)]),
         ] {
             let (found, ranges) = days_and_edges(from, to);

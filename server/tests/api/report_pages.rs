@@ -144,7 +144,7 @@ fn what_was_given_back_is_no_cost() {
 
     let batch = page(&mut browser, &format!("/reports/{batchid}"));
     assert!(
-        batch.contains("0.10 USD were reserved, and 0.05 USD came back"),
+        batch.contains("0.10 USD were reserved, and 0.05 USD given back"),
         "{batch}"
     );
     assert!(batch.contains("2 of 2 completed"), "{batch}");
@@ -230,11 +230,11 @@ fn the_chart_of_a_day_leads_to_the_messages_of_an_hour() {
     let path = format!("/reports?from={day}&to={day}&hour={other}");
     let others = page(&mut browser, &path);
     assert!(!others.contains(">Counted</span>"), "{others}");
-    let without_day = browser.get("/reports?hour=7");
-    assert_eq!(without_day.status, 400);
-    assert!(
-        without_day
-            .text()
-            .contains("An hour is a number from 0 to 23")
-    );
+    // Without a day an hour chooses nothing.
+    let without_day = page(&mut browser, "/reports?hour=7");
+    assert!(without_day.contains(">Counted</span>"), "{without_day}");
+    let no_hour = browser.get(&format!("/reports?from={day}&hour=24"));
+    assert_eq!(no_hour.status, 400);
+    let sentence = "An hour is a number from 0 to 23";
+    assert!(no_hour.text().contains(sentence));
 }
