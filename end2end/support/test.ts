@@ -13,7 +13,8 @@ const STYLE_OF_PLAYWRIGHT =
   /blocked an inline style .*'sha256-YjaKGiklmzC6wjXA513HAMmzus8VE61XCOT\+SmwNZWA='/;
 
 /** How Firefox reports what was still loading when its page was left. */
-const LEFT_IN_FIREFOX = /^error: (NetworkError when attempting to fetch|The operation was aborted)/;
+const LEFT_IN_FIREFOX =
+  /^error: (NetworkError when attempting to fetch|The operation was aborted|Firefox can’t establish)/;
 
 /** Collects what a page must never do: log an error, fail, or call another site. */
 class Watch {
