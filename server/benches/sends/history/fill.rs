@@ -155,6 +155,7 @@ async fn fill(url: &str) {
         copy(&mut db, &dialect, kind, number, (today - DAYS) * DAY_MS).await;
     }
     count_quarters(&mut db, dialect.home, today).await;
+    count_margins(&mut db, today).await;
     let sweep = "UPDATE installation SET sweep_low_id = (SELECT MAX(id) + 1 FROM messages)";
     run(&mut db, sweep).await;
     for (_, sql) in &indexes {
@@ -180,6 +181,21 @@ async fn count_quarters(db: &mut AnyConnection, home: &str, today: i64) {
                FROM messages CROSS JOIN (SELECT 0 AS accepted UNION ALL SELECT 1) f \
                WHERE created_at < {}) m \
          GROUP BY {home}application_id, test, quarter, figure",
+        today * DAY_MS
+    );
+    run(db, &sql).await;
+}
+
+/// The margins of the days that are over: else a job would count them from the messages, beside
+/// what is measured.
+async fn count_margins(db: &mut AnyConnection, today: i64) {
+    let sql = format!(
+        "INSERT INTO margin_days (day, reference, rule, carrier, is_final, messages, pages, \
+             segments, unpriced, charged, cost) \
+         SELECT m.created_at / {DAY_MS} AS day, a.reference, m.kind, 'sandbox', 1, COUNT(*), \
+             SUM(m.pages), SUM(m.segments), 0, SUM(m.cost - m.released), 0 \
+         FROM messages m JOIN applications a ON a.id = m.application_id \
+         WHERE m.created_at < {} GROUP BY 1, a.reference, m.kind",
         today * DAY_MS
     );
     run(db, &sql).await;
