@@ -217,7 +217,7 @@ impl Filter {
             Self::To => ("to", DAY),
             Self::Hour => (
                 "from",
-                "An hour is a number from 0 to 23, of the day in From.",
+                "An hour is a number from 0 to 23. Remove the filter Hour to see the whole day.",
             ),
             Self::Order => (
                 "to",

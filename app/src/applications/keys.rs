@@ -183,8 +183,9 @@ fn replaced_calls(reference: Reference, calls: ReplacedKeyCalls) -> impl IntoVie
     view! {
         <div class="notice">
             <p>
-                {refused} <Moment at with_zone=true/> {from} ". Give your systems the new key. If it isn't a system \
-                 of yours, nothing is to be done: that key can do nothing any more. "
+                {refused} <Moment at with_zone=true/> {from}
+                ". Give your systems the new key. If it isn't a system of yours, nothing is to be \
+                 done: that key can do nothing any more. "
                 {last_calls(reference)}
             </p>
         </div>

@@ -74,7 +74,7 @@ fn Chapters(written: Written, counter: PageData<CounterData>) -> impl IntoView {
                 // The router leaves the document to the browser.
                 <a href="/openapi.json" rel="external">"/openapi.json"</a> "."
             </p>
-            // The browser follows these itself: it moves the focus, and marks the place as `:target`.
+            // The browser follows these itself: it moves the focus, and `:target` is the place.
             <nav class="toc" aria-label="On this page">
                 <a href="#send" rel="external">"Send"</a>
                 <a href="#bulk" rel="external">"Files"</a>

@@ -120,8 +120,8 @@ pub struct Chart {
     pub periods: Periods,
     /// From the foot of a bar to its top; those that have an amount.
     pub layers: Vec<Layer>,
-    /// Whether the amounts are known. Those of a status that isn't final are for a chart by status
-    /// and day in UTC alone.
+    /// Whether the amounts are known. Those of a status that isn't final are known only for a chart
+    /// by status, by day, in UTC.
     pub is_counted: bool,
     pub by: By,
     /// The key that the messages were sent with.
@@ -162,6 +162,7 @@ impl Chart {
         let has_day_counts = by == By::Status && periods.length == Length::Day && zone.is_utc();
         let is_by_message = matches!(by, By::Status | By::Application);
         let is_under_way = wanted.status.is_some_and(|status| !status.is_final());
+        let is_counted = has_day_counts || !is_by_message || !is_under_way;
         let source = Source {
             service,
             account_id,
@@ -174,8 +175,10 @@ impl Chart {
         };
         let found = if has_day_counts {
             source.days_by_status().await?
-        } else {
+        } else if is_counted {
             source.figures(by).await?
+        } else {
+            Content::default()
         };
         let mut layers = found.layers;
         layers.retain(|layer| layer.total() > 0);
@@ -184,7 +187,7 @@ impl Chart {
         Ok(Some(Self {
             periods,
             layers,
-            is_counted: has_day_counts || !is_by_message || !is_under_way,
+            is_counted,
             by,
             key: source.key,
             delivered: Some(found.delivered).filter(|_| has_rate),
@@ -210,6 +213,7 @@ struct Source<'a> {
 
 /// What a chart is made of.
 #[cfg(feature = "ssr")]
+#[derive(Default)]
 struct Content {
     layers: Vec<Layer>,
     delivered: (i64, i64),

@@ -11,7 +11,7 @@ use super::{counted, grouped};
 use crate::reports::ReportFilter;
 use crate::time_zone::ShownZone;
 
-/// The chart and its table, or a sentence that there are no messages.
+/// The chart and its table, or a sentence about why there are none.
 #[component]
 pub fn ChartSection(chart: Chart, filter: ReportFilter, currency: String) -> impl IntoView {
     let (periods, length) = (chart.periods, chart.periods.length);

@@ -35,8 +35,8 @@ pub struct ReportFilter {
     pub from: String,
     /// The last day, in the zone of the page.
     pub to: String,
-    /// The hour of the first day, 0 to 23: messages of other hours are left out. Without a first day
-    /// it filters nothing.
+    /// The hour of the day, 0 to 23: messages of other hours are left out. It filters nothing
+    /// unless one day is chosen.
     pub hour: String,
     /// How the chart divides its bars: `application`, or by status.
     pub by: String,
@@ -81,10 +81,11 @@ impl ReportFilter {
         }
     }
 
-    /// The hour, where there is a day that it is of.
+    /// The hour, where there is one day that it is of.
     #[must_use]
     pub fn hour(&self) -> &str {
-        if self.from.is_empty() { "" } else { &self.hour }
+        let is_of_one_day = !self.from.is_empty() && ["", &*self.from].contains(&&*self.to);
+        if is_of_one_day { &self.hour } else { "" }
     }
 
     /// The filters that are in use, in the order of the form.
@@ -317,6 +318,8 @@ mod tests {
         assert!(hour_alone.is_empty());
         let (_, wanted) = hour_alone.parse(1, &Zone::default()).unwrap();
         assert_eq!((wanted.from, wanted.to), (None, None));
+        let of_two_days = [("from", "2026-11-21"), ("to", "2026-11-22"), ("hour", "7")];
+        assert_eq!(filter(&of_two_days).hour(), "");
         assert!(
             filter(&[("from", "2026-11-21"), ("hour", "24")])
                 .parse(1, &Zone::default())
