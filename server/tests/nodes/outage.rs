@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use testing::client::{bare, exchange};
 use testing::harness::until;
 use testing::postgres::End;
 
@@ -26,6 +27,14 @@ fn until_accepted(load: &Load) {
     until("sends that are accepted", || {
         (load.accepted() >= before + SOME).then_some(())
     });
+}
+
+/// A page for a session that can't be looked up: it isn't taken for one that has ended.
+fn says_when_to_try_again(address: &str) {
+    let session = ("Cookie", "heliograph=AAAAAAAAAAAAAAAAAAAAAA");
+    let page = exchange(address, &bare("GET", "/applications", &[session]));
+    assert_eq!(page.status, 503, "{}", page.text());
+    assert!(page.header("retry-after").is_some());
 }
 
 #[test]
@@ -69,5 +78,11 @@ fn nodes_recover_by_themselves_when_the_database_comes_back() {
         assert!(judgement.unknown <= CLAIMED_MAX, "{judgement}");
     }
     refusals_say_that_waiting_helps(&sent);
+    cluster.database.stop(End::Fast);
+    says_when_to_try_again(&cluster.nodes[0].address().unwrap());
+    cluster.database.start_again();
+    for node in &cluster.nodes {
+        node.until_ready();
+    }
     cluster.stop();
 }
