@@ -3,8 +3,9 @@ import { delimiter, join } from 'node:path';
 import { type PlaywrightTestConfig, defineConfig } from '@playwright/test';
 import { ZONE } from './support/times.js';
 
-/** A browser of this machine: by the name that is given, or the first usual one on the PATH. */
-function browser(named: string | undefined, usual: string[]): string {
+/** A browser of this machine: the one that a variable names, or the first usual one on the PATH. */
+function browser(variable: string, usual: string[]): string {
+  const named = process.env[variable];
   const names = named ? [named] : usual;
   const folders = (process.env['PATH'] ?? '').split(delimiter);
   const candidates = names.flatMap((name) => [
@@ -19,7 +20,7 @@ function browser(named: string | undefined, usual: string[]): string {
       // There is no such program: the next candidate is tried.
     }
   }
-  throw new Error(`There is no ${names.join(' or ')} on the PATH: please install it.`);
+  throw new Error(`There is no ${names.join(' or ')}: install it, or name it in ${variable}.`);
 }
 
 /** The tests that Firefox runs too: all of them, or the main journeys through the portal. */
@@ -40,11 +41,7 @@ const inFirefox =
 const chromium: PlaywrightTestConfig['use'] = {
   browserName: 'chromium',
   launchOptions: {
-    executablePath: browser(process.env['CHROMIUM'], [
-      'chromium',
-      'chromium-browser',
-      'google-chrome',
-    ]),
+    executablePath: browser('CHROMIUM', ['chromium', 'chromium-browser', 'google-chrome']),
     args: [
       // Chromium's sandbox doesn't run as root.
       ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
@@ -65,7 +62,7 @@ const chromium: PlaywrightTestConfig['use'] = {
 const firefox: PlaywrightTestConfig['use'] = {
   browserName: 'firefox',
   channel: 'moz-firefox',
-  launchOptions: { executablePath: browser(process.env['FIREFOX'], ['firefox-esr', 'firefox']) },
+  launchOptions: { executablePath: browser('FIREFOX', ['firefox-esr', 'firefox']) },
 };
 
 export default defineConfig({
@@ -78,6 +75,7 @@ export default defineConfig({
   workers: 2,
   // Time is bounded, not measured: a busy machine needs several times what an idle one does.
   timeout: 60_000,
+  // All tests in three projects take a quarter of an hour on two idle cores.
   globalTimeout: 1_800_000,
   expect: { timeout: 10_000 },
   reporter: [['list']],
