@@ -57,7 +57,8 @@ test-browser: build ## Run the browser tests against the release build
 .PHONY: tour
 tour: build ## Take the pictures of docs/TOUR.md anew
 	@.make/setup browsers end2end
-	@mkdir -p docs/tour && cd end2end && TOUR_PICTURES=1 npx playwright test tour
+	@mkdir -p docs/tour && cd end2end && \
+	  TOUR_PICTURES=1 npx playwright test --project=with-javascript tour
 
 # CITUS_SOURCE: the source of a release of Citus, an archive or its folder.
 .PHONY: test-citus
@@ -67,7 +68,7 @@ test-citus: setup ## Run the tests on Citus, built from the source that CITUS_SO
 	  cargo test -p service --lib on_citus -- --ignored'
 
 .PHONY: soak
-soak: build ## Run the long tests: histories, kills, cuts, attacks, storms, in full length
+soak: build ## Run the long tests: Firefox, histories, kills, cuts, attacks, storms, in full length
 	@.make/setup postgres browsers interpreters end2end node-peers
 	@.make/soak
 

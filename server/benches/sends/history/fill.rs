@@ -186,8 +186,8 @@ async fn count_quarters(db: &mut AnyConnection, home: &str, today: i64) {
     run(db, &sql).await;
 }
 
-/// The margins of the days that are over: else a job would count them from the messages, beside
-/// what is measured.
+/// Notes the days that are over as counted for the margins: else a job would count them, beside
+/// what is measured. Nothing here reads their amounts.
 async fn count_margins(db: &mut AnyConnection, today: i64) {
     let sql = format!(
         "INSERT INTO margin_days (day, reference, rule, carrier, is_final, messages, pages, \
