@@ -152,9 +152,13 @@ mod browser {
             .map_err(|_| unanswered(is_post))?;
         let answer: Response = answer.unchecked_into();
         match answer.status() {
-            // So does a busy service, which a server function's header tells from a proxy.
-            503 if !has_problem(&answer) => Err(unexplained(is_post)),
-            STATUS_OF_REFUSALS | 503 => Err(Problem::de(text(&answer, is_post).await?.into())),
+            STATUS_OF_REFUSALS => Err(Problem::de(text(&answer, is_post).await?.into())),
+            // A busy service and a limit of ours have a server function's header; a proxy's answer
+            // hasn't.
+            429 | 503 if has_problem(&answer) => {
+                Err(Problem::de(text(&answer, is_post).await?.into()))
+            }
+            503 => Err(unexplained(is_post)),
             200..=299 => Ok(answer),
             // The request was refused before its function ran.
             400..=499 => Err(Cause::Failed.into()),

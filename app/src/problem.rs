@@ -180,7 +180,10 @@ impl Cause {
             Self::SenderName
             | Self::SenderNameMissing
             | Self::Refused(
-                Refusal::SenderNameTaken | Refusal::SenderNameUnchanged | Refusal::SenderlessTaken,
+                Refusal::SenderNameTaken
+                | Refusal::SenderNameUnchanged
+                | Refusal::TooManySenderRequests
+                | Refusal::SenderlessTaken,
             ) => "sender",
             Self::Category | Self::Refused(Refusal::CategoryTaken) => "category",
             Self::Refused(Refusal::PrefixInvalid | Refusal::NoSuchPrefix) => "prefix",
@@ -383,11 +386,13 @@ impl From<Refusal> for Cause {
             | Refusal::NoSuchPasskey
             | Refusal::PasskeysUnavailable
             | Refusal::Throttled { .. }
+            | Refusal::TooManyChanges { .. }
             | Refusal::Busy
             | Refusal::CategoryTaken
             | Refusal::SenderlessTaken
             | Refusal::SenderNameTaken
             | Refusal::SenderNameUnchanged
+            | Refusal::TooManySenderRequests
             | Refusal::KeyReplacedBefore
             | Refusal::ActivationNotPossible { .. }
             | Refusal::NoSuchDevice

@@ -17,6 +17,7 @@ CREATE TABLE installation (
     sweep_low_id BIGINT NOT NULL,
     swept_at   BIGINT NOT NULL,
     history_low_id BIGINT NOT NULL DEFAULT 0,
+    test_low_id BIGINT NOT NULL DEFAULT 0,
     homes      BIGINT NOT NULL DEFAULT 1 CHECK (homes > 0), -- accounts are given homes 1 to this
     distribution TEXT CHECK (distribution = 'begun' OR distribution = 'done'), -- null: on one server
     form_key   TEXT NOT NULL,
@@ -177,6 +178,7 @@ CREATE TABLE applications (
     balance                 BIGINT NOT NULL CHECK (balance >= 0),
     test_balance            BIGINT NOT NULL CHECK (test_balance >= 0),
     test_day                BIGINT NOT NULL,
+    test_sent               BIGINT NOT NULL DEFAULT 0,
     created_at              BIGINT NOT NULL,
     lost_answer             TEXT NOT NULL DEFAULT 'hold'
         CHECK (lost_answer IN ('hold', 'resend')),
@@ -187,6 +189,7 @@ CREATE TABLE applications (
     batch_mails_since       BIGINT,
     disabled_at             BIGINT,
     activated_at            BIGINT,
+    paid_at                 BIGINT,
     PRIMARY KEY (id, home),
     UNIQUE (reference, home)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
@@ -375,7 +378,7 @@ CREATE TABLE messages (
     number         TEXT NOT NULL,
     kind           TEXT NOT NULL CHECK (kind IN ('local', 'international')),
     sender         TEXT,
-    body           TEXT NOT NULL,
+    body           TEXT,
     requestid      TEXT,
     batch_id       BIGINT,
     status         BIGINT NOT NULL CHECK (status BETWEEN 0 AND 7),
@@ -547,6 +550,7 @@ CREATE INDEX batches_by_application ON batches (application_id, test, id);
 CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid, id)
     WHERE requestid IS NOT NULL;
 CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
+CREATE INDEX batches_of_tests ON batches (last_message_id) WHERE test = 1;
 
 CREATE TABLE message_days (
     home           BIGINT NOT NULL,
@@ -560,6 +564,7 @@ CREATE TABLE message_days (
     PRIMARY KEY (application_id, test, day, status, node, writer, home)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE INDEX message_days_unfolded ON message_days (day) WHERE node <> 0 OR writer <> 1;
+CREATE INDEX message_days_of_tests ON message_days (day) WHERE test = 1;
 
 CREATE TABLE message_quarters (
     home           BIGINT NOT NULL,

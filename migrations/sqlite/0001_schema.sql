@@ -17,6 +17,7 @@ CREATE TABLE installation (
     sweep_low_id INTEGER NOT NULL,
     swept_at   INTEGER NOT NULL,     -- when the expiry sweep last made sure of sweep_low_id
     history_low_id INTEGER NOT NULL DEFAULT 0, -- messages below this id were dropped
+    test_low_id INTEGER NOT NULL DEFAULT 0, -- messages of test keys below this id are being dropped
     form_key   TEXT NOT NULL,        -- secret: seals forms that come back to browsers without scripts
     -- what secrets are sealed with; null where a file of the data folder has it
     sealing_key TEXT
@@ -207,6 +208,8 @@ CREATE TABLE applications (
     test_balance            INTEGER NOT NULL CHECK (test_balance >= 0),
     -- the day on which the test balance was last filled up
     test_day                INTEGER NOT NULL,
+    -- how many messages the test key sent on that day
+    test_sent               INTEGER NOT NULL DEFAULT 0,
     created_at              INTEGER NOT NULL,     -- when the customer made it
     -- what becomes of a message when a carrier's answer is lost
     lost_answer             TEXT NOT NULL DEFAULT 'hold'
@@ -218,7 +221,8 @@ CREATE TABLE applications (
     -- since when the customer wants a mail when a batch is done; null: doesn't
     batch_mails_since       INTEGER,
     disabled_at             INTEGER,              -- the same as its account's
-    activated_at            INTEGER               -- when staff first approved it; null before
+    activated_at            INTEGER,              -- when staff first approved it; null before
+    paid_at                 INTEGER               -- the account's first deposit; null: there was none
 ) STRICT;
 -- The status stands first, though it is the same in all: SQLite would read and sort all that are
 -- Pending otherwise.
@@ -413,7 +417,7 @@ CREATE TABLE messages (
     kind           TEXT NOT NULL CHECK (kind IN ('local', 'international')), -- of the number
     -- the accepted name at acceptance; null: the installation's default
     sender         TEXT,
-    body           TEXT NOT NULL,     -- the text
+    body           TEXT,              -- the text; null: that of the batch, which all its rows share
     requestid      TEXT,              -- the caller's own id, if any
     batch_id       INTEGER,           -- the batch that it is a row of; null for a single send
     status         INTEGER NOT NULL CHECK (status BETWEEN 0 AND 7), -- as at the top
@@ -587,6 +591,7 @@ CREATE INDEX batches_by_application ON batches (application_id, test, id);
 CREATE INDEX batches_by_requestid ON batches (application_id, test, requestid)
     WHERE requestid IS NOT NULL;
 CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
+CREATE INDEX batches_of_tests ON batches (last_message_id) WHERE test = 1;
 
 -- How many messages of a day have which status, for charts. Several rows add up to a count, so that
 -- transactions that count at the same time don't wait for one row; a single row can be negative. A
@@ -603,6 +608,7 @@ CREATE TABLE message_days (
     PRIMARY KEY (application_id, test, day, status, node, writer)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX message_days_unfolded ON message_days (day) WHERE node <> 0 OR writer <> 1;
+CREATE INDEX message_days_of_tests ON message_days (day) WHERE test = 1;
 
 -- Figures of the messages of a quarter hour, for charts by hour and by the days of a time zone: how
 -- many there are and what they cost, how many have which final status, and how soon they were

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use domain::records::CarrierRecord;
+use domain::support::UnpaidUse;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
@@ -52,6 +53,8 @@ pub struct Readings {
     pub mails: Option<MailCounts>,
     /// How long the oldest transaction of the database has been open; PostgreSQL alone knows.
     pub oldest_transaction_ms: Option<i64>,
+    /// `None` before it was measured.
+    pub unpaid: Option<UnpaidUse>,
 }
 
 impl Metrics {
@@ -160,6 +163,18 @@ impl Readings {
                 "mails_failed",
                 "Mails that were given up, until they are deleted or tried again",
                 ConstGauge::new(mails.failed),
+            );
+        }
+        if let Some(unpaid) = self.unpaid {
+            registry.register(
+                "unpaid_bytes",
+                "About how much test messages of accounts without a deposit take, measured hourly",
+                ConstGauge::new(unpaid.bytes),
+            );
+            registry.register(
+                "unpaid_bytes_max",
+                "From how much on the log warns of it",
+                ConstGauge::new(unpaid.bytes_max),
             );
         }
         if let Some(age_ms) = self.oldest_transaction_ms {

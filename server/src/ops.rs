@@ -57,6 +57,7 @@ async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], St
         queue: readable("the queue", service.queue_state().await),
         carriers: readable("the carriers", service.carriers().await),
         mails: readable("the mails", service.mail_counts().await),
+        unpaid: service.unpaid_use(),
         oldest_transaction_ms: readable(
             "the open transactions",
             service.oldest_transaction_ms().await,

@@ -65,7 +65,7 @@ pub use pricing::{PageCount, PagesByPrice, Prices, PricesInForce, UnitPrice};
 pub use reason::Reason;
 pub use refusal::Refusal;
 pub use routing::{Route, Routes};
-pub use sender_name::{SenderName, SenderState, SenderStatus};
+pub use sender_name::{SENDER_REQUESTS_PER_DAY, SenderName, SenderState, SenderStatus};
 pub use status::MessageStatus;
 pub use test_number::TestNumber;
 pub use timestamp::Timestamp;

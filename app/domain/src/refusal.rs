@@ -15,7 +15,7 @@ use crate::passkey::{PASSKEY_NAME_CHARS_MAX, PASSKEYS_MAX};
 use crate::password::InvalidPassword;
 use crate::prefix::{InvalidPrefix, Prefix};
 use crate::pricing::InvalidPrices;
-use crate::sender_name::SenderStatus;
+use crate::sender_name::{SENDER_REQUESTS_PER_DAY, SenderStatus};
 use crate::timestamp::Timestamp;
 
 /// What a person is told when a fault of ours changed nothing.
@@ -125,6 +125,11 @@ pub enum Refusal {
     LastStaff,
     #[error("Too many attempts. Try again in {}.", Minutes(*.retry_after_s))]
     Throttled { retry_after_s: i64 },
+    #[error(
+        "You changed a lot within a short time, and this wasn't done. Try again in {}.",
+        Seconds(*.retry_after_s)
+    )]
+    TooManyChanges { retry_after_s: i64 },
     #[error("The service is busy and nothing was changed. Try again in a few seconds.")]
     Busy,
     #[error("You already have an application of this category; an account has one of each.")]
@@ -138,6 +143,11 @@ pub enum Refusal {
     SenderNameTaken,
     #[error("The application uses this sender name already.")]
     SenderNameUnchanged,
+    #[error(
+        "An application can request {SENDER_REQUESTS_PER_DAY} sender names within 24 hours, and \
+         this one has. Try again tomorrow."
+    )]
+    TooManySenderRequests,
     #[error(
         "This key was replaced before, and nothing was changed now. Reload the page, and look when \
          the key in force was made before you replace that one too."
@@ -286,6 +296,18 @@ impl fmt::Display for Minutes {
         match self.0.saturating_add(59) / 60 {
             ..=1 => f.write_str("a minute"),
             minutes => write!(f, "{minutes} minutes"),
+        }
+    }
+}
+
+/// A waiting time in seconds.
+struct Seconds(i64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ..=1 => f.write_str("a second"),
+            seconds => write!(f, "{seconds} seconds"),
         }
     }
 }

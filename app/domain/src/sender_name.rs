@@ -8,6 +8,9 @@ use crate::words::words;
 
 /// Most characters of a sender name (the alphanumeric address of 3GPP TS 23.040 §9.1.2.5).
 pub const SENDER_NAME_CHARS_MAX: usize = 11;
+/// The most sender names that an application can request within 24 hours: each request is kept for
+/// ever.
+pub const SENDER_REQUESTS_PER_DAY: i64 = 10;
 
 /// 1 to 11 ASCII letters and digits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -175,3 +175,20 @@ impl Found {
             && self.messages.is_empty()
     }
 }
+
+/// What is kept of test messages of all accounts together that never had a deposit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnpaidUse {
+    pub messages: i64,
+    /// About how much of the database they take.
+    pub bytes: i64,
+    /// From how many bytes on it is too much.
+    pub bytes_max: i64,
+}
+
+impl UnpaidUse {
+    #[must_use]
+    pub const fn is_too_much(&self) -> bool {
+        self.bytes > self.bytes_max
+    }
+}

@@ -2,6 +2,7 @@
 
 use domain::decision::Work;
 use domain::records::{CarrierRecord, CarrierState, WaitingWork};
+use domain::support::UnpaidUse;
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ use crate::ui::{Loaded, Moment, Page, StateMark, Table, within};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SupportView {
     waiting: Vec<WaitingWork>,
+    /// Where it is too much.
+    unpaid: Option<UnpaidUse>,
     carriers: Vec<CarrierRecord>,
 }
 
@@ -33,6 +36,7 @@ pub async fn load_support() -> Result<SupportView, Problem> {
     waiting.sort_by_key(|waiting| (waiting.oldest.is_none(), waiting.oldest));
     Ok(SupportView {
         waiting,
+        unpaid: service.unpaid_use().filter(UnpaidUse::is_too_much),
         carriers: service.carriers().await?,
     })
 }
@@ -45,7 +49,11 @@ pub fn SupportPage() -> impl IntoView {
 
 #[component]
 fn Contents(data: SupportView) -> impl IntoView {
-    let SupportView { waiting, carriers } = data;
+    let SupportView {
+        waiting,
+        unpaid,
+        carriers,
+    } = data;
     let in_state = |state| carriers.iter().filter(|c| c.state == state).count();
     let counts = [CarrierState::Up, CarrierState::Down, CarrierState::Drained]
         .into_iter()
@@ -62,6 +70,7 @@ fn Contents(data: SupportView) -> impl IntoView {
     view! {
         <Page title="Support">
             <SupportSearch/>
+            {unpaid.map(unpaid_warning)}
             <h2>"What waits"</h2>
             {waits(&waiting)}
             <h2>
@@ -100,6 +109,22 @@ fn Contents(data: SupportView) -> impl IntoView {
                 </li>
             </ul>
         </Page>
+    }
+}
+
+/// What staff should know of accounts that use test keys alone.
+fn unpaid_warning(unpaid: UnpaidUse) -> impl IntoView {
+    let mib = |bytes: i64| bytes / (1024 * 1024);
+    view! {
+        <p class="notice">
+            {format!(
+                "Accounts without a deposit keep {} test messages, about {} MiB of the database. \
+                 The limit is {} MiB. Look for accounts that use the service for free.",
+                unpaid.messages,
+                mib(unpaid.bytes),
+                mib(unpaid.bytes_max),
+            )}
+        </p>
     }
 }
 

@@ -82,6 +82,7 @@ pub use uploads::batches::BatchFilter;
 pub use uploads::places::TEST_UPLOADS_MAX;
 pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
+use accounts::changes::Changes;
 use accounts::password::Hasher;
 use accounts::sealing::Sealing;
 use accounts::throttle::Throttle;
@@ -149,10 +150,21 @@ pub struct Limits {
     pub sign_in_failures_max: i64,
     /// The most registrations per address in an hour.
     pub registrations_max: i64,
+    /// The most changes that an account makes in the portal at once, and the most per second from
+    /// then on.
+    pub changes_at_once: u32,
+    pub changes_per_second: u32,
+    /// The most messages a day that the test key of an account sends that never had a deposit.
+    pub unpaid_test_messages: i64,
+    /// From how many bytes of such messages on, of all accounts together, operator and staff are
+    /// warned.
+    pub unpaid_bytes_max: i64,
     /// Who must have a second factor.
     pub require_second_factor: FactorRule,
     /// How many days messages are kept once they are final.
     pub history_days: i64,
+    /// How many days messages of test keys are kept.
+    pub test_history_days: i64,
     /// The tables that are made for messages, with PostgreSQL.
     pub message_tables: MessageTables,
     /// How long a claim's lease is, in milliseconds. A submit takes far less; after a crash, other
@@ -173,8 +185,13 @@ impl Default for Limits {
             requests_per_second: None,
             sign_in_failures_max: 10,
             registrations_max: 20,
+            changes_at_once: 30,
+            changes_per_second: 1,
+            unpaid_test_messages: 5_000,
+            unpaid_bytes_max: 1024 * 1024 * 1024,
             require_second_factor: FactorRule::Staff,
             history_days: 400,
+            test_history_days: 7,
             message_tables: MessageTables::Day,
             lease_ms: 60_000,
             report_time: Duration::from_secs(1),
@@ -199,6 +216,7 @@ struct Inner {
     ids: IdSource,
     hasher: Hasher,
     throttle: Throttle,
+    changes: Changes,
     key_uses: KeyUses,
     call_log: CallLog,
     settled_days: SettledDays,
@@ -209,6 +227,7 @@ struct Inner {
     spools: Spools,
     uploads: Uploads,
     searches: SearchShares,
+    unpaid: operations::unpaid::LastUse,
     router: Router,
     prices: KnownPrices,
     scan_starts: ScanStarts,
@@ -296,6 +315,7 @@ impl Service {
             ids: IdSource::after(last_id, last_of_batches),
             hasher: Hasher::new(&config.entropy)?,
             throttle: Throttle::new(&config.limits),
+            changes: Changes::new(&config.limits),
             key_uses: KeyUses::default(),
             call_log: CallLog::default(),
             settled_days: SettledDays::default(),
@@ -313,6 +333,7 @@ impl Service {
             },
             uploads: Uploads::default(),
             searches: SearchShares::new(readers),
+            unpaid: Mutex::default(),
             router: Router::new(config.network),
             prices: KnownPrices::default(),
             scan_starts: ScanStarts::default(),

@@ -20,8 +20,8 @@ use crate::openapi::schemas;
 /// The words for code 200, as the specification names it.
 pub const SUCCESS: &str = "SUCCESS";
 /// Seconds that a client should wait before it tries again after `unavailable`, `rate_limited` or
-/// `idempotency_in_progress`.
-const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
+/// `idempotency_in_progress`, where nothing else is known.
+const RETRY_AFTER_S: i64 = 1;
 
 /// An answer. Its body is there as a whole.
 pub type Answer = Response<Body>;
@@ -67,6 +67,7 @@ pub struct Failure {
     /// The number that the message is for, masked.
     recipient: Option<String>,
     file: Option<Box<BadFile>>,
+    retry_after_s: i64,
     close: bool,
     unanswered: bool,
 }
@@ -125,6 +126,7 @@ impl Failure {
             requestid: None,
             recipient: None,
             file: None,
+            retry_after_s: RETRY_AFTER_S,
             close: false,
             unanswered: false,
         }
@@ -168,6 +170,14 @@ impl Failure {
         Self {
             unanswered: true,
             ..Self::of(Reason::Internal)
+        }
+    }
+
+    /// Says in how many seconds the request may be repeated.
+    pub fn retry_after(self, seconds: i64) -> Self {
+        Self {
+            retry_after_s: seconds,
+            ..self
         }
     }
 
@@ -246,7 +256,7 @@ impl Failure {
         let headers = response.headers_mut();
         match self.reason {
             Reason::Unavailable | Reason::RateLimited | Reason::IdempotencyInProgress => {
-                headers.insert(RETRY_AFTER, RETRY_AFTER_S);
+                headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after_s));
             }
             // RFC 9110 §11.6.1 wants it beside every 401.
             Reason::ApiInvalid => {

@@ -255,9 +255,12 @@ async fn hand_over(
     request: BatchRequest,
 ) -> Result<Answer, Failure> {
     let (requestid, dry_run) = (request.requestid.clone(), request.dry_run);
+    let count = rows.rows();
     let accepted = match api.service.accept_batch(permit, rows, request).await {
         Ok(accepted) => accepted,
-        Err(SendError::Refused(reason)) => return Err(reason.into()),
+        Err(SendError::Refused(reason)) => {
+            return Err(shared_parameters::not_charged(api, permit.key(), count, reason).await);
+        }
         Err(SendError::Lost) => return Err(Failure::unanswered()),
     };
     let warning = (accepted.looks_local > 0).then_some(Warning {

@@ -71,7 +71,9 @@ struct SendParametersBody {
     operation_id = "send",
     summary = "Send one message",
     description = "200 means that the message is stored and charged once. Any other answer means \
-        that nothing was.",
+        that nothing was. With a test key, an account that never made a deposit has a daily number \
+        of messages, uploads included; one more is refused as `rate_limited` until the next day \
+        (UTC).",
     params(
         ("key" = schemas::ApiKey, Path),
         ("number" = schemas::Number, Query),
@@ -233,10 +235,12 @@ async fn hand_over(api: &Api, request: SendRequest) -> Result<Answer, Failure> {
     };
     let (requestid, dry_run) = (request.requestid.clone(), request.dry_run);
     let recipient = request.number.masked();
+    let key = request.key.clone();
     let sent = match api.service.send(request).await {
         Ok(sent) => sent,
         Err(SendError::Refused(reason)) => {
-            return Err(Failure::of(reason).about(requestid).to(Some(recipient)));
+            let failure = shared_parameters::not_charged(api, &key, 1, reason).await;
+            return Err(failure.about(requestid).to(Some(recipient)));
         }
         Err(SendError::Lost) => return Err(Failure::unanswered().to(Some(recipient))),
     };

@@ -3,7 +3,8 @@
 
 use axum::http::{HeaderMap, HeaderValue};
 use domain::message::InvalidMessage;
-use domain::{MessageText, Reason, RequestId};
+use domain::timestamp::DAY_MS;
+use domain::{ApiKey, KeyKind, MessageText, Reason, RequestId, Timestamp};
 use service::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey, SendAccess};
 
 use super::Api;
@@ -106,4 +107,28 @@ pub fn answered(mut response: Answer, replayed: bool) -> Answer {
         response.headers_mut().insert(IDEMPOTENCY_REPLAYED, yes);
     }
     response
+}
+
+/// The refusal of one send, or of an upload's rows, by the charging transaction: says so where a
+/// test key has used up its day.
+pub async fn not_charged(api: &Api, key: &ApiKey, messages: u64, reason: Reason) -> Failure {
+    if reason != Reason::RateLimited || key.kind() != KeyKind::Test {
+        return reason.into();
+    }
+    let left = match api.service.test_messages_left(key).await {
+        Ok(left) => left,
+        Err(error) => return error.into(),
+    };
+    let Some(left) = left.filter(|left| left.unsigned_abs() < messages) else {
+        return reason.into();
+    };
+    let max = api.service.limits().unpaid_test_messages;
+    let detail = format!(
+        "An account without a deposit can send {max} test messages a day (UTC), and {left} are \
+         left today. Make a deposit, or try again tomorrow."
+    );
+    let now = api.service.clock().now();
+    let tomorrow = Timestamp::from_unix_ms((now.day() + 1) * DAY_MS);
+    let seconds = tomorrow.ms_since(now).max(1000) / 1000 + 1;
+    Failure::with_detail(reason, detail).retry_after(seconds)
 }

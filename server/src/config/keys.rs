@@ -35,7 +35,7 @@ const fn secret(key: Key) -> Key {
 }
 
 /// Every setting there is.
-pub const KEYS: [Key; 37] = [
+pub const KEYS: [Key; 42] = [
     plain("addr", "127.0.0.1:3000"),
     plain("ops_addr", "127.0.0.1:3002"),
     optional("base_url"),
@@ -72,6 +72,14 @@ pub const KEYS: [Key; 37] = [
     optional("requests_per_second"),
     plain("sign_in_failures_max", "10"),
     plain("registrations_max", "20"),
+    // Of what a signed-in account changes in the portal: at once, and from then on. Staff may change
+    // ten times as much.
+    plain("changes_at_once", "30"),
+    plain("changes_per_second", "1"),
+    // Messages a day of a test key, while its account never had a deposit.
+    plain("unpaid_test_messages", "5000"),
+    // How many bytes such messages of all accounts may take before staff and the log are warned.
+    plain("unpaid_bytes_max", "1073741824"),
     // Who must have a second factor.
     plain("require_second_factor", "staff"),
     // How long a claimed message is one node's; after that node's crash, others wait so long.
@@ -80,6 +88,7 @@ pub const KEYS: [Key; 37] = [
     // any more.
     plain("stop_delay_seconds", "0"),
     plain("history_days", "400"),
+    plain("test_history_days", "7"),
     // On PostgreSQL: whether a new table has the messages of a day or of a week.
     plain("message_tables", "day"),
     plain("site_root", "target/site"),

@@ -46,9 +46,13 @@ const REQUESTS_LIMIT: u32 = 1_000_000;
 const STOP_DELAY_LIMITS_S: RangeInclusive<u64> = 0..=60;
 /// Segments and their names are kept for a week, and a message lives for two days.
 const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
+/// Days that messages of test keys may be told to be kept: none is dropped before it is final.
+const TEST_HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 3..=36_500;
 /// Seconds that a claim may be told to hold. Carriers' times shrink with it, but not that for the
 /// rest of a submit of which a part is written; and after a crash its messages wait so long.
 const LEASE_LIMITS_S: RangeInclusive<i64> = 10..=600;
+/// How many changes in the portal an account may be given, at once and per second.
+const CHANGES_LIMITS: RangeInclusive<u32> = 1..=1_000_000;
 /// Longest text about how to pay in.
 const PAYMENT_INSTRUCTIONS_CHARS: usize = 1_000;
 /// Longest that the sandbox carrier may be told to take: an hour.
@@ -376,8 +380,13 @@ impl Reader<'_> {
                 .transpose()?,
             sign_in_failures_max: self.within("sign_in_failures_max", &(1..=i64::MAX))?,
             registrations_max: self.within("registrations_max", &(1..=i64::MAX))?,
+            changes_at_once: self.within("changes_at_once", &CHANGES_LIMITS)?,
+            changes_per_second: self.within("changes_per_second", &CHANGES_LIMITS)?,
+            unpaid_bytes_max: self.within("unpaid_bytes_max", &(0..=i64::MAX))?,
+            unpaid_test_messages: self.within("unpaid_test_messages", &(0..=i64::MAX))?,
             lease_ms: self.within("lease_seconds", &LEASE_LIMITS_S)? * 1000,
             history_days: self.within("history_days", &HISTORY_LIMITS_DAYS)?,
+            test_history_days: self.within("test_history_days", &TEST_HISTORY_LIMITS_DAYS)?,
             message_tables: self.message_tables()?,
             require_second_factor: self.require_second_factor()?,
             ..service::Limits::default()

@@ -15,7 +15,7 @@ use app::portal_request::{CallingPage, is_local};
 use app::problem::{Cause, Problem, ReturnedForm, problem_anchor};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT, HOST, LOCATION, REFERER, SET_COOKIE};
+use axum::http::header::{ACCEPT, HOST, LOCATION, REFERER, REFRESH, RETRY_AFTER, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -112,7 +112,14 @@ impl Forms {
             _ => None,
         };
         if wants_page {
+            let limited = retry_after_of_limit(&response);
+            let sentence = refused
+                .as_ref()
+                .map(|form| form.problem.cause.sentence().into_owned());
             response = self.lead(response, refused, page.as_deref());
+            if let (Some(retry_after), Some(sentence)) = (limited, sentence) {
+                response = wait_at_form(response, retry_after, sentence);
+            }
         } else if refused.is_some()
             && response.status() == StatusCode::INTERNAL_SERVER_ERROR
             && let Ok(status) = StatusCode::from_u16(STATUS_OF_REFUSALS)
@@ -272,6 +279,27 @@ async fn refused(response: Response) -> (Response, Option<ReturnedForm>) {
     let problem = Problem::de(body.clone());
     let response = Response::from_parts(parts, Body::from(body));
     (response, Some(ReturnedForm { function, problem }))
+}
+
+/// What the refusal of somebody over a limit says in `Retry-After`.
+fn retry_after_of_limit(response: &Response) -> Option<HeaderValue> {
+    let limited = response.status() == StatusCode::TOO_MANY_REQUESTS;
+    limited.then(|| response.headers().get(RETRY_AFTER).cloned())?
+}
+
+/// The refusal of somebody over a limit, where no scripts run: the status and a sentence say so,
+/// and the browser goes on to the form, where the sentence stands too.
+fn wait_at_form(led: Response, retry_after: HeaderValue, sentence: String) -> Response {
+    let (mut parts, _) = led.into_parts();
+    parts.status = StatusCode::TOO_MANY_REQUESTS;
+    if let Some(form) = parts.headers.remove(LOCATION)
+        && let Ok(form) = form.to_str()
+        && let Ok(refresh) = HeaderValue::from_str(&format!("0; url={form}"))
+    {
+        parts.headers.insert(REFRESH, refresh);
+    }
+    parts.headers.insert(RETRY_AFTER, retry_after);
+    Response::from_parts(parts, Body::from(sentence))
 }
 
 fn led_to(location: HeaderValue) -> Response {

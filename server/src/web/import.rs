@@ -17,6 +17,7 @@ use service::StatementFile;
 use tokio::fs;
 use tokio::io::AsyncWriteExt as _;
 
+use super::changes;
 use super::portal_request::{Portal, ServedRequest};
 
 /// Most bytes of a form with a file.
@@ -27,7 +28,11 @@ pub async fn upload(State(portal): State<Portal>, request: Request) -> Response 
     let (parts, body) = request.into_parts();
     let current = ServedRequest::new(portal.clone(), &parts);
     match current.account().await {
-        Ok(Some(account)) if account.staff => {}
+        Ok(Some(account)) if account.staff => {
+            if let Some(refusal) = changes::refuse_file(&current, &account) {
+                return refusal;
+            }
+        }
         Ok(Some(_)) => return (StatusCode::NOT_FOUND, "There is nothing here.").into_response(),
         Ok(None) => {
             return match current.way_in(IMPORT_PATH).await {

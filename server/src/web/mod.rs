@@ -2,6 +2,7 @@
 
 mod assets;
 mod audit_csv;
+mod changes;
 mod cookies;
 mod counted_text;
 mod csv;
@@ -157,6 +158,7 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
         .route(COUNT_PATH, counted)
         .leptos_routes_with_context(&options, routes, context, shell.clone())
         .fallback(render_app_async_with_context(context, shell))
+        .layer(from_fn(changes::limit))
         .layer(from_fn_with_state(portal.clone(), bring_request))
         .with_state(options)
         .merge(others)

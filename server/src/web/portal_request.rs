@@ -193,6 +193,8 @@ impl PortalRequest for ServedRequest {
     }
 
     async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem> {
+        // Each sign-in is stored: somebody who knows the password can't repeat it without end.
+        self.service.take_change(account)?;
         let token = self.new_session().await?;
         if account.second_factor {
             return Ok(self.service.await_code(&token, account).await?);

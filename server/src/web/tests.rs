@@ -372,8 +372,9 @@ pub async fn service_in(folder: &TempDir) -> (Service, Settings) {
     let flags = [
         ("database_url", format!("sqlite:{}", path("test.db"))),
         ("data_dir", path("data")),
-        // Wrong passwords are part of the table.
+        // Wrong passwords are part of the table, and many changes.
         ("sign_in_failures_max", "1000000".to_owned()),
+        ("changes_at_once", "10000".to_owned()),
     ];
     let settings = Settings::load(None, std::iter::empty(), &flags).unwrap();
     let service = Service::open(service_config(&settings, "http://127.0.0.1".to_owned()))

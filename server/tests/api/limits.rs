@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use domain::Category;
 
-use crate::client::{Connection, MULTIPART, bare, encode, multipart, posted};
+use crate::client::{Answer, Connection, MULTIPART, bare, encode, multipart, posted};
 use crate::harness::{Place, TestServer, until};
 
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -296,4 +296,59 @@ fn requests_per_second_are_limited_and_said() {
         (server.get(&path).status == 200).then_some(())
     });
     server.place.check();
+}
+
+#[test]
+fn a_test_key_without_a_deposit_has_a_daily_number_of_messages() {
+    let environment = [
+        ("HELIOGRAPH_ALLOW_SANDBOX", "true"),
+        ("HELIOGRAPH_UNPAID_TEST_MESSAGES", "3"),
+        ("HELIOGRAPH_UNPAID_BYTES_MAX", "100"),
+    ];
+    let server = TestServer::start(Place::new(), &[], &environment);
+    let keys = server
+        .place
+        .application("one@example.org", Category::Sms, None);
+    let key = keys.test.expose();
+    let numbers = |count| "57000001\n".repeat(count);
+    let refused = |answer: Answer, left: &str| {
+        answer.is(429, 500, "rate_limited");
+        let seconds: i64 = answer.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=86_401).contains(&seconds), "{seconds}");
+        let words = format!("3 test messages a day (UTC), and {left} are left today.");
+        assert!(answer.text().contains(&words), "{}", answer.text());
+    };
+    server.accepted(key, "57000001");
+    let parts = |file: &str| {
+        [
+            ("numbers", file.as_bytes().to_owned()),
+            ("message", b"Hi".to_vec()),
+        ]
+    };
+    let upload = |file: &str| {
+        let parts = parts(file);
+        let parts = parts.each_ref().map(|(name, bytes)| (*name, &**bytes));
+        server.upload(key, &parts)
+    };
+    refused(upload(&numbers(3)), "2");
+    assert_eq!(upload(&numbers(2)).status, 200);
+    let send = [("number", "57000001"), ("message", "Hi")];
+    refused(server.send(key, &send), "0");
+    refused(server.post_form(key, &send), "0");
+    server.place.check();
+
+    // What these keep is measured at the next start, and is more than it may be.
+    let (_, place) = server.stop();
+    let server = TestServer::start(place, &[], &environment);
+    until("a measure", || {
+        let metrics = server.get_ops("/metrics").text();
+        let line = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("heliograph_unpaid_bytes "));
+        line.is_some_and(|bytes| bytes.parse::<f64>().unwrap() > 100.0)
+            .then_some(())
+    });
+    until("a warning", || {
+        server.log().contains("unpaid_bytes_max").then_some(())
+    });
 }

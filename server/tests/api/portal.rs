@@ -148,7 +148,7 @@ impl<'a> Browser<'a> {
     }
 
     /// Creates an application; its reference.
-    fn application(&mut self) -> String {
+    pub fn application(&mut self) -> String {
         let answer = self.post("create-application", &[("category", "SMS"), ("sender", "")]);
         location(&answer).rsplit('/').next().unwrap().to_owned()
     }

@@ -301,7 +301,9 @@ impl Service {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 still_in_force(tx, account_id, &verified).await?;
-                sessions::delete_others(tx, account_id, &keep).await?;
+                if sessions::delete_others(tx, account_id, &keep).await? == 0 {
+                    return Ok(());
+                }
                 let actor = Actor::Account(account_id);
                 let subject = actor.to_string();
                 audit::insert(tx, now, &actor, "account.sign_out_others", &subject, None).await?;

@@ -80,6 +80,10 @@ impl Service {
     pub async fn cancel_email_change(&self, account_id: i64) -> Result<()> {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
+                let account = accounts::by_id(tx, account_id).await?;
+                if account.is_none_or(|row| row.new_email.is_none()) {
+                    return Ok(());
+                }
                 accounts::set_new_email(tx, account_id, None).await?;
                 let actor = Actor::Account(account_id);
                 let subject = actor.to_string();

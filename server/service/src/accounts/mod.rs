@@ -1,5 +1,6 @@
 //! Registration, sign-in, passwords.
 
+pub(crate) mod changes;
 mod closing;
 mod common_passwords;
 pub(crate) mod devices;

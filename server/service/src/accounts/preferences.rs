@@ -47,6 +47,11 @@ impl Service {
         let kinds: Vec<_> = optional.collect();
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
+                let account = accounts::by_id(tx, account_id).await?;
+                let before = account.map(|row| row.unwanted_mails).unwrap_or_default();
+                if are_the_same(&before, &kinds) {
+                    return Ok(());
+                }
                 accounts::set_unwanted_mails(tx, account_id, &kinds).await?;
                 let words: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
                 let detail = format!("without: {}", words.join(", "));
@@ -57,4 +62,9 @@ impl Service {
         })
         .await
     }
+}
+
+/// Whether two lists have the same kinds, in whatever order.
+fn are_the_same(one: &[MailKind], other: &[MailKind]) -> bool {
+    one.iter().all(|kind| other.contains(kind)) && other.iter().all(|kind| one.contains(kind))
 }

@@ -17,6 +17,7 @@ use crate::Service;
 use crate::admission::idempotency::{IdempotencyKey, digest_of_send, kept_since};
 use crate::admission::rates::RateState;
 use crate::error::{Error, Result as VerbResult};
+use crate::money::funds::Funds;
 use crate::store::applications::{self, KeyRow};
 use crate::store::idempotency::{self as kept_answers, KeptKey};
 
@@ -246,6 +247,22 @@ impl Service {
             KeyKind::Live => found.balance,
             KeyKind::Test => play_money(found.test_balance, found.test_day, self.now()),
         })
+    }
+
+    /// How many messages a test key may still send today (UTC), where its account never had a
+    /// deposit; `None` for any number.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn test_messages_left(&self, key: &ApiKey) -> VerbResult<Option<i64>> {
+        let row = self.key_row(key.reference()).await?;
+        let funds = row.map(|row| self.funds(row, self.now()));
+        Ok(funds.and_then(|funds| funds.messages_left(key.kind())))
+    }
+
+    /// What an application has, while requests are admitted against it.
+    pub(crate) fn funds(&self, row: KeyRow, now: Timestamp) -> Funds {
+        Funds::new(row, now, self.limits().unpaid_test_messages)
     }
 
     /// Accepts a message: stores, charges and queues it in one transaction, and answers after the

@@ -41,8 +41,16 @@ pub(crate) type RateKey = (Reference, KeyKind);
 #[derive(Clone, Default)]
 pub(crate) struct Allowance(BTreeMap<RateKey, i64>);
 
+/// How many requests a bucket lets through.
 #[derive(Clone, Copy)]
-struct Bucket {
+pub(crate) struct Pace {
+    /// The most at once: what a full bucket holds.
+    pub(crate) at_once: u32,
+    pub(crate) per_second: u32,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Bucket {
     level: i64,
     at: Timestamp,
 }
@@ -75,13 +83,8 @@ impl Rates {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets
             .entry((reference, kind))
-            .or_insert_with(|| Bucket::full(limit, now));
-        bucket.fill(limit, now);
-        let left = bucket.level - REQUEST;
-        if left >= 0 {
-            bucket.level = left;
-        }
-        left >= 0
+            .or_insert_with(|| Bucket::full(Pace::of(limit), now));
+        bucket.take(Pace::of(limit), now)
     }
 
     pub(crate) fn state(&self, key: &ApiKey, now: Timestamp) -> Option<RateState> {
@@ -90,8 +93,8 @@ impl Rates {
         let mut bucket = buckets
             .get(&(key.reference(), key.kind()))
             .copied()
-            .unwrap_or_else(|| Bucket::full(limit, now));
-        bucket.fill(limit, now);
+            .unwrap_or_else(|| Bucket::full(Pace::of(limit), now));
+        bucket.fill(Pace::of(limit), now);
         let missing = i64::from(limit) * REQUEST - bucket.level;
         Some(RateState {
             limit,
@@ -180,18 +183,50 @@ impl Allowance {
     }
 }
 
+impl Pace {
+    /// A second's requests at once.
+    const fn of(limit: u32) -> Self {
+        Self {
+            at_once: limit,
+            per_second: limit,
+        }
+    }
+}
+
 impl Bucket {
-    fn full(limit: u32, now: Timestamp) -> Self {
-        let level = i64::from(limit) * REQUEST;
+    pub(crate) fn full(pace: Pace, now: Timestamp) -> Self {
+        let level = i64::from(pace.at_once) * REQUEST;
         Self { level, at: now }
     }
 
+    /// Takes a request; false when none is left.
+    pub(crate) fn take(&mut self, pace: Pace, now: Timestamp) -> bool {
+        self.fill(pace, now);
+        let left = self.level - REQUEST;
+        if left >= 0 {
+            self.level = left;
+        }
+        left >= 0
+    }
+
+    /// Whole seconds until the next request may come, rounded up.
+    pub(crate) fn wait_s(&self, pace: Pace) -> i64 {
+        let flow = i64::from(pace.per_second) * REQUEST;
+        ((REQUEST - self.level).max(0) + flow - 1) / flow
+    }
+
+    pub(crate) fn is_full(&mut self, pace: Pace, now: Timestamp) -> bool {
+        self.fill(pace, now);
+        self.level >= i64::from(pace.at_once) * REQUEST
+    }
+
     /// Adds what flowed in since the last time; a clock that was set back adds nothing.
-    fn fill(&mut self, limit: u32, now: Timestamp) {
-        let passed_ms = now.ms_since(self.at).clamp(0, 1000);
-        let full = i64::from(limit) * REQUEST;
+    fn fill(&mut self, pace: Pace, now: Timestamp) {
+        let passed_ms = now.ms_since(self.at).max(0);
+        let full = i64::from(pace.at_once) * REQUEST;
         // The limit times REQUEST per second is the limit per millisecond, as REQUEST is 1000.
-        self.level = (self.level + passed_ms * i64::from(limit)).min(full);
+        let flow = passed_ms.saturating_mul(i64::from(pace.per_second));
+        self.level = self.level.saturating_add(flow).min(full);
         self.at = now;
     }
 }

@@ -210,6 +210,11 @@ impl Service {
         self.in_transaction_of(reference, move |tx, now| {
             Box::pin(async move {
                 let row = owned(tx, account_id, reference).await?;
+                let is_pending = row.record.status == ApplicationStatus::Pending;
+                // It keeps its place among those that wait.
+                if is_pending && row.record.activation_requested_at.is_some() {
+                    return Ok(());
+                }
                 if !applications::set_activation(tx, row.id, now).await? {
                     return Err(Refusal::ActivationNotPossible {
                         status: row.record.status,

@@ -3,7 +3,8 @@
 use domain::decision::{self, Decided};
 use domain::ids::Home;
 use domain::records::SenderRequestRecord;
-use domain::{Reference, SenderName, SenderState, SenderStatus};
+use domain::timestamp::DAY_MS;
+use domain::{Reference, SENDER_REQUESTS_PER_DAY, SenderName, SenderState, SenderStatus};
 
 use crate::Service;
 use crate::applications::{owned, refuse_taken};
@@ -24,10 +25,10 @@ const REQUESTS_OF_APPLICATION: i64 = 100;
 
 impl Service {
     /// Asks for a sender name. An accepted name stays in use until staff decide; a request that
-    /// still waits is replaced.
+    /// still waits is replaced, unless it is for the same name.
     ///
     /// # Errors
-    /// `NoSuchApplication`, `SenderNameTaken`, `SenderNameUnchanged`.
+    /// `NoSuchApplication`, `SenderNameTaken`, `SenderNameUnchanged`, `TooManySenderRequests`.
     pub async fn request_sender_name(
         &self,
         account_id: i64,
@@ -42,6 +43,15 @@ impl Service {
                     return Err(Refusal::SenderNameUnchanged.into());
                 }
                 refuse_taken(tx, &name, account_id).await?;
+                let last = senders::of_application(tx, row.id, SENDER_REQUESTS_PER_DAY).await?;
+                if last.first().is_some_and(|last| waits_for(last, &name)) {
+                    return Ok(());
+                }
+                let since = now.plus_ms(-DAY_MS);
+                let of_today = last.iter().filter(|last| last.requested_at > since);
+                if i64::try_from(of_today.count()) == Ok(SENDER_REQUESTS_PER_DAY) {
+                    return Err(Refusal::TooManySenderRequests.into());
+                }
                 senders::insert(tx, row.id, name.as_str(), now).await?;
                 if row.sender_state != SenderState::Accepted {
                     applications::set_sender(tx, row.id, SenderState::Pending, None).await?;
@@ -194,6 +204,11 @@ async fn pending(
         .await?
         .ok_or(Refusal::NoSuchApplication)?;
     Ok((request, application))
+}
+
+/// Whether a request waits for this very name.
+fn waits_for(request: &SenderRequestRecord, name: &SenderName) -> bool {
+    request.status == SenderStatus::Pending && request.name == name.as_str()
 }
 
 /// Who decided about a request, and when; `None` for a request that the customer replaced.

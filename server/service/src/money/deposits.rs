@@ -548,7 +548,7 @@ async fn transfer(
         .balance
         .checked_add(amount)
         .ok_or(Error::Refused(Refusal::BalanceTooLarge))?;
-    let (balance, id) = applications::add_balance(conn, application_id, amount).await?;
+    let (balance, id) = applications::add_balance(conn, application_id, amount, now).await?;
     let deposit = Transfer {
         id,
         debit: from,

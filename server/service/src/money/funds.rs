@@ -1,4 +1,5 @@
-//! Funds: an application's money while requests are admitted against it.
+//! Funds: an application's money while requests are admitted against it, and how many messages its
+//! test key may still send.
 
 use domain::{KeyKind, Money, Timestamp};
 
@@ -10,14 +11,21 @@ pub(crate) struct Funds {
     pub(crate) row: KeyRow,
     balance: Money,
     play: Money,
+    /// How many messages the test key has sent today.
+    test_sent: i64,
+    /// The most that it may send; `None` for any number.
+    test_max: Option<i64>,
 }
 
 impl Funds {
-    pub(crate) fn new(row: KeyRow, now: Timestamp) -> Self {
+    /// `unpaid_max` is how many test messages a day an account may send that never had a deposit.
+    pub(crate) fn new(row: KeyRow, now: Timestamp, unpaid_max: i64) -> Self {
         let play = play_money(row.test_balance, row.test_day, now);
         Self {
             balance: row.balance,
             play,
+            test_sent: row.test_sent_on(now),
+            test_max: (!row.paid).then_some(unpaid_max),
             row,
         }
     }
@@ -30,6 +38,17 @@ impl Funds {
         }
     }
 
+    /// How many messages a key of this kind may still send today; `None` for any number.
+    pub(crate) fn messages_left(&self, kind: KeyKind) -> Option<i64> {
+        let max = self.test_max.filter(|_| kind == KeyKind::Test)?;
+        Some((max - self.test_sent).max(0))
+    }
+
+    /// Whether a key of this kind may send so many messages today.
+    pub(crate) fn may_send(&self, kind: KeyKind, messages: i64) -> bool {
+        self.messages_left(kind).is_none_or(|left| messages <= left)
+    }
+
     /// What would be left after spending, or `None` when there isn't enough.
     pub(crate) fn left(&self, kind: KeyKind, cost: Money) -> Option<Money> {
         self.of(kind)
@@ -37,12 +56,15 @@ impl Funds {
             .filter(|left| *left >= Money::ZERO)
     }
 
-    /// What is left after spending, or `None` when there isn't enough.
-    pub(crate) fn spend(&mut self, kind: KeyKind, cost: Money) -> Option<Money> {
+    /// What is left after spending on so many messages, or `None` when there isn't enough.
+    pub(crate) fn spend(&mut self, kind: KeyKind, cost: Money, messages: i64) -> Option<Money> {
         let left = self.left(kind, cost)?;
         match kind {
             KeyKind::Live => self.balance = left,
-            KeyKind::Test => self.play = left,
+            KeyKind::Test => {
+                self.play = left;
+                self.test_sent += messages;
+            }
         }
         Some(left)
     }
@@ -55,7 +77,19 @@ impl Funds {
             balance: self.balance,
             test_balance: self.play,
             test_day: now.day(),
+            test_sent: self.test_sent,
             before: self.row,
         })
+    }
+}
+
+impl KeyRow {
+    /// How many messages the test key has sent on the day of this moment: a new day begins at 0.
+    pub(crate) fn test_sent_on(&self, now: Timestamp) -> i64 {
+        if self.test_day < now.day() {
+            0
+        } else {
+            self.test_sent
+        }
     }
 }

@@ -180,6 +180,9 @@ impl Service {
         let (actor, header) = (*actor, written(header));
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
+                if statements::columns(tx, &header).await? == Some(columns) {
+                    return Ok(());
+                }
                 statements::set_columns(tx, &header, columns).await?;
                 audit::insert(tx, now, &actor, "statement.columns", &header, None).await
             })

@@ -95,6 +95,7 @@ impl Service {
             if table.is_none() {
                 history::delete(&mut tx, range).await?;
             }
+            history::forget_shared_texts(&mut tx, range).await?;
             store.dialect().forget_unusual(&mut tx, range).await?;
         }
         if let Some(table) = table {
@@ -103,6 +104,25 @@ impl Service {
         installation::set_history_low(&mut tx, range.below).await?;
         tx.commit().await?;
         Ok(true)
+    }
+
+    /// Drops messages of test keys of days that are no longer kept, with their counts and batches.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be written.
+    pub async fn drop_tests(&self) -> Result<()> {
+        let days = self.limits().test_history_days;
+        // The chore that folds counts must not add up what is deleted meanwhile.
+        self.do_chore(Chore::FoldDays, Priority::Bulk, move |tx, now| {
+            Box::pin(async move {
+                let below = now.day() - days;
+                installation::raise_test_low(tx, id_of_day(below)).await?;
+                // Every message below the sweep's mark is final.
+                let low = installation::swept(tx).await?.low;
+                history::delete_tests(tx, below, low, CHUNK).await
+            })
+        })
+        .await
     }
 
     /// Folds the parts of counts by day and by quarter hour, where all messages are final.

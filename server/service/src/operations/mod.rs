@@ -5,4 +5,5 @@ pub(crate) mod copy;
 pub(crate) mod distribute;
 pub(crate) mod history;
 pub(crate) mod nodes;
+pub(crate) mod unpaid;
 pub(crate) mod upkeep;

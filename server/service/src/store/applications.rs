@@ -135,7 +135,8 @@ statements! {
         r"
         SELECT id, category, CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END
                    AS status,
-               live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day
+               live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day,
+               test_sent, paid_at
         FROM applications WHERE reference = $1" => " AND home = $2",
     );
     const ADD_BALANCE: Sql = Sql {
@@ -147,6 +148,24 @@ statements! {
             WHERE id = $1 AND home = $3 RETURNING balance, last_transfer_id",
         ..Sql::IN_HOME
     };
+    /// The account's first deposit is noted in each of its applications, so that who charges need
+    /// not look at the account.
+    const SET_PAID: Sql = in_home!(
+        r"
+        UPDATE applications SET paid_at = $2
+        WHERE paid_at IS NULL AND account_id = (
+            SELECT account_id
+            FROM applications WHERE id = $1" => " AND home = $3",
+        ")" => " AND home = $3",
+    );
+    const INHERIT_PAID: Sql = in_home!(
+        r"
+        UPDATE applications SET paid_at = (
+            SELECT MIN(paid_at)
+            FROM applications WHERE account_id = $2" => " AND home = $3",
+        r")
+        WHERE id = $1" => " AND home = $3",
+    );
     const BALANCES: Sql = in_home!(
         "SELECT id, test_balance, test_day, balance FROM applications WHERE id = $1"
             => " AND home = $2",
@@ -161,13 +180,15 @@ statements! {
         sqlite: r"
             SELECT id, reference, category,
                    CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END AS status,
-                   live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day
+                   live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day,
+                   test_sent, paid_at
             FROM applications WHERE reference = ?1",
         postgres: r"
             -- Locked until the commit: who charges decides by what stands here.
             SELECT id, reference, category,
                    CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END AS status,
-                   live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day
+                   live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day,
+                   test_sent, paid_at
             FROM applications
             WHERE reference = ANY (
                 ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
@@ -176,16 +197,18 @@ statements! {
         ..Sql::IN_HOME
     };
     /// `[[id, balance, test balance, test day, balance before, status, live hash, test hash, sender
-    /// state, test balance before]]`.
+    /// state, test balance before, test messages of the day]]`.
     const CHARGE: Sql = Sql {
         sqlite: r"
             -- The row can't have changed since it was read in this transaction: nobody else writes
             -- meanwhile.
-            UPDATE applications SET balance = ?2, test_balance = ?3, test_day = ?4 WHERE id = ?1",
+            UPDATE applications SET balance = ?2, test_balance = ?3, test_day = ?4, test_sent = ?11
+            WHERE id = ?1",
         postgres: r"
             -- What the charge was decided by must still stand there.
             UPDATE applications SET balance = (r.value ->> 1)::bigint,
-                test_balance = (r.value ->> 2)::bigint, test_day = (r.value ->> 3)::bigint
+                test_balance = (r.value ->> 2)::bigint, test_day = (r.value ->> 3)::bigint,
+                test_sent = (r.value ->> 10)::bigint
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE applications.id = (r.value ->> 0)::bigint
               AND applications.balance = (r.value ->> 4)::bigint
@@ -226,6 +249,10 @@ pub(crate) struct KeyRow {
     pub(crate) balance: Money,
     pub(crate) test_balance: Money,
     pub(crate) test_day: i64,
+    /// How many messages the test key sent on that day.
+    pub(crate) test_sent: i64,
+    /// Whether there was ever a deposit for the account.
+    pub(crate) paid: bool,
 }
 
 impl KeyRow {
@@ -263,6 +290,8 @@ pub(crate) fn key_row(row: &Row<'_>) -> Result<KeyRow> {
         balance: row.get("balance")?,
         test_balance: row.get("test_balance")?,
         test_day: row.get("test_day")?,
+        test_sent: row.get("test_sent")?,
+        paid: row.get::<Option<Timestamp>>("paid_at")?.is_some(),
     })
 }
 
@@ -419,10 +448,16 @@ pub(crate) async fn insert(
         new.sender_state.as_str(),
         now,
     );
-    query(INSERT, values)
+    let stored: Option<ApplicationId> = query(INSERT, values)
         .bind(id.map(Argument::from))
-        .fetch_optional(conn, |row| row.get("id"))
-        .await
+        .fetch_optional(&mut *conn, |row| row.get("id"))
+        .await?;
+    if let Some(id) = stored {
+        query(INHERIT_PAID, (id, new.account_id))
+            .execute(conn)
+            .await?;
+    }
+    Ok(stored)
 }
 
 pub(crate) async fn has_category(
@@ -563,13 +598,15 @@ pub(crate) async fn keys_by_reference(
         .await
 }
 
-/// Adds to the balance of an application; returns the new balance, and the id of the transfer that
-/// states the balance: 0 with SQLite, which numbers transfers itself.
+/// Adds a deposit to the balance of an application; returns the new balance, and the id of the
+/// transfer that states the balance: 0 with SQLite, which numbers transfers itself.
 pub(crate) async fn add_balance(
     conn: &mut dyn Connection,
     id: ApplicationId,
     amount: Money,
+    now: Timestamp,
 ) -> Result<(Money, i64)> {
+    query(SET_PAID, (id, now)).execute(&mut *conn).await?;
     query(ADD_BALANCE, (id, amount))
         .fetch_one(conn, |row| {
             Ok((row.get("balance")?, row.get("last_transfer_id")?))
@@ -640,6 +677,7 @@ pub(crate) struct ChargedApplication {
     pub(crate) balance: Money,
     pub(crate) test_balance: Money,
     pub(crate) test_day: i64,
+    pub(crate) test_sent: i64,
 }
 
 /// Writes the new balances, provided that keys, status and balances are still those that the charge
@@ -661,6 +699,7 @@ pub(crate) async fn charge(
             &before.test_hash,
             before.sender_state.as_str(),
             before.test_balance,
+            c.test_sent,
         )
     });
     let written = query(CHARGE, ()).execute_each(conn, rows).await?;

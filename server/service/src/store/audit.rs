@@ -113,7 +113,8 @@ pub(crate) async fn insert(
     insert_change(conn, now, actor, action, subject, change).await
 }
 
-/// Like [`insert`], with the values before and after.
+/// Like [`insert`], with the values before and after. Where these are the same, nothing was changed,
+/// and there is no entry.
 pub(crate) async fn insert_change(
     conn: &mut dyn Connection,
     now: Timestamp,
@@ -122,6 +123,9 @@ pub(crate) async fn insert_change(
     subject: &str,
     change: Change<'_>,
 ) -> Result<()> {
+    if change.before.is_some() && change.before == change.after {
+        return Ok(());
+    }
     let address = conn.client_address().map(str::to_owned);
     let values = (
         now,

@@ -118,7 +118,8 @@ statements! {
                 ELSE done_at END
         WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND home = $6",
     );
-    /// A row: id, number, kind, body, pages, segments, price, cost, moment. Then what all rows share.
+    /// A row: id, number, kind, body, pages, segments, price, cost, moment. Then what all rows
+    /// share. A text that all rows share stays in the batch.
     const EXPAND: Sql = Sql {
         sqlite: r"
             INSERT INTO messages (id, number, kind, body, pages, segments, unit_price, cost,
@@ -490,7 +491,7 @@ pub(crate) async fn expand(
             id(place),
             row.digits(),
             row.kind().as_str(),
-            row.body.as_deref().or(upload.body.as_deref()),
+            row.body.as_deref(),
             pages(row),
             row.segments.or(text.map(|text| text.segments)),
             prices.per_page(row.kind(), row.digits()),

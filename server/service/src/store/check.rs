@@ -291,7 +291,8 @@ statements! {
             FROM messages WHERE batch_id IS NOT NULL" => " AND home = $1",
         r"
             GROUP BY batch_id) m ON m.batch_id = b.id
-        WHERE b.first_message_id >= (SELECT history_low_id FROM installation) AND (
+        WHERE b.first_message_id >= (SELECT history_low_id FROM installation)
+          AND (b.test = 0 OR b.first_message_id >= (SELECT test_low_id FROM installation)) AND (
               COALESCE(m.n, 0) <> b.expanded_rows OR COALESCE(m.cost, 0) <> b.expanded_cost
            OR b.released <> COALESCE(m.released, 0)
                           + CASE WHEN b.expanded_at IS NULL THEN 0
@@ -341,7 +342,9 @@ statements! {
         r"
                   GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s
         WHERE n <> 0 AND day > (SELECT CASE history_low_id WHEN 0 THEN -1
-            ELSE ((history_low_id - 1 >> 21) + 1704067200000) / 86400000 END FROM installation)",
+            ELSE ((history_low_id - 1 >> 21) + 1704067200000) / 86400000 END FROM installation)
+          AND (test = 0 OR day >= (
+              SELECT ((test_low_id >> 21) + 1704067200000) / 86400000 FROM installation))",
     );
     const QUARTERS_ARE_THEIR_MESSAGES: Sql = in_home!(
         r"
@@ -368,7 +371,9 @@ statements! {
                   GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s
         WHERE (n <> 0 OR cost <> 0)
           AND quarter > (SELECT CASE history_low_id WHEN 0 THEN -1
-              ELSE ((history_low_id - 1 >> 21) + 1704067200000) / 900000 END FROM installation)",
+              ELSE ((history_low_id - 1 >> 21) + 1704067200000) / 900000 END FROM installation)
+          AND (test = 0 OR quarter >= (
+              SELECT ((test_low_id >> 21) + 1704067200000) / 900000 FROM installation))",
     );
     const DEPOSIT_IS_CREDITED: Sql = in_home!(
         r"

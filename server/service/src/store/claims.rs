@@ -53,7 +53,7 @@ statements! {
         UPDATE queue SET due_at = ?2, lease_token = ?3 WHERE message_id = ?1");
     const CLAIMED: Sql = Sql::sqlite(r"
         SELECT id, application_id, test, batch_id, created_at, status, cost, number, kind,
-               sender, body
+               sender, COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id)) AS body
         FROM messages WHERE id = ?1 AND status < 3");
     const START: Sql = Sql::sqlite(r"
         UPDATE messages SET status = 1, sending_at = ?2 WHERE id = ?1 AND status < 2");

@@ -1,8 +1,9 @@
 //! Dropping old messages, and the sums that are kept of them; the tables that messages are in.
 
+use domain::ApplicationId;
 use domain::ids::id_of_day;
 
-use super::query::{Connection, query};
+use super::query::{Connection, Row, query};
 use super::sql::{Sql, in_home, statements};
 use crate::error::Result;
 
@@ -30,7 +31,66 @@ statements! {
         "DELETE FROM message_events WHERE message_id >= $1 AND message_id < $2"
             => " AND home = $3",
     );
+    /// The text that all rows of a batch share goes with the last of them.
+    const FORGET_SHARED_TEXTS: Sql = in_home!(
+        r"
+        UPDATE batches SET body = NULL
+        WHERE last_message_id >= $1 AND last_message_id < $2 AND body IS NOT NULL"
+            => " AND home = $3",
+    );
+    const TEST_DAY: Sql = in_home!(
+        "SELECT application_id, day FROM message_days WHERE test = 1 AND day < $1"
+            => " AND home = $2",
+        " ORDER BY day, application_id LIMIT 1",
+    );
+    const NTH_TEST: Sql = in_home!(
+        r"
+        SELECT id
+        FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"
+            => " AND home = $5",
+        " ORDER BY id LIMIT 1 OFFSET $4",
+    );
+    const DELETE_TEST_EVENTS: Sql = in_home!(
+        r"
+        DELETE FROM message_events
+        WHERE message_id >= $2 AND message_id < $3 AND message_id IN (
+            SELECT id
+            FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"
+            => " AND home = $4",
+        ")" => " AND home = $4",
+    );
+    const DELETE_TESTS: Sql = in_home!(
+        "DELETE FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"
+            => " AND home = $4",
+    );
+    /// For PostgreSQL alone; with SQLite an index of `messages` takes the place of the table.
+    const FORGET_UNUSUAL_TESTS: Sql = Sql::postgres_in_home(r"
+        DELETE FROM unusual_messages
+        WHERE application_id = $1 AND test = 1 AND message_id >= $2 AND message_id < $3
+          AND home = $4");
+    const DELETE_TEST_DAY: Sql = in_home!(
+        "DELETE FROM message_days WHERE application_id = $1 AND test = 1 AND day = $2"
+            => " AND home = $3",
+    );
+    const DELETE_TEST_QUARTERS: Sql = in_home!(
+        r"
+        DELETE FROM message_quarters
+        WHERE application_id = $1 AND test = 1 AND quarter >= $2 AND quarter < $3"
+            => " AND home = $4",
+    );
+    const DELETE_TEST_BATCHES: Sql = in_home!(
+        r"
+        DELETE FROM batches
+        WHERE id IN (
+            SELECT id
+            FROM batches WHERE test = 1 AND last_message_id < $1 AND expanded_at IS NOT NULL"
+            => " AND home = $3",
+        " LIMIT $2)" => " AND home = $3",
+    );
 }
+
+/// Quarter hours of a day.
+const QUARTERS_OF_DAY: i64 = 96;
 
 /// A range of messages' ids.
 #[derive(Clone, Copy)]
@@ -79,4 +139,71 @@ pub(crate) async fn delete(conn: &mut dyn Connection, range: Range) -> Result<()
             .await?;
     }
     Ok(())
+}
+
+/// Forgets the texts that all rows of a batch share, of batches whose last message is among these.
+pub(crate) async fn forget_shared_texts(conn: &mut dyn Connection, range: Range) -> Result<()> {
+    query(FORGET_SHARED_TEXTS, (range.from, range.below))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+/// Deletes messages of test keys that were accepted before a day (since 1970-01-01 UTC) and are
+/// final, as those below the id `low` are, with all that is stored of them: at most `limit` messages
+/// or batches. False when nothing is left that can be deleted.
+pub(crate) async fn delete_tests(
+    conn: &mut dyn Connection,
+    below: i64,
+    low: i64,
+    limit: i64,
+) -> Result<bool> {
+    let read = |row: &Row<'_>| Ok((row.get("application_id")?, row.get("day")?));
+    let found: Option<(ApplicationId, i64)> = query(TEST_DAY, below)
+        .fetch_optional(&mut *conn, read)
+        .await?;
+    let Some((application, day)) = found else {
+        let batches = query(DELETE_TEST_BATCHES, (id_of_day(below), limit));
+        return Ok(batches.execute(conn).await? > 0);
+    };
+    let Range { from, below: end } = Range::of_days(day, day + 1);
+    let next = nth_test(conn, application, (from, end.min(low)), limit).await?;
+    let until = next.unwrap_or(end.min(low));
+    let mut statements = vec![DELETE_TEST_EVENTS, DELETE_TESTS];
+    if conn.dialect().is_shared() {
+        statements.push(FORGET_UNUSUAL_TESTS);
+    }
+    for statement in statements {
+        query(statement, (application, from, until))
+            .execute(&mut *conn)
+            .await?;
+    }
+    if next.is_some() {
+        return Ok(true);
+    }
+    let is_empty = nth_test(conn, application, (until, end), 0)
+        .await?
+        .is_none();
+    if is_empty {
+        query(DELETE_TEST_DAY, (application, day))
+            .execute(&mut *conn)
+            .await?;
+        let quarters = (day * QUARTERS_OF_DAY, (day + 1) * QUARTERS_OF_DAY);
+        query(DELETE_TEST_QUARTERS, (application, quarters.0, quarters.1))
+            .execute(conn)
+            .await?;
+    }
+    Ok(is_empty)
+}
+
+/// The id of the test message in a range of ids that so many others precede.
+async fn nth_test(
+    conn: &mut dyn Connection,
+    application: ApplicationId,
+    (from, below): (i64, i64),
+    before: i64,
+) -> Result<Option<i64>> {
+    query(NTH_TEST, (application, from, below, before))
+        .fetch_optional(conn, |row| row.get("id"))
+        .await
 }

@@ -22,6 +22,8 @@ statements! {
     const HISTORY_LOW: Sql = Sql::same("SELECT history_low_id FROM installation WHERE id = 1");
     const SET_HISTORY_LOW: Sql = Sql::same(r"
         UPDATE installation SET history_low_id = $1 WHERE id = 1");
+    const RAISE_TEST_LOW: Sql = Sql::same(r"
+        UPDATE installation SET test_low_id = $1 WHERE id = 1 AND test_low_id < $1");
     const SET_SWEPT: Sql = Sql::same(r"
         UPDATE installation SET swept_at = $2,
             sweep_low_id = CASE WHEN sweep_low_id < $1 THEN $1 ELSE sweep_low_id END
@@ -84,6 +86,11 @@ pub(crate) async fn history_low(conn: &mut dyn Connection) -> Result<i64> {
 
 pub(crate) async fn set_history_low(conn: &mut dyn Connection, id: i64) -> Result<()> {
     query(SET_HISTORY_LOW, id).execute(conn).await.map(drop)
+}
+
+/// Notes that messages of test keys below this id are being dropped.
+pub(crate) async fn raise_test_low(conn: &mut dyn Connection, id: i64) -> Result<()> {
+    query(RAISE_TEST_LOW, id).execute(conn).await.map(drop)
 }
 
 /// How far the expiry sweep has come.

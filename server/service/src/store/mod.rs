@@ -72,6 +72,7 @@ mod transaction;
 pub(crate) mod transfers;
 pub(crate) mod turn_call;
 pub(crate) mod turns;
+pub(crate) mod unpaid;
 pub(crate) mod usual_times;
 
 pub(crate) use chore::Chore;

@@ -57,6 +57,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::distribute::STATEMENTS,
     super::events::STATEMENTS,
     super::history::STATEMENTS,
+    super::unpaid::STATEMENTS,
     super::idempotency::STATEMENTS,
     super::incidents::STATEMENTS,
     super::installation::STATEMENTS,

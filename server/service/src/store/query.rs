@@ -222,6 +222,7 @@ tuples! {
     8: A B C D E F G H;
     9: A B C D E F G H I;
     10: A B C D E F G H I J;
+    11: A B C D E F G H I J K;
     13: A B C D E F G H I J K L M;
     14: A B C D E F G H I J K L M N;
     15: A B C D E F G H I J K L M N O;

@@ -51,10 +51,11 @@ CREATE TYPE named_receipt_rows AS (
     receipts BIGINT[], carriers TEXT[], names TEXT[], statuses BIGINT[], errors TEXT[]
 );
 -- The applications of the sends, as the turn remembers them; nulls where it doesn't. `totals` and
--- `test_totals` are what the sends cost together, and `transfers` how many live ones there are.
+-- `test_totals` are what the sends cost together, `transfers` how many live ones there are, and
+-- `tests` how many with the test key.
 CREATE TYPE application_rows AS (
     ids BIGINT[], statuses TEXT[], live_hashes TEXT[], test_hashes TEXT[], sender_states TEXT[],
-    sender_names TEXT[], totals BIGINT[], test_totals BIGINT[], transfers BIGINT[]
+    sender_names TEXT[], totals BIGINT[], test_totals BIGINT[], transfers BIGINT[], tests BIGINT[]
 );
 -- The idempotency keys of sends. For a send that is accepted, `answers` has the answer to keep, in
 -- which `balance` is what the application's sends have spent so far.
@@ -222,12 +223,13 @@ BEGIN
 END $$;
 
 -- Sends. The sends of an application are stored if its row is still as the turn remembers it and
--- has the money, and none of their idempotency keys has an answer. Returns the rows as they were
+-- has the money, none of their idempotency keys has an answer, and its test key sends no more than
+-- `test_max` messages in the day unless there was a deposit. Returns the rows as they were
 -- before the charge, each with whether it is as remembered; the applications whose sends are
 -- stored; and the answers that were kept for the keys.
 CREATE FUNCTION turn_sends(
     of_home BIGINT, now_ms BIGINT, today BIGINT, play_money BIGINT, kept_since BIGINT,
-    remembered application_rows, keys key_rows, sends send_rows,
+    test_max BIGINT, remembered application_rows, keys key_rows, sends send_rows,
     OUT read JSON, OUT kept JSON, OUT charged BIGINT[], OUT counts counted[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -240,7 +242,8 @@ BEGIN
     -- Applications are locked by an earlier statement than the one that reads the keys: a statement
     -- reads what was committed before it began to wait for a lock.
     SELECT json_agg(
-               json_build_array(id, same, balance, test_balance, test_day,
+               json_build_array(id, same, balance, test_balance, test_day, test_sent,
+                   paid_at IS NOT NULL,
                    CASE WHEN NOT same THEN json_build_array(category, standing, live_hash,
                        test_hash, sender_state, sender_name) END)),
            array_agg(id) FILTER (WHERE pays), array_agg(balance) FILTER (WHERE pays),
@@ -248,9 +251,11 @@ BEGIN
     INTO read, charged, balances, test_balances, last_transfers
     FROM (
         SELECT *, same AND balance >= total AND play >= test_total
-                  AND total + test_total > 0 AS pays
+                  AND total + test_total > 0
+                  AND (tests = 0 OR paid_at IS NOT NULL OR sent_today + tests <= test_max) AS pays
         FROM (
-            SELECT a.*, r.total, r.test_total,
+            SELECT a.*, r.total, r.test_total, r.tests,
+                   CASE WHEN a.test_day < today THEN 0 ELSE a.test_sent END AS sent_today,
                    CASE WHEN a.disabled_at IS NULL THEN a.status ELSE 'Suspended' END AS standing,
                    CASE WHEN a.test_day < today THEN play_money ELSE a.test_balance END AS play,
                    r.status IS NOT NULL
@@ -261,9 +266,9 @@ BEGIN
                      AND a.sender_name IS NOT DISTINCT FROM r.sender_name AS same
             FROM unnest(remembered.ids, remembered.statuses, remembered.live_hashes,
                 remembered.test_hashes, remembered.sender_states, remembered.sender_names,
-                remembered.totals, remembered.test_totals)
+                remembered.totals, remembered.test_totals, remembered.tests)
                 AS r (id, status, live_hash, test_hash, sender_state, sender_name, total,
-                      test_total)
+                      test_total, tests)
             JOIN applications a ON a.id = ANY (remembered.ids) AND a.id = r.id
             ORDER BY a.id FOR NO KEY UPDATE OF a) l) p;
     IF keys.keys <> '{}' THEN
@@ -290,11 +295,13 @@ BEGIN
         RETURN;
     END IF;
     UPDATE applications a SET balance = a.balance - r.total, test_balance = c.play - r.test_total,
+        test_sent = CASE WHEN a.test_day < today THEN 0 ELSE a.test_sent END + r.tests,
         test_day = GREATEST(a.test_day, today),
         last_transfer_id = a.last_transfer_id + r.transfers
     FROM unnest(charged, test_balances) AS c (id, play)
-    JOIN unnest(remembered.ids, remembered.totals, remembered.test_totals, remembered.transfers)
-        AS r (id, total, test_total, transfers) ON r.id = c.id
+    JOIN unnest(remembered.ids, remembered.totals, remembered.test_totals, remembered.transfers,
+        remembered.tests)
+        AS r (id, total, test_total, transfers, tests) ON r.id = c.id
     WHERE a.id = ANY (charged) AND a.id = c.id;
     INSERT INTO messages (home, id, application_id, test, number, kind, sender, body, requestid,
         pages, segments, unit_price, cost, created_at, sending_at, status, released)
@@ -371,7 +378,8 @@ DECLARE
                 sending_at = CASE WHEN status < 2 THEN $2 ELSE sending_at END
             WHERE id = ANY ($1) AND status BETWEEN $3 AND $4
             RETURNING id, application_id, test, batch_id, created_at, status, cost, number, kind,
-                sender, body)
+                sender, COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id))
+                AS body)
         SELECT (SELECT json_agg(
                     json_build_array(
                         json_build_array(
@@ -536,7 +544,7 @@ CREATE FUNCTION run_turn(
     submitted submitted_rows, parts segment_rows, receipts receipt_rows,
     named_receipts named_receipt_rows,
     known_price BIGINT, known_drained TEXT[], play_money BIGINT, kept_since BIGINT,
-    applications application_rows, keys key_rows, sends send_rows,
+    test_max BIGINT, applications application_rows, keys key_rows, sends send_rows,
     claims claim_rows, lease_token BIGINT, lease_until BIGINT)
 RETURNS TEXT LANGUAGE plpgsql AS $$
 DECLARE
@@ -586,8 +594,8 @@ BEGIN
     END IF;
     IF unchanged AND applications.ids <> '{}' THEN
         SELECT * INTO read, kept, charged, more
-        FROM turn_sends(of_home, now_ms, now_ms / 86400000, play_money, kept_since, applications,
-            keys, sends);
+        FROM turn_sends(of_home, now_ms, now_ms / 86400000, play_money, kept_since, test_max,
+            applications, keys, sends);
         counts := counts || more;
         answer := answer || jsonb_build_object(
             'applications', read, 'kept', kept, 'charged', charged);

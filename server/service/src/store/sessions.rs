@@ -288,16 +288,16 @@ pub(crate) async fn delete_device(
     Ok(query(DELETE_DEVICE, (account_id, id)).execute(conn).await? == 1)
 }
 
-/// Signs out every device of an account except one; an empty hash keeps none.
+/// Signs out every device of an account except one; an empty hash keeps none. Returns how many
+/// there were.
 pub(crate) async fn delete_others(
     conn: &mut dyn Connection,
     account_id: i64,
     keep_hash: &str,
-) -> Result<()> {
+) -> Result<u64> {
     query(DELETE_OTHERS, (account_id, keep_hash))
         .execute(conn)
         .await
-        .map(drop)
 }
 
 /// Deletes sessions that aren't valid any more.

@@ -37,12 +37,12 @@ pub(crate) const RUN: &str = r"
             ROW($10, $11, $12, $13, $14, $15)::segment_rows,
             ROW($16, $17, $18)::receipt_rows,
             ROW($19, $20, $21, $22, $23)::named_receipt_rows,
-            $24, $25, $26, $27,
-            ROW($28, $29, $30, $31, $32, $33, $34, $35, $36)::application_rows,
-            ROW($37, $38, $39, $40, $41)::key_rows,
-            ROW($42, $43, $44, $45, $46, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57,
-                $58, $59, $60)::send_rows,
-            ROW($61, $62, $63, $64, $65)::claim_rows, $66, $67) AS answer";
+            $24, $25, $26, $27, $28,
+            ROW($29, $30, $31, $32, $33, $34, $35, $36, $37, $38)::application_rows,
+            ROW($39, $40, $41, $42, $43)::key_rows,
+            ROW($44, $45, $46, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59,
+                $60, $61, $62)::send_rows,
+            ROW($63, $64, $65, $66, $67)::claim_rows, $68, $69) AS answer";
 
 statements! {
     const GIVE_BACK: Sql = Sql::postgres(r"
@@ -117,6 +117,7 @@ columns! {
         totals: i64,
         test_totals: i64,
         transfers: i64,
+        tests: i64,
     }
 
     /// Idempotency keys of sends, with the answers to keep.
@@ -179,6 +180,8 @@ pub(crate) struct TurnCall {
     pub(crate) drained: Vec<String>,
     pub(crate) play_money: Money,
     pub(crate) kept_since: Timestamp,
+    /// The most messages a day of a test key whose account never had a deposit.
+    pub(crate) test_max: i64,
     pub(crate) applications: ApplicationRows,
     pub(crate) keys: KeyRows,
     pub(crate) sends: SendRows,
@@ -214,6 +217,8 @@ pub(crate) struct FoundApplication {
     pub(crate) balance: Money,
     pub(crate) test_balance: Money,
     pub(crate) test_day: i64,
+    pub(crate) test_sent: i64,
+    pub(crate) paid: bool,
     pub(crate) row: Option<ApplicationFields>,
 }
 
@@ -329,7 +334,8 @@ impl TurnCall {
             .bind(self.price)
             .bind(&self.drained)
             .bind(self.play_money.micros())
-            .bind(self.kept_since.unix_ms());
+            .bind(self.kept_since.unix_ms())
+            .bind(self.test_max);
         let query = self.applications.bind(query);
         let query = self.keys.bind(query);
         let query = self.sends.bind(query);

@@ -57,6 +57,9 @@ pub(super) enum Decided {
     /// A refusal, which holds if the application is as it is remembered and no answer is kept for
     /// the key.
     Refused(Reason),
+    /// A refusal for want of money, or of messages that a test key may still send: it holds if the
+    /// sends before it are charged too.
+    UsedUp(Reason),
     /// A dry run, which holds like a refusal. `sent.balance` is what the sends before it spend.
     DryRun { kind: KeyKind, sent: Sent },
     /// An accepted send, which holds if the application is charged. `sent.balance` is what the
@@ -72,6 +75,8 @@ struct Spent {
     live: Money,
     test: Money,
     transfers: i64,
+    /// How many of the sends are with the test key.
+    tests: i64,
 }
 
 impl Guess {
@@ -103,6 +108,7 @@ impl Guess {
             drained: remembered.drained.clone(),
             play_money: play_money_max(),
             kept_since: kept_since(now),
+            test_max: service.limits().unpaid_test_messages,
             applications: ApplicationRows::default(),
             keys: KeyRows::default(),
             sends: SendRows::default(),
@@ -318,7 +324,7 @@ impl Guessing<'_> {
                 .application
                 .and_then(|id| self.remembered.application(id));
             if let Some(row) = row {
-                let funds = || Funds::new(row.clone(), self.call.now);
+                let funds = || self.service.funds(row.clone(), self.call.now);
                 found
                     .entry(send.request.key.reference())
                     .or_insert_with(funds);
@@ -361,6 +367,13 @@ impl Guessing<'_> {
             .as_ref()
             .map(|allowance| allowance.left(of_limit))
             != left;
+        let may_send = (admitted.applications.get(&reference))
+            .is_none_or(|application| application.may_send(kind, 1));
+        let is_used_up = |reason| match reason {
+            Reason::InsufficientFunds => true,
+            Reason::RateLimited => !may_send,
+            _ => false,
+        };
         let is_looked_up = |key: &KeptKey| self.remembered.in_turn.has_looked_up(key);
         let is_known = has_read && key.as_ref().is_none_or(is_looked_up);
         let asked = key.filter(|key| !is_looked_up(key));
@@ -375,9 +388,10 @@ impl Guessing<'_> {
                 }
             }
             // A balance that was read before this turn refuses no send.
-            Err(Reason::InsufficientFunds) if !has_read => Decided::NotYet,
+            Err(reason) if !has_read && is_used_up(reason) => Decided::NotYet,
             // Whether the accepted sends before this one are charged is known after the call.
             Err(reason) if is_known && !self.spent.contains_key(&id) => Decided::Known(Err(reason)),
+            Err(reason) if is_used_up(reason) => Decided::UsedUp(reason),
             Err(reason) => Decided::Refused(reason),
         };
         if !matches!(decided, Decided::Known(_) | Decided::Accepted { .. })
@@ -463,6 +477,7 @@ impl Guessing<'_> {
             rows.totals.push(spent.live.micros());
             rows.test_totals.push(spent.test.micros());
             rows.transfers.push(spent.transfers);
+            rows.tests.push(spent.tests);
         }
     }
 }
@@ -493,7 +508,10 @@ impl Spent {
                 self.live = sum(self.live);
                 self.transfers += 1;
             }
-            KeyKind::Test => self.test = sum(self.test),
+            KeyKind::Test => {
+                self.test = sum(self.test);
+                self.tests += 1;
+            }
         }
     }
 }

@@ -128,7 +128,7 @@ impl Remembered {
             return Ok(());
         };
         (row.balance, row.test_balance) = (found.balance, found.test_balance);
-        row.test_day = found.test_day;
+        (row.test_day, row.test_sent, row.paid) = (found.test_day, found.test_sent, found.paid);
         if answer.has_charged(found.id)
             && let Some(place) = call
                 .applications
@@ -145,6 +145,7 @@ impl Remembered {
             row.balance = left(row.balance, spent(&call.applications.totals))?;
             let play = play_money(found.test_balance, found.test_day, call.now);
             row.test_balance = left(play, spent(&call.applications.test_totals))?;
+            row.test_sent = row.test_sent_on(call.now) + call.applications.tests[place];
             row.test_day = row.test_day.max(call.now.day());
         }
         Ok(())
@@ -191,5 +192,7 @@ fn key_row(found: &FoundApplication, fields: &ApplicationFields) -> Result<KeyRo
         balance: found.balance,
         test_balance: found.test_balance,
         test_day: found.test_day,
+        test_sent: found.test_sent,
+        paid: found.paid,
     })
 }

@@ -102,7 +102,7 @@ impl AdmittedSends {
             applications::keys_by_references(tx, &references)
                 .await?
                 .into_iter()
-                .map(|(reference, row)| (reference, Funds::new(row, now)))
+                .map(|(reference, row)| (reference, service.funds(row, now)))
                 .collect();
         let keys: Vec<KeptKey> = sends
             .iter()
@@ -166,7 +166,7 @@ impl AdmittedSends {
             Some(allowance) => allowance.take((reference, kind)),
             None => service.inner.rates.take(reference, kind, self.now),
         };
-        if !allowed {
+        if !allowed || !application.may_send(kind, 1) {
             return Err(Reason::RateLimited);
         }
         let pages = prepared.pages;
@@ -186,7 +186,7 @@ impl AdmittedSends {
                 .ok_or(Reason::InsufficientFunds);
         }
         sent.balance = application
-            .spend(kind, cost)
+            .spend(kind, cost, 1)
             .ok_or(Reason::InsufficientFunds)?;
         let id = Transid(service.inner.ids.next(self.now, service.inner.node.slot()));
         sent.transid = Some(id);

@@ -57,8 +57,8 @@ impl GuessedSend {
                     refused
                 })
             }
-            Decided::Refused(Reason::InsufficientFunds) if !charged => None,
-            Decided::Refused(reason) => Some(Err(*reason)),
+            Decided::UsedUp(_) if !charged => None,
+            Decided::Refused(reason) | Decided::UsedUp(reason) => Some(Err(*reason)),
             _ => None,
         }
     }

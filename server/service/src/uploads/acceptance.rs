@@ -233,7 +233,11 @@ impl Service {
         if !self.take_one((pending.key.reference(), kind)).await? {
             return Ok(Err(Reason::RateLimited));
         }
-        let mut funds = Funds::new(row, now);
+        let mut funds = self.funds(row, now);
+        let messages = i64::try_from(pending.count.rows).unwrap_or(i64::MAX);
+        if !funds.may_send(kind, messages) {
+            return Ok(Err(Reason::RateLimited));
+        }
         let affordable = |priced: &AcceptedBatch| funds.left(kind, priced.cost).is_some();
         let Some(mut accepted) = pending.priced(&prices).filter(affordable) else {
             return Ok(Err(Reason::InsufficientFunds));
@@ -255,7 +259,7 @@ impl Service {
             (price_id, &prices),
             now,
         );
-        funds.spend(kind, accepted.cost);
+        funds.spend(kind, accepted.cost, messages);
         self.reserve(tx, &new, funds, now).await?;
         if let Some(key) = &pending.kept_key {
             let (digest, answer) = (pending.digest.clone(), row::json(&accepted)?);

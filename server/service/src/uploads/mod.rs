@@ -81,6 +81,10 @@ impl Drop for SharedUpload {
 }
 
 impl UploadPermit {
+    pub const fn key(&self) -> &ApiKey {
+        &self.key
+    }
+
     /// The access of the key, and whether the idempotency key is known.
     pub const fn access(&self) -> &SendAccess {
         &self.access
@@ -348,6 +352,13 @@ pub struct Spooled {
     pub(crate) digest: Option<Vec<u8>>,
     /// `None` for what repeats a request that was accepted before.
     pub(crate) spool: Option<Spool>,
+}
+
+impl Spooled {
+    /// How many rows there are.
+    pub const fn rows(&self) -> u64 {
+        self.count.rows
+    }
 }
 
 /// Why an upload ended without a spooled file.

@@ -136,6 +136,14 @@ pub(super) fn table(
             work: Box::new(move || Box::new(Nodes::new(Arc::clone(&sandboxes)))),
         },
         Job {
+            name: "measure unpaid messages",
+            // Each process shows it to staff and in its metrics.
+            processes: Processes::All,
+            interval: Duration::from_hours(1),
+            wake: None,
+            work: stateless(upkeep::measure_unpaid),
+        },
+        Job {
             name: "look for old transactions",
             processes: Processes::Sharing,
             interval: Duration::from_mins(1),

@@ -1,5 +1,6 @@
 //! Jobs that remember nothing between two runs.
 
+use domain::support::UnpaidUse;
 use service::{Leases, Service};
 
 use super::work::attempt;
@@ -48,6 +49,27 @@ pub(super) async fn expire_and_delete(service: Service) {
     attempt("the counts of past days can't be added up", counts).await;
     let history = service.drop_history();
     attempt("old messages can't be deleted", history).await;
+    let tests = service.drop_tests();
+    attempt("old messages of test keys can't be deleted", tests).await;
+}
+
+/// Measures what test messages of accounts without a deposit take, and warns when it is too much.
+pub(super) async fn measure_unpaid(service: Service) {
+    let measuring = service.measure_unpaid();
+    let measured = attempt("test messages can't be measured", measuring).await;
+    if let Some(measured) = measured.filter(UnpaidUse::is_too_much) {
+        let UnpaidUse {
+            messages,
+            bytes,
+            bytes_max,
+        } = measured;
+        tracing::warn!(
+            messages,
+            bytes,
+            bytes_max,
+            "test messages of accounts without a deposit take more than unpaid_bytes_max"
+        );
+    }
 }
 
 /// Counts the margins of days that are over.

@@ -9,21 +9,25 @@ use super::super::query::Argument;
 use super::super::sql::{Dialect, Sql};
 
 /// The beginning of each list: all that reports show of a message, as one JSON value. `FROM (…) m`
-/// follows.
+/// follows. A batch is looked up only for a message without a text of its own. `$home` stands for
+/// the parameter.
 const LISTED: Sql = Sql {
     sqlite: r"
         SELECT json_group_array(
             json_array(
-                id, application_id, test, number, kind, sender, body, requestid, batch_id,
-                status, pages, segments, unit_price, cost, released, error, carrier, created_at,
-                sending_at, submitted_at, final_at)) AS found",
+                id, application_id, test, number, kind, sender,
+                COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id)), requestid,
+                batch_id, status, pages, segments, unit_price, cost, released, error, carrier,
+                created_at, sending_at, submitted_at, final_at)) AS found",
     postgres: r"
         SELECT COALESCE(
             json_agg(
                 json_build_array(
-                    id, application_id, test, number, kind, sender, body, requestid, batch_id,
-                    status, pages, segments, unit_price, cost, released, error, carrier,
-                    created_at, sending_at, submitted_at, final_at)),
+                    id, application_id, test, number, kind, sender,
+                    COALESCE(body, (
+                        SELECT b.body FROM batches b WHERE b.home = $home AND b.id = batch_id)),
+                    requestid, batch_id, status, pages, segments, unit_price, cost, released,
+                    error, carrier, created_at, sending_at, submitted_at, final_at)),
             '[]')::text AS found",
     ..Sql::ANYWHERE
 };
@@ -186,7 +190,7 @@ impl Path {
         let mut sql = format!(
             "{} FROM (SELECT {messages}.* FROM {source} {join} \
              WHERE d.application_id = $1 AND d.id >= $3 AND d.id < $4{}{}",
-            LISTED.of(dialect),
+            LISTED.of(dialect).replace("$home", &home),
             self.always(),
             in_home(dialect, conditions.len()),
         );

@@ -166,6 +166,7 @@ fn turn(call: i64) -> TurnCall {
         drained: Vec::new(),
         play_money: Money::ZERO,
         kept_since: Timestamp::from_unix_ms(0),
+        test_max: 0,
         applications: ApplicationRows {
             ids: each(application),
             statuses: each(|_| Some("Active".to_owned())),
@@ -176,6 +177,7 @@ fn turn(call: i64) -> TurnCall {
             totals: each(|_| 50_000),
             test_totals: each(|_| 0),
             transfers: each(|_| 1),
+            tests: each(|_| 0),
         },
         keys: KeyRows {
             applications: each(application),

@@ -289,6 +289,7 @@ async fn what_happens_to_an_account_is_recorded_with_who_asked(backend: Backend)
     let (reference, kind) = (customer.reference, KeyKind::Live);
     let replaced = service.replace_key(account.id, reference, kind, PASSWORD, "a", None);
     replaced.await.unwrap();
+    sign_in(&service, "b", account.id).await;
     let wrong = service.sign_out_others(account.id, "not the password", "a");
     wrong.await.unwrap_err();
     let done = service.sign_out_others(account.id, PASSWORD, "a");
@@ -311,6 +312,7 @@ async fn what_happens_to_an_account_is_recorded_with_who_asked(backend: Backend)
             ResetAsked,
             SignedIn,
             KeyReplaced,
+            SignedIn,
             PasswordWrong,
             SignedOutOthers,
             PasswordChanged,

@@ -5,6 +5,7 @@ mod accounts;
 mod applications;
 mod audit;
 mod batches;
+mod bounds;
 mod call_log;
 mod check;
 mod clock_set_back;

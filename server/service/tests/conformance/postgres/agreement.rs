@@ -14,7 +14,7 @@ use sqlx::Executor as _;
 use crate::database::Backend;
 use crate::processes::{peer, peer_with};
 use crate::uploads::{plain, rows, upload};
-use crate::world::{Customer, PASSWORD, World, keyed, money, password, request};
+use crate::world::{Customer, HOUR_MS, PASSWORD, World, keyed, money, password, request};
 
 const STAFF: Actor = Actor::CommandLine;
 
@@ -311,6 +311,34 @@ async fn a_request_is_given_back_when_the_requests_of_other_keys_cannot_be_taken
     send(&customer.live).await.unwrap().unwrap();
     let limited = Err(SendError::Refused(Reason::RateLimited));
     assert_eq!(send(&customer.live).await.unwrap(), limited);
+    world.assert_sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_count_test_messages_together() {
+    let world = World::new(Backend::SHARED).await;
+    let limits = Limits {
+        unpaid_test_messages: 30,
+        ..Limits::default()
+    };
+    let customer = world.active("one@example.org", "0").await;
+    let services = [
+        peer_with(&world, 1, limits).await,
+        peer_with(&world, 2, limits).await,
+    ];
+    for day in 0..2 {
+        let sends = (0..80).map(|n| {
+            let (service, key) = (services[n % 2].clone(), customer.test.clone());
+            async move { service.send(request(&key, "12345678", "hello")).await }
+        });
+        let answers = join_all(sends).await;
+        let accepted = answers.iter().filter(|sent| sent.is_ok());
+        assert_eq!(accepted.count(), 30, "{day}");
+        let limited = Err(SendError::Refused(Reason::RateLimited));
+        let refused = answers.iter().filter(|sent| **sent == limited);
+        assert_eq!(refused.count(), 50, "{day}");
+        world.pass(24 * HOUR_MS);
+    }
     world.assert_sound().await;
 }
 

@@ -1,0 +1,52 @@
+//! How much of the database test messages take of accounts that never had a deposit.
+
+use std::sync::{Mutex, PoisonError};
+
+use domain::support::UnpaidUse;
+
+use crate::Service;
+use crate::error::Result;
+use crate::store::unpaid;
+
+/// What a message takes beside its text with PostgreSQL: its row, with the entries of indexes. With
+/// SQLite it is a third of that (`server/tests/api/costs.rs` measures it).
+const MESSAGE_BYTES: i64 = 436;
+/// How many messages a home is looked through for: what there are more of isn't needed to know that
+/// there are too many.
+const MESSAGES_MAX: i64 = 5_000_000;
+
+/// What was measured last, by this process.
+pub(crate) type LastUse = Mutex<Option<UnpaidUse>>;
+
+impl Service {
+    /// Measures what is kept of test messages of accounts that never had a deposit.
+    ///
+    /// # Errors
+    /// `Failed` when the database can't be read.
+    pub async fn measure_unpaid(&self) -> Result<UnpaidUse> {
+        let kept = self.in_each_home(|home| async move {
+            let mut conn = self.store().read_at(home).await?;
+            unpaid::kept(&mut conn, MESSAGES_MAX).await
+        });
+        let kept = kept.await?;
+        let messages = kept.iter().map(|(messages, _)| messages).sum();
+        let texts: i64 = kept.iter().map(|(_, bytes)| bytes).sum();
+        let measured = UnpaidUse {
+            messages,
+            bytes: messages * MESSAGE_BYTES + texts,
+            bytes_max: self.limits().unpaid_bytes_max,
+        };
+        *self.last_use() = Some(measured);
+        Ok(measured)
+    }
+
+    /// What this process measured last; `None` before it has.
+    pub fn unpaid_use(&self) -> Option<UnpaidUse> {
+        *self.last_use()
+    }
+
+    fn last_use(&self) -> std::sync::MutexGuard<'_, Option<UnpaidUse>> {
+        let last = self.inner.unpaid.lock();
+        last.unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,37 @@
+//! What is kept of test messages of accounts that never had a deposit.
+
+use super::query::{Connection, query};
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+statements! {
+    /// No further than `$1` messages. A text that a batch's rows share counts for none of them.
+    const KEPT: Sql = Sql {
+        sqlite: r"
+            SELECT COUNT(*) AS n, COALESCE(SUM(LENGTH(CAST(body AS BLOB))), 0) AS bytes
+            FROM (
+                SELECT m.body
+                FROM applications a
+                CROSS JOIN messages m INDEXED BY messages_by_application
+                  ON m.application_id = a.id AND m.test = 1
+                WHERE a.paid_at IS NULL
+                LIMIT $1) k",
+        postgres: r"
+            SELECT COUNT(*) AS n, CAST(COALESCE(SUM(OCTET_LENGTH(body)), 0) AS BIGINT) AS bytes
+            FROM (
+                SELECT m.body
+                FROM applications a
+                JOIN messages m ON m.application_id = a.id AND m.test = 1 AND m.home = $2
+                WHERE a.paid_at IS NULL AND a.home = $2
+                LIMIT $1) k",
+        ..Sql::IN_HOME
+    };
+}
+
+/// How many messages are kept, and how many bytes their texts have; looks no further than `limit`
+/// messages.
+pub(crate) async fn kept(conn: &mut dyn Connection, limit: i64) -> Result<(i64, i64)> {
+    query(KEPT, limit)
+        .fetch_one(conn, |row| Ok((row.get("n")?, row.get("bytes")?)))
+        .await
+}
