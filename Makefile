@@ -13,6 +13,8 @@ machine := $(PATH):$(HOME)/.cargo/bin
 export PATH := $(tools)/rust/bin:$(tools)/bin:$(machine)
 # Where the scripts look for what cargo built, whatever the caller's environment says.
 export CARGO_TARGET_DIR := $(CURDIR)/target
+# Most tests wait for something, so more of them run at a time than there are cores.
+export RUST_TEST_THREADS ?= 6
 # Lints come with the machine's own Rust.
 lint := PATH="$(tools)/bin:$(machine)"
 wasm := --target wasm32-unknown-unknown
@@ -27,12 +29,13 @@ setup:
 	@.make/setup rust wasm-target frontend
 
 .PHONY: run
-run: build ## Install what is missing, build, and start with demo data
-	@exec target/release/heliograph serve --demo
+run: setup ## Install what is missing, build for development, and start with demo data
+	@.make/build debug
+	@exec target/debug/heliograph serve --demo
 
 .PHONY: build
 build: setup ## Build in release (target/release/heliograph, target/site)
-	@.make/build
+	@.make/build release
 
 .PHONY: dev
 dev: setup ## Start with demo data; rebuild and reload on every change
@@ -45,18 +48,19 @@ test: test-rust test-browser ## Install what is missing and run every test
 .PHONY: test-rust
 test-rust: setup ## Run the Rust tests, and check that the rules compile for the browser
 	@.make/setup peers postgres
-	@.make/postgres run cargo test --lib --bins --tests \
-	  -p server -p service -p smpp -p domain -p app --features app/ssr
+	@.make/postgres run cargo test $$(.make/tested) --lib --bins --tests
 	@cargo check $(wasm) -p domain
 
 .PHONY: test-browser
-test-browser: build ## Run the browser tests against the release build
+test-browser: setup ## Run the browser tests against the build that the Rust tests use
 	@.make/setup browsers interpreters end2end node-peers
+	@.make/build debug
 	@cd end2end && npm test
 
 .PHONY: tour
-tour: build ## Take the pictures of docs/TOUR.md anew
+tour: setup ## Take the pictures of docs/TOUR.md anew
 	@.make/setup browsers end2end
+	@.make/build debug
 	@mkdir -p docs/tour && cd end2end && \
 	  TOUR_PICTURES=1 npx playwright test --project=with-javascript tour
 
@@ -64,8 +68,8 @@ tour: build ## Take the pictures of docs/TOUR.md anew
 .PHONY: test-citus
 test-citus: setup ## Run the tests on Citus, built from the source that CITUS_SOURCE names
 	@.make/setup citus
-	@.make/citus run bash -c 'cargo test -p service --test citus -- --test-threads=4 && \
-	  cargo test -p service --lib on_citus -- --ignored'
+	@.make/citus run bash -c 'cargo test $$(.make/tested) --test citus -- --test-threads=4 && \
+	  cargo test $$(.make/tested) --lib on_citus -- --ignored'
 
 .PHONY: soak
 soak: build ## Run the long tests: Firefox, histories, kills, cuts, attacks, storms, in full length
@@ -82,16 +86,15 @@ bench: build ## Measure the release build beside Kannel and a bare handler, for 
 check: ## Check format, lints, licences, advisories and the structure
 	@.make/setup rust wasm-target cargo-deny
 	@$(lint) .make/setup lints
+	@$(lint) cargo fmt --all --check
 	@.make/structure
 	@.make/docs
 	@cargo metadata --locked --format-version 1 >/dev/null
-	@$(lint) cargo fmt --all --check
-	@$(lint) cargo clippy --locked --all-targets -- -D warnings
-	@$(lint) cargo clippy --locked -p smpp34-peer -p frontend-bindings --all-targets -- -D warnings
-	@$(lint) cargo clippy --locked -p frontend -p app --features app/hydrate -- -D warnings
-	@$(lint) cargo clippy --locked -p frontend -p app --features app/hydrate,app/support -- -D warnings
 	@cargo deny --log-level error check licenses bans sources
 	@.make/advisories
+	@$(lint) cargo clippy --locked --all-targets -p server -p service -p smpp -p domain \
+	  -p smpp34-peer -p frontend-bindings -- -D warnings
+	@$(lint) cargo clippy --locked -p frontend -p app --features app/hydrate,app/support -- -D warnings
 
 .PHONY: sbom
 sbom: ## Write the list of all that the program is built from (target/*.cdx.json)

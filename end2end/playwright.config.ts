@@ -27,16 +27,7 @@ function browser(variable: string, usual: string[]): string {
 const inFirefox =
   process.env['FIREFOX_TESTS'] === 'all'
     ? '*.spec.ts'
-    : [
-        'batches.spec.ts',
-        'keys.spec.ts',
-        'reports.spec.ts',
-        'statement.spec.ts',
-        'support-day.spec.ts',
-        'tour.spec.ts',
-        'two-factor.spec.ts',
-        'whole-way.spec.ts',
-      ];
+    : ['two-factor.spec.ts', 'whole-way.spec.ts'];
 
 const chromium: PlaywrightTestConfig['use'] = {
   browserName: 'chromium',

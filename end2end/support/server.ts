@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 const workspace = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 const target = join(workspace, 'target');
-const binary = resolve(process.env['HELIOGRAPH_BIN'] ?? join(target, 'release/heliograph'));
+const binary = resolve(process.env['HELIOGRAPH_BIN'] ?? join(target, 'debug/heliograph'));
 const site = resolve(process.env['HELIOGRAPH_SITE_ROOT'] ?? join(target, 'site'));
 
 const READY_WITHIN_MS = 20_000;
@@ -66,7 +66,7 @@ export class Server {
     try {
       accessSync(binary, constants.X_OK);
     } catch {
-      throw new Error(`There is no program at ${binary}: build it first (make build).`);
+      throw new Error(`There is no program at ${binary}: build it first (make test-browser).`);
     }
     const [port, opsPort] = await freePorts();
     const folder = mkdtempSync(join(tmpdir(), 'heliograph-'));
