@@ -18,11 +18,9 @@ use crate::admission::idempotency::{IdempotencyKey, digest_of_send, kept_since};
 use crate::admission::rates::RateState;
 use crate::error::{Error, Result as VerbResult};
 use crate::money::funds::Funds;
+use crate::money::play_money::play_money;
 use crate::store::applications::{self, KeyRow};
 use crate::store::idempotency::{self as kept_answers, KeptKey};
-
-/// Play money that a test key has at the start of each day (UTC), in units.
-const PLAY_MONEY_UNITS: i64 = 1_000;
 
 /// What a key gives access to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -283,18 +281,4 @@ impl Service {
         let send = PreparedSend::new(request, address.map(|address| address.application_id));
         self.inner.turn.inbox(home).send(send).await
     }
-}
-
-/// The play money that a test key has now: the balance is topped up at the first use of a day.
-pub(crate) fn play_money(stored: Money, day: i64, now: Timestamp) -> Money {
-    if day < now.day() {
-        play_money_max()
-    } else {
-        stored
-    }
-}
-
-/// The play money after a top-up.
-pub(crate) fn play_money_max() -> Money {
-    Money::from_units(PLAY_MONEY_UNITS).unwrap_or_default()
 }

@@ -19,9 +19,9 @@ use domain::{
 };
 
 use crate::Service;
-use crate::admission::play_money;
 use crate::error::{Error, Fault, Refusal, Result};
 use crate::mail::{self, texts};
+use crate::money::play_money::play_money;
 use crate::store::applications::{self, ApplicationIds, ApplicationRow, NewRow, StatusChange};
 use crate::store::audit::{self, Actor, Change};
 use crate::store::query::Connection;

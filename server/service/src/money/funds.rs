@@ -3,7 +3,7 @@
 
 use domain::{KeyKind, Money, Timestamp};
 
-use crate::admission::play_money;
+use crate::money::play_money::play_money;
 use crate::store::applications::{ChargedApplication, KeyRow};
 
 /// The balances of an application, in the transaction that charges it.

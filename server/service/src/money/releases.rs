@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use domain::{ApplicationId, Money, Timestamp};
 
-use crate::admission::play_money_max;
 use crate::error::{Error, Fault, Result};
+use crate::money::play_money::play_money_max;
 use crate::store::balances::{self, SettledApplication};
 use crate::store::messages::Ended;
 use crate::store::query::Connection;

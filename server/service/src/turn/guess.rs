@@ -13,13 +13,14 @@ use super::sends::{Accepted, AdmittedSends, Decision, kept_key};
 use crate::Service;
 use crate::admission::idempotency::kept_since;
 use crate::admission::rates::RateKey;
-use crate::admission::{PreparedSend, Sent, play_money_max};
+use crate::admission::{PreparedSend, Sent};
 use crate::delivery::expiry::first_unexpired;
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{ClaimSearch, Lease, Submitted};
 use crate::error::Result;
 use crate::money::funds::Funds;
+use crate::money::play_money::play_money_max;
 use crate::store::idempotency::KeptKey;
 use crate::store::turn_call::{
     ApplicationRows, ClaimRows, KeyRows, NamedReceiptRows, ReceiptRows, SegmentRows, SendRows,

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use domain::{ApplicationId, ApplicationStatus, Category, Money, PriceHistory, SenderState};
 
-use crate::admission::play_money;
 use crate::admission::rates::{Allowance, RateKey};
 use crate::error::{Error, Fault, Result};
+use crate::money::play_money::play_money;
 use crate::prices::known::CurrentPrices;
 use crate::store::applications::KeyRow;
 use crate::store::idempotency::{KeptAnswer, KeptKey};

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use domain::ids::Home;
 use domain::{BatchId, MessageStatus, Money, PagesByPrice, PricesInForce, Timestamp, Transid};
 
-use crate::admission::play_money_max;
 use crate::delivery::expiry::first_unexpired;
 use crate::delivery::routing::Message;
 use crate::error::{Error, Fault, OpenError, Result};
+use crate::money::play_money::play_money_max;
 use crate::store::balances::{self, SettledApplication};
 use crate::store::batches::{self, Advance, UnexpandedBatch};
 use crate::store::gate::Priority;
