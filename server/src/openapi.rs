@@ -15,7 +15,8 @@ const DESCRIPTION: &str = "Send SMS, and look up what became of them. Every answ
     goes to a carrier and the test balance pays. Reserved local numbers decide the outcome there: \
     00000001 delivered, 00000002 failed, 00000003 expired, 00000004 rejected, 00000005 delivered \
     after 30 s, 00000501 to 00000505 answer that code, in an upload for all of it. With the key in \
-    a header, one message is at /sms/reports/{transid} and one batch at /sms/batches/{batchid}.";
+    a header, one message is at /sms/reports/{transid} and one batch at /sms/batches/{batchid}. A \
+    parameter that isn't known is refused.";
 
 /// The document, for the address that customers use and for messages of so many pages at most.
 ///

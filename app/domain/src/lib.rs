@@ -57,7 +57,7 @@ pub use message::parts::{Concatenation, Part, Segmentation};
 pub use message::{Encoding, MessageText};
 pub use money::Money;
 pub use month::Month;
-pub use number::{Kind, Number};
+pub use number::{Kind, Number, NumberWarning, WarningCounts};
 pub use password::Password;
 pub use prefix::Prefix;
 pub use price_history::{PriceChange, PriceHistory, PriceRecord, PriceRow};

@@ -23,6 +23,38 @@ words! {
     }
 }
 
+words! {
+    /// Why a number is probably not the one that was meant. In the order in which answers name them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum NumberWarning {
+        /// The home country's code before 8 digits: without the code it costs less.
+        LooksLocal = "looks_local",
+        /// No country code begins with 0.
+        LeadingZero = "leading_zero",
+        /// 7 or 9 digits, where a local number has 8.
+        NearLocal = "near_local",
+    }
+}
+
+/// How many numbers have each warning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarningCounts([u64; NumberWarning::ALL.len()]);
+
+impl WarningCounts {
+    /// Counts the warnings about one more number.
+    pub fn add(&mut self, number: &Number, country_code: &str) {
+        for warning in number.warnings(country_code) {
+            self.0[warning as usize] += 1;
+        }
+    }
+
+    /// The warnings that some number has, and how many have it.
+    pub fn present(self) -> impl Iterator<Item = (NumberWarning, u64)> {
+        let counted = NumberWarning::ALL.into_iter().zip(self.0);
+        counted.filter(|(_, count)| *count > 0)
+    }
+}
+
 /// A destination: 4 to 15 ASCII digits, local or international.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Number {
@@ -36,17 +68,31 @@ pub struct Number {
 pub struct InvalidNumber;
 
 impl Number {
-    /// Reads a number. A leading `+` (or the space that an unescaped `+` decodes to in a query)
-    /// marks an international number and is dropped. Exactly 8 digits without it are a local
-    /// number; every other number is international.
+    /// Reads a number. A leading `+` marks an international number and is dropped. Exactly 8 digits
+    /// without it are a local number; every other number is international.
     ///
     /// # Errors
     /// When what is left isn't 4 to 15 ASCII digits.
     pub fn parse(text: &str) -> Result<Self, InvalidNumber> {
-        let (digits, plus) = match text.strip_prefix(['+', ' ']) {
-            Some(rest) => (rest, true),
-            None => (text, false),
-        };
+        match text.strip_prefix('+') {
+            Some(digits) => Self::of_digits(digits, true),
+            None => Self::of_digits(text, false),
+        }
+    }
+
+    /// Reads a number out of a query or a URL-encoded form, where a `+` that wasn't escaped decodes
+    /// to a space: a leading space is such a `+`.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_url_decoded(text: &str) -> Result<Self, InvalidNumber> {
+        match text.strip_prefix(' ') {
+            Some(digits) => Self::of_digits(digits, true),
+            None => Self::parse(text),
+        }
+    }
+
+    fn of_digits(digits: &str, plus: bool) -> Result<Self, InvalidNumber> {
         if !digits.bytes().all(|b| b.is_ascii_digit())
             || !(DIGITS_MIN..=DIGITS_MAX).contains(&digits.len())
         {
@@ -97,15 +143,26 @@ impl Number {
         self.kind
     }
 
-    /// Whether an international number reads as country code and local number: it was probably
-    /// meant to be local, which costs less.
+    /// The local number that an international one was probably meant to be, which costs less: its
+    /// digits are the country code and 8 more.
     #[must_use]
-    pub fn looks_local(&self, country_code: &str) -> bool {
-        self.kind == Kind::International
-            && self
-                .digits
-                .strip_prefix(country_code)
-                .is_some_and(|rest| rest.len() == LOCAL_DIGITS)
+    pub fn local_form(&self, country_code: &str) -> Option<Self> {
+        let digits = self.digits.strip_prefix(country_code)?;
+        let is_meant = self.kind == Kind::International && digits.len() == LOCAL_DIGITS;
+        is_meant.then(|| Self::from_stored(digits.to_owned(), Kind::Local))
+    }
+
+    /// Why an international number is probably a mistake. A local number has no warning.
+    pub fn warnings(&self, country_code: &str) -> impl Iterator<Item = NumberWarning> {
+        let is_international = self.kind == Kind::International;
+        let near = [LOCAL_DIGITS - 1, LOCAL_DIGITS + 1];
+        let found = [
+            self.local_form(country_code).is_some(),
+            is_international && self.digits.starts_with('0'),
+            is_international && near.contains(&self.digits.len()),
+        ];
+        let all = NumberWarning::ALL.into_iter().zip(found);
+        all.filter_map(|(warning, applies)| applies.then_some(warning))
     }
 
     /// The number as a carrier gets it: with country code, without `+`.

@@ -28,6 +28,12 @@ pub const TEMPLATES: [&str; 9] = [
     "/sms/prices/{key}",
 ];
 
+/// What is answered to a request without a key.
+const NO_KEY: &str = "The request has no API key. Write it at the end of the path, such as \
+    /sms/send/<API_KEY>, or into the header Authorization: Bearer <API_KEY>.";
+/// What is answered to a request with different keys.
+const DIFFERENT_KEYS: &str = "The request has different API keys in its path and its Authorization \
+    header, or two such headers; give one key.";
 /// Where the OpenAPI document is.
 pub const DOCUMENT_PATH: &str = "/openapi.json";
 
@@ -56,7 +62,8 @@ impl<S: Sync> FromRequestParts<S> for Address {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let (key, id) = segments(parts.uri.path());
+        let in_header = in_header(&parts.headers);
+        let (key, id) = segments(parts.uri.path(), in_header.is_some());
         let matched = parts.extensions.get::<MatchedPath>();
         let matched = matched.map_or("", MatchedPath::as_str);
         let mut templates = TEMPLATES
@@ -69,7 +76,7 @@ impl<S: Sync> FromRequestParts<S> for Address {
             templates.next()
         };
         Ok(Self {
-            key: KeyText::find(key, &parts.headers),
+            key: KeyText::find(key, in_header),
             client: parts.extensions.get().map(|ClientAddress(client)| *client),
             method: word(&parts.method),
             id: id.map(|id| decode(id.as_bytes(), false).unwrap_or_default()),
@@ -81,6 +88,7 @@ impl<S: Sync> FromRequestParts<S> for Address {
 impl Address {
     /// The answer to a request, with what every answer of a route says.
     pub fn answer(&self, api: &Api, answered: Result<Answer, Failure>) -> Answer {
+        let answered = answered.map_err(|failure| self.key.explain(failure));
         self.note(api, answered.as_ref());
         let mut answer = answered.unwrap_or_else(Failure::into_answer);
         rate::note(&api.service, self.key.as_deref(), &mut answer);
@@ -150,45 +158,80 @@ fn word(method: &Method) -> &'static str {
 }
 
 /// The segments of a path that stand for a key and for an id. A key starts with a digit, so that an
-/// id may stand in its place while the key stands in a header.
-fn segments(path: &str) -> (Option<&str>, Option<&str>) {
+/// id, also a mistyped one, may stand in its place while the key stands in a header.
+fn segments(path: &str, key_in_header: bool) -> (Option<&str>, Option<&str>) {
     let mut segments = path.split('/').skip(2);
     let (route, first, second) = (segments.next(), segments.next(), segments.next());
+    let is_id = |text: &str| {
+        let is_no_key = !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit());
+        text.starts_with("m_") || text.starts_with("b_") || key_in_header && is_no_key
+    };
     match (route, first, second) {
-        (Some("reports"), Some(id), None) if id.starts_with("m_") => (None, Some(id)),
-        (Some("batches"), Some(id), None) if id.starts_with("b_") => (None, Some(id)),
+        (Some("reports" | "batches"), Some(id), None) if is_id(id) => (None, Some(id)),
         (_, key, id) => (key.filter(|key| !key.is_empty()), id),
     }
 }
 
 /// The text that should be a key. It has no `Debug`: it must not get into a log.
-pub struct KeyText(Option<String>);
+pub enum KeyText {
+    /// The request has no key at all.
+    Absent,
+    Given(String),
+    /// The path and the header have different keys, or there are two headers: one of the keys may be
+    /// another customer's.
+    Different,
+}
 
 impl KeyText {
-    /// A key in the path wins, even over a better one in the header.
-    fn find(in_path: Option<&str>, headers: &HeaderMap) -> Self {
-        Self(match in_path {
-            // Keys need no escapes, so that most are taken as they are.
-            Some(segment) if !segment.contains('%') => Some(segment.to_owned()),
-            // What isn't UTF-8 is no key, and must not fall back to the header.
-            Some(segment) => Some(decode(segment.as_bytes(), false).unwrap_or_default()),
-            None => in_header(headers),
-        })
+    fn find(in_path: Option<&str>, in_header: Option<Self>) -> Self {
+        let in_path = in_path.map(|segment| {
+            if segment.contains('%') {
+                // What isn't UTF-8 is no key, and must not fall back to the header.
+                decode(segment.as_bytes(), false).unwrap_or_default()
+            } else {
+                // Keys need no escapes, so that most are taken as they are.
+                segment.to_owned()
+            }
+        });
+        match (in_path, in_header) {
+            (None, None) => Self::Absent,
+            (None, Some(in_header)) => in_header,
+            (Some(in_path), None) => Self::Given(in_path),
+            (Some(in_path), Some(Self::Given(in_header))) if in_path == in_header => {
+                Self::Given(in_path)
+            }
+            (Some(_), Some(_)) => Self::Different,
+        }
     }
 
-    /// `None` when the request has no key at all.
+    /// `None` when the request has no key at all; different keys are none that anybody has.
     pub fn as_deref(&self) -> Option<&str> {
-        self.0.as_deref()
+        match self {
+            Self::Absent => None,
+            Self::Given(text) => Some(text),
+            Self::Different => Some(""),
+        }
+    }
+
+    /// Says of a key that opens nothing what can be told without looking any key up.
+    fn explain(&self, failure: Failure) -> Failure {
+        match self {
+            Self::Absent if failure.reason() == Reason::ApiInvalid => failure.saying(NO_KEY),
+            Self::Different if failure.reason() == Reason::ApiInvalid => {
+                failure.saying(DIFFERENT_KEYS)
+            }
+            _ => failure,
+        }
     }
 }
 
 /// The key of the header. Of two headers, which may be of different customers, none is a key.
-fn in_header(headers: &HeaderMap) -> Option<String> {
+fn in_header(headers: &HeaderMap) -> Option<KeyText> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     match (values.next(), values.next()) {
-        (Some(value), None) => bearer(value).map(str::to_owned),
+        (Some(value), None) => bearer(value).map(|token| KeyText::Given(token.to_owned())),
         (None, _) => None,
-        (Some(_), Some(_)) => Some(String::new()),
+        (Some(_), Some(_)) => Some(KeyText::Different),
     }
 }
 
@@ -204,35 +247,43 @@ mod tests {
 
     #[test]
     fn segments_are_keys_and_ids() {
-        for (path, key, id) in [
-            ("/sms/send", None, None),
-            ("/sms/send/", None, None),
-            ("/sms/send/k", Some("k"), None),
-            ("/sms/send/m_0", Some("m_0"), None),
-            ("/sms/reports/m_0", None, Some("m_0")),
-            ("/sms/reports/b_0", Some("b_0"), None),
-            ("/sms/reports/k/m_0", Some("k"), Some("m_0")),
-            ("/sms/reports/m_1/m_0", Some("m_1"), Some("m_0")),
-            ("/sms/batches/b_0", None, Some("b_0")),
-            ("/sms/batches/k/b_0", Some("k"), Some("b_0")),
+        for (path, in_header, key, id) in [
+            ("/sms/send", false, None, None),
+            ("/sms/send/", false, None, None),
+            ("/sms/send/k", false, Some("k"), None),
+            ("/sms/send/m_0", true, Some("m_0"), None),
+            ("/sms/reports/m_0", false, None, Some("m_0")),
+            ("/sms/reports/b_0", false, None, Some("b_0")),
+            ("/sms/reports/k", false, Some("k"), None),
+            ("/sms/reports/k", true, None, Some("k")),
+            ("/sms/reports/1k", true, Some("1k"), None),
+            ("/sms/reports/", true, None, None),
+            ("/sms/reports/k/m_0", true, Some("k"), Some("m_0")),
+            ("/sms/reports/m_1/m_0", false, Some("m_1"), Some("m_0")),
+            ("/sms/batches/b_0", false, None, Some("b_0")),
+            ("/sms/batches/B_0", true, None, Some("B_0")),
+            ("/sms/batches/k/b_0", false, Some("k"), Some("b_0")),
         ] {
-            assert_eq!(segments(path), (key, id), "{path}");
+            assert_eq!(segments(path, in_header), (key, id), "{path} {in_header}");
         }
     }
 
     #[test]
-    fn a_key_in_the_path_wins_even_when_it_is_none() {
-        let mut headers = HeaderMap::new();
-        headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer header"));
-        for (segment, key) in [
-            (None, "header"),
-            (Some("k"), "k"),
-            (Some("%6B"), "k"),
-            (Some("%FF"), ""),
-            (Some("a%2Fb"), "a/b"),
+    fn a_key_in_the_path_must_be_that_of_the_header() {
+        for (segment, header, key) in [
+            (None, None, None),
+            (None, Some("h"), Some("h")),
+            (Some("h"), None, Some("h")),
+            (Some("h"), Some("h"), Some("h")),
+            (Some("%68"), Some("h"), Some("h")),
+            (Some("k"), Some("h"), Some("")),
+            (Some("%FF"), Some("h"), Some("")),
+            (Some("%FF"), None, Some("")),
+            (Some("a%2Fb"), None, Some("a/b")),
         ] {
-            let found = KeyText::find(segment, &headers);
-            assert_eq!(found.as_deref(), Some(key), "{segment:?}");
+            let header = header.map(|text| KeyText::Given(text.to_owned()));
+            let found = KeyText::find(segment, header);
+            assert_eq!(found.as_deref(), key, "{segment:?}");
         }
     }
 

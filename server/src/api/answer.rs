@@ -14,6 +14,7 @@ use serde::Serialize;
 use service::Refusal;
 use utoipa::ToSchema;
 
+use super::listing::CURSOR;
 use crate::http::NoAnswer;
 use crate::openapi::schemas;
 
@@ -139,10 +140,18 @@ impl Failure {
         }
     }
 
-    /// A parameter of a list has a value that can't be used.
-    pub fn invalid(name: &str) -> Self {
-        let detail = format!("{name} has a value that can't be used.");
+    /// A parameter has a value that isn't one of the allowed ones.
+    pub fn invalid(name: &str, allowed: &str) -> Self {
+        let detail = format!("{name} must be {allowed}.");
         Self::with_detail(Reason::InvalidParameter, detail)
+    }
+
+    /// The same, said more exactly.
+    pub fn saying(self, detail: &str) -> Self {
+        Self {
+            detail: Some(detail.to_owned()),
+            ..self
+        }
     }
 
     /// A parameter came twice.
@@ -153,7 +162,17 @@ impl Failure {
 
     /// A file has bad rows.
     pub fn of_file(file: BadFile) -> Self {
+        let (listed, count) = (file.errors.len(), file.error_count);
+        // Otherwise all of them are listed.
+        let cut = (count > listed as u64).then(|| {
+            format!(
+                "The file has {count} bad rows; nothing was sent. The first {listed} are listed: \
+                 correct them and upload the file with dryrun=1, which sends nothing and lists \
+                 those that are left, until there are none."
+            )
+        });
         Self {
+            detail: cut,
             file: Some(Box::new(file)),
             ..Self::of(Reason::InvalidFile)
         }
@@ -284,7 +303,7 @@ impl From<service::Error> for Failure {
     /// For reads, of which the rules refuse a cursor alone: what is broken is logged here, once.
     fn from(error: service::Error) -> Self {
         if let Some(Refusal::InvalidCursor) = error.refusal() {
-            return Self::invalid("cursor");
+            return Self::invalid("cursor", CURSOR);
         }
         tracing::error!(?error, "a read failed");
         Self::of(error.reason())
@@ -317,8 +336,9 @@ pub fn unreadable(status: StatusCode) -> Response<Bytes> {
     } else {
         (
             Reason::InvalidParameter,
-            "The request can't be read as HTTP/1.1. In the address, a space is written %20, and \
-             every other character that isn't plain ASCII is percent-encoded as UTF-8.",
+            "The request can't be read as HTTP/1.1. In the address, a space is written %20, < is \
+             %3C, > is %3E and \" is %22; \\ ^ ` { | } and whatever isn't plain ASCII are \
+             percent-encoded as UTF-8 too.",
         )
     };
     let mut response = Failure::with_detail(reason, detail).into_answer_of();

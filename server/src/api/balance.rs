@@ -5,6 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::answer::{Answer, Failure, Head, json};
+use super::parameters::Parameters;
 use super::question::{Asked, Question};
 use super::{Api, SharedApi};
 use crate::json::Amount;
@@ -21,11 +22,12 @@ struct Spendable<'a> {
     currency: &'a str,
 }
 
-/// What the key can still spend. Parameters have no meaning here.
+/// What the key can still spend.
 pub struct Balance;
 
 impl Question for Balance {
-    fn read(_: Option<&str>, _: Option<&str>) -> Result<Self, Failure> {
+    fn read(_: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
+        Parameters::of_query(&[], query).refuse_unknown()?;
         Ok(Self)
     }
 }

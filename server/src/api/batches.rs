@@ -17,7 +17,7 @@ use crate::json::{Amount, Moment};
 use crate::openapi::refusals::{BatchesRefusals, OneRefusals};
 use crate::openapi::schemas;
 
-/// The parameters of a list. Others are refused: a misspelt filter would show too much.
+/// The parameters of a list.
 const KNOWN: [&str; 3] = ["requestid", "limit", "cursor"];
 
 #[derive(Serialize, ToSchema)]
@@ -91,7 +91,7 @@ impl Question for Batches {
             return filter(&Parameters::of_query(&KNOWN, query)).map(Self::List);
         };
         let batchid = BatchId::parse(id).ok_or_else(not_found)?;
-        listing::refuse_unknown(&Parameters::of_query(&[], query))?;
+        Parameters::of_query(&[], query).refuse_unknown()?;
         Ok(Self::One(batchid))
     }
 }
@@ -195,6 +195,6 @@ fn filter(parameters: &Parameters) -> Result<BatchFilter, Failure> {
         cursor: listing::cursor(parameters)?,
         key: None,
     };
-    listing::refuse_unknown(parameters)?;
+    parameters.refuse_unknown()?;
     Ok(filter)
 }

@@ -21,7 +21,7 @@ use super::parameters::Parameters;
 
 /// A character in the worst form: each byte of a four-byte one escaped, or two surrogates in JSON.
 const CHARACTER_BYTES_MAX: usize = 12;
-/// Room for the other parameters, also for some that are ignored.
+/// Room for the other parameters.
 const OTHERS_BYTES_MAX: usize = 32 * 1024;
 /// How long such a body may take to arrive.
 const SEND_BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -101,14 +101,12 @@ async fn add_parts(
         let Some(part) = part else {
             return Ok(());
         };
-        let name = multipart::parameter(&part, parameters.known())?;
+        let name = multipart::name(&part)?;
         let value = part
             .bytes()
             .await
             .map_err(|error| multipart::failure(&error))?;
-        if let Some(name) = name {
-            parameters.add_bytes(name, value.into(), false);
-        }
+        parameters.add_bytes(name.as_deref(), value.into(), false);
     }
     Err(multipart::too_many_parts())
 }

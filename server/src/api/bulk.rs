@@ -214,7 +214,8 @@ async fn upload(
 }
 
 /// The rows of an upload, and what is asked for them. The first fault wins: what is missing, the
-/// file, message, requestid, dryrun, the idempotency key, which a dry run has no use for.
+/// file, message, requestid, dryrun, unknown parameters, the idempotency key, which a dry run has no
+/// use for.
 fn request(
     api: &Api,
     file: Option<File>,
@@ -222,11 +223,18 @@ fn request(
     bad_key: Option<Failure>,
 ) -> Result<(Spooled, BatchRequest), Failure> {
     let Some(file) = file else {
-        return Err(missing("bulksms, or numbers and message,"));
+        let mut files = ["bulksms", "numbers"].into_iter();
+        return Err(match files.find(|name| small.is_misspelt(name)) {
+            Some(name) => small.missing(name),
+            None => Failure::with_detail(
+                Reason::MissingParameter,
+                "bulksms, or numbers and message, must be given.",
+            ),
+        });
     };
     let to_many = file.mode == BulkMode::OneToMany;
     if to_many && !small.has("message") {
-        return Err(missing("message"));
+        return Err(small.missing("message"));
     }
     let rows = file.rows.map_err(Failure::of_file)?;
     let message = if to_many {
@@ -236,6 +244,7 @@ fn request(
     };
     let requestid = shared_parameters::requestid(small)?;
     let dry_run = shared_parameters::dry_run(small)?;
+    small.refuse_unknown()?;
     let request = BatchRequest {
         message,
         requestid,
@@ -263,9 +272,9 @@ async fn hand_over(
         }
         Err(SendError::Lost) => return Err(Failure::unanswered()),
     };
-    let warning = (accepted.looks_local > 0).then_some(Warning {
-        warning: shared_parameters::LOOKS_LOCAL,
-        count: accepted.looks_local,
+    let warnings = accepted.warnings.present().map(|(warning, count)| Warning {
+        warning: warning.as_str(),
+        count,
     });
     let response = answer::json(&Accepted {
         head: Head::success(),
@@ -275,12 +284,8 @@ async fn hand_over(
         pages: accepted.pages,
         cost: Amount(accepted.cost),
         currency: &api.currency,
-        warnings: warning.into_iter().collect(),
+        warnings: warnings.collect(),
         dryrun: dry_run,
     });
     Ok(shared_parameters::answered(response, accepted.replayed))
-}
-
-fn missing(names: &str) -> Failure {
-    Failure::with_detail(Reason::MissingParameter, format!("{names} must be given."))
 }

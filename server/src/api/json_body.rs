@@ -6,6 +6,7 @@ use std::fmt;
 use domain::Reason;
 use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use super::answer::Failure;
@@ -14,19 +15,30 @@ use super::parameters::Given;
 /// A member's name (`None` when it isn't text) and value.
 type Member = (Option<String>, Given);
 
-/// The members in their order.
+/// The members in their order, without those that are null: such a one counts as absent.
 pub fn members(body: &[u8]) -> Result<Vec<Member>, Failure> {
     let text = std::str::from_utf8(body).map_err(|_| Failure::of(Reason::InvalidEncoding))?;
-    let bad = |_| {
-        Failure::with_detail(
-            Reason::InvalidParameter,
-            "The body must be one JSON object.",
-        )
-    };
     let mut json = serde_json::Deserializer::from_str(text);
-    let members = json.deserialize_map(Members).map_err(bad)?;
-    json.end().map_err(bad)?;
+    let members = json.deserialize_map(Members).map_err(|error| bad(&error))?;
+    json.end().map_err(|error| bad(&error))?;
     Ok(members)
+}
+
+/// What is wrong with the JSON, and where.
+fn bad(error: &serde_json::Error) -> Failure {
+    let detail = match error.classify() {
+        Category::Data => "The body must be one JSON object.".to_owned(),
+        // The words quote nothing of the body, and end with line and column.
+        Category::Syntax | Category::Eof | Category::Io => {
+            let hint = if error.to_string().starts_with("control character") {
+                " In a string, a line break is written \\n."
+            } else {
+                ""
+            };
+            format!("The body isn't valid JSON: {error}.{hint}")
+        }
+    };
+    Failure::with_detail(Reason::InvalidParameter, detail)
 }
 
 struct Members;
@@ -43,7 +55,9 @@ impl<'de> Visitor<'de> for Members {
         // Raw values are skipped over without recursion, however deep, and keep bad surrogates
         // apart from bad JSON.
         while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-            members.push((serde_json::from_str(name.get()).ok(), read(value)));
+            if value.get() != "null" {
+                members.push((serde_json::from_str(name.get()).ok(), read(value)));
+            }
         }
         Ok(members)
     }

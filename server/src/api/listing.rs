@@ -1,5 +1,4 @@
-//! What the lists of the API have in common: how many, from where on, and no parameter that isn't
-//! known.
+//! What the lists of the API have in common: how many, and from where on.
 
 use domain::Reason;
 
@@ -10,53 +9,35 @@ use super::parameters::Parameters;
 const LIMIT_DEFAULT: i64 = 100;
 /// Most rows per answer.
 const LIMIT_MAX: i64 = 1000;
-
-/// Longest unknown name that is repeated: longer than any parameter's name, misspelt or not.
-const NAME_BYTES_MAX: usize = 32;
+/// What a cursor may be.
+pub const CURSOR: &str = "the value of next in an earlier answer";
 
 /// Most rows of the answer.
 pub fn limit(parameters: &Parameters) -> Result<i64, Failure> {
-    Ok(read(parameters, "limit", rows)?.unwrap_or(LIMIT_DEFAULT))
+    let allowed = format!("a whole number from 1 to {LIMIT_MAX}");
+    Ok(read(parameters, "limit", &allowed, rows)?.unwrap_or(LIMIT_DEFAULT))
 }
 
 /// Where the answer before ended.
 pub fn cursor(parameters: &Parameters) -> Result<Option<String>, Failure> {
-    read(parameters, "cursor", |text| {
+    read(parameters, "cursor", CURSOR, |text| {
         (!text.is_empty()).then(|| text.to_owned())
     })
 }
 
-/// A parameter that may be absent, in its own type.
+/// A parameter that may be absent, in its own type; `allowed` says which values there are.
 pub fn read<T>(
     parameters: &Parameters,
     name: &str,
+    allowed: &str,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, Failure> {
     match parameters.optional(name, Reason::InvalidParameter)? {
         None => Ok(None),
-        Some(text) => parse(text).map(Some).ok_or_else(|| Failure::invalid(name)),
+        Some(text) => parse(text)
+            .map(Some)
+            .ok_or_else(|| Failure::invalid(name, allowed)),
     }
-}
-
-/// A misspelt filter would show too much, so that a parameter that isn't known is refused, by its
-/// name and with the names that are known.
-pub fn refuse_unknown(parameters: &Parameters) -> Result<(), Failure> {
-    let Some(name) = parameters.unknown() else {
-        return Ok(());
-    };
-    // What could be anything else than a misspelt parameter isn't repeated.
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    let quoted = if (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_word) {
-        format!("{name} is no parameter here")
-    } else {
-        "There is a parameter that isn't known here".to_owned()
-    };
-    let known = match parameters.known() {
-        [] => "there are none".to_owned(),
-        names => format!("known are {}", names.join(", ")),
-    };
-    let detail = format!("{quoted}; {known}. Check the spelling.");
-    Err(Failure::with_detail(Reason::InvalidParameter, detail))
 }
 
 /// Plain digits, 1 to 1000.

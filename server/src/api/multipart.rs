@@ -7,7 +7,7 @@ use multer::Field;
 
 use super::answer::Failure;
 
-/// Parts of a body: more than there are parameters, so that some may be ignored. Each may leave a
+/// Parts of a body: more than there are parameters, of which some may be misspelt. Each may leave a
 /// piece of the body in multer's memory.
 pub const PARTS_MAX: usize = 32;
 
@@ -22,35 +22,31 @@ pub fn boundary(content_type: &str) -> Result<String, Failure> {
         .ok_or_else(|| unreadable("The content type names no boundary."))
 }
 
-/// The parameter that a part is. `None` for a part without a name, or with an unknown one: such a
-/// part is ignored, whatever its content is.
+/// The name of the parameter that a part is. `None` for a part without a name, or with one that
+/// isn't text.
 ///
 /// # Errors
-/// `invalid_parameter` when the part has two names; `unsupported_media_type` when a parameter's
-/// content is encoded.
-pub fn parameter(
-    part: &Field<'_>,
-    known: &[&'static str],
-) -> Result<Option<&'static str>, Failure> {
-    let Some(value) = part.headers().get(CONTENT_DISPOSITION) else {
-        return Ok(None);
-    };
-    let names = parameters(value.as_bytes())
-        .into_iter()
-        .filter(|(name, _)| name.eq_ignore_ascii_case(b"name"));
-    let names: Vec<Vec<u8>> = names.map(|(_, value)| value).collect();
-    let is_named = |known: &&&str| names.iter().any(|name| name == known.as_bytes());
-    let found = known.iter().find(is_named);
-    if found.is_some() && is_encoded(part) {
+/// `unsupported_media_type` when the part's content is encoded; `invalid_parameter` when it has two
+/// names.
+pub fn name(part: &Field<'_>) -> Result<Option<String>, Failure> {
+    if is_encoded(part) {
         return Err(Failure::with_detail(
             Reason::UnsupportedMediaType,
             "A part has a Content-Transfer-Encoding; send its content as it is.",
         ));
     }
-    if names.len() > 1 {
-        return Err(unreadable("A part has two names; give each part one."));
+    let Some(value) = part.headers().get(CONTENT_DISPOSITION) else {
+        return Ok(None);
+    };
+    let mut names = parameters(value.as_bytes())
+        .into_iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case(b"name"))
+        .map(|(_, value)| value);
+    match (names.next(), names.next()) {
+        (Some(name), None) => Ok(String::from_utf8(name).ok()),
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => Err(unreadable("A part has two names; give each part one.")),
     }
-    Ok(found.copied())
 }
 
 /// Names and values of the parameters of a header field (RFC 9110 §5.6.6). In quotes, `\"` is a

@@ -1,14 +1,21 @@
 //! The parameters of a request, from query and body together.
 
-use domain::Reason;
+use domain::{Number, Reason};
 
 use super::answer::Failure;
 use super::form;
+
+/// Longest unknown name that is repeated: longer than any parameter's name, misspelt or not.
+const NAME_BYTES_MAX: usize = 32;
+/// From how similar on, from 0 to 1, an unknown name is taken for a misspelling.
+const SIMILAR_MIN: f64 = 0.8;
 
 /// How a parameter was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given {
     Text(String),
+    /// Of a query or a URL-encoded form, where a `+` that wasn't escaped became a space.
+    UrlDecoded(String),
     /// JSON's true or false.
     Boolean(bool),
     /// Another JSON value that is no string.
@@ -18,12 +25,20 @@ pub enum Given {
     Twice,
 }
 
-/// The parameters with a known name; of the others only the first one's name.
+/// The parameters with a known name, and the first one with another name.
 #[derive(Debug)]
 pub struct Parameters {
     known: &'static [&'static str],
     given: Vec<Option<Given>>,
-    unknown: Option<String>,
+    unknown: Option<Unknown>,
+}
+
+/// A parameter that isn't known.
+#[derive(Debug)]
+struct Unknown {
+    /// Empty when it isn't text.
+    name: String,
+    is_url_encoded: bool,
 }
 
 impl Parameters {
@@ -41,13 +56,13 @@ impl Parameters {
     /// Adds a query's or a form's.
     pub fn add_form(&mut self, text: &[u8]) {
         for (name, value) in form::pairs(text) {
-            let given = value.map_or(Given::BadEncoding, Given::Text);
+            let given = value.map_or(Given::BadEncoding, Given::UrlDecoded);
             self.add(name.as_deref(), given);
         }
     }
 
-    /// Adds one of the known parameters, of which the end may have been cut off.
-    pub fn add_bytes(&mut self, name: &str, value: Vec<u8>, cut: bool) {
+    /// Adds one whose end may have been cut off.
+    pub fn add_bytes(&mut self, name: Option<&str>, value: Vec<u8>, cut: bool) {
         let given = match String::from_utf8(value) {
             Ok(text) => Given::Text(text),
             Err(error) => match (cut, error.utf8_error()) {
@@ -59,7 +74,7 @@ impl Parameters {
                 _ => Given::BadEncoding,
             },
         };
-        self.add(Some(name), given);
+        self.add(name, given);
     }
 
     /// Adds one; the name is `None` when it isn't text.
@@ -71,20 +86,55 @@ impl Parameters {
                 *slot = Some(if slot.is_some() { Given::Twice } else { given });
             }
             None if self.unknown.is_none() => {
-                self.unknown = Some(name.unwrap_or_default().to_owned());
+                self.unknown = Some(Unknown {
+                    name: name.unwrap_or_default().to_owned(),
+                    is_url_encoded: matches!(given, Given::UrlDecoded(_)),
+                });
             }
             None => {}
         }
     }
 
-    /// The first name that isn't known; empty when it isn't text.
-    pub fn unknown(&self) -> Option<&str> {
-        self.unknown.as_deref()
+    /// Refuses a parameter that isn't known: a misspelt one must not cost money, or show too much,
+    /// in silence.
+    ///
+    /// # Errors
+    /// `invalid_parameter`, which says how the name is probably spelt.
+    pub fn refuse_unknown(&self) -> Result<(), Failure> {
+        let Some(unknown) = &self.unknown else {
+            return Ok(());
+        };
+        let mut detail = match quotable(&unknown.name) {
+            Some(name) => format!("{name} isn't a parameter here"),
+            None => "One of the parameters isn't known here".to_owned(),
+        };
+        if let Some(meant) = self.meant_by_unknown() {
+            detail += &format!("; did you mean {meant}?");
+        } else {
+            detail += ".";
+        }
+        detail += &match self.known {
+            [] => " There are none.".to_owned(),
+            names => format!(" Known are {}.", names.join(", ")),
+        };
+        if unknown.is_url_encoded {
+            detail += " An & that belongs to a value is written %26.";
+        }
+        Err(Failure::with_detail(Reason::InvalidParameter, detail))
     }
 
-    /// The known names.
-    pub const fn known(&self) -> &'static [&'static str] {
-        self.known
+    /// The known name of which the unknown one is probably a misspelling.
+    fn meant_by_unknown(&self) -> Option<&'static str> {
+        let name = quotable(&self.unknown.as_ref()?.name)?;
+        let letters = name.chars().filter(char::is_ascii_alphanumeric);
+        let name: String = letters.map(|c| c.to_ascii_lowercase()).collect();
+        let similar = self
+            .known
+            .iter()
+            .map(|known| (strsim::jaro_winkler(&name, known), *known));
+        let similar = similar.filter(|(similarity, _)| *similarity >= SIMILAR_MIN);
+        let closest = similar.max_by(|one, other| one.0.total_cmp(&other.0));
+        closest.map(|(_, known)| known)
     }
 
     /// Whether the parameter came at all, however wrong.
@@ -105,7 +155,7 @@ impl Parameters {
     pub fn optional(&self, name: &str, invalid: Reason) -> Result<Option<&str>, Failure> {
         match self.slot(name) {
             None => Ok(None),
-            Some(Given::Text(text)) => Ok(Some(text)),
+            Some(Given::Text(text) | Given::UrlDecoded(text)) => Ok(Some(text)),
             Some(Given::Boolean(_) | Given::NotText) => Err(Failure::with_detail(
                 invalid,
                 format!("{name} must be a JSON string."),
@@ -120,13 +170,56 @@ impl Parameters {
 
     /// The text of a parameter that must be there.
     pub fn required(&self, name: &str, invalid: Reason) -> Result<&str, Failure> {
-        self.optional(name, invalid)?.ok_or_else(|| {
-            Failure::with_detail(Reason::MissingParameter, format!("{name} is missing."))
+        self.optional(name, invalid)?
+            .ok_or_else(|| self.missing(name))
+    }
+
+    /// The number of a parameter that may be absent.
+    pub fn number(&self, name: &str) -> Result<Option<Number>, Failure> {
+        let Some(text) = self.optional(name, Reason::InvalidNumber)? else {
+            return Ok(None);
+        };
+        let read = match self.slot(name) {
+            Some(Given::UrlDecoded(_)) => Number::parse_url_decoded(text),
+            _ => Number::parse(text),
+        };
+        read.map(Some).map_err(|_| {
+            if text.trim() == text {
+                return Reason::InvalidNumber.into();
+            }
+            let detail = "The number has a space before or after it; write its digits alone, with \
+                          at most a leading +.";
+            Failure::with_detail(Reason::InvalidNumber, detail)
         })
+    }
+
+    /// Whether the unknown parameter is probably a misspelling of this one.
+    pub fn is_misspelt(&self, name: &str) -> bool {
+        self.meant_by_unknown() == Some(name)
+    }
+
+    /// The refusal of a request without a parameter that must be there.
+    pub fn missing(&self, name: &str) -> Failure {
+        let unknown = self.unknown.as_ref();
+        let detail = match unknown.filter(|_| self.is_misspelt(name)) {
+            Some(unknown) => format!(
+                "{name} is missing; {} isn't a parameter here. Did you mean {name}?",
+                unknown.name
+            ),
+            None => format!("{name} is missing."),
+        };
+        Failure::with_detail(Reason::MissingParameter, detail)
     }
 
     fn slot(&self, name: &str) -> Option<&Given> {
         let place = self.known.iter().position(|known| *known == name)?;
         self.given[place].as_ref()
     }
+}
+
+/// A name that may be repeated: what could be anything else than a misspelt parameter isn't.
+fn quotable(name: &str) -> Option<&str> {
+    let is_of_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let is_word = (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_of_word);
+    is_word.then_some(name)
 }

@@ -1,12 +1,11 @@
 //! `/sms/prices`: what a page costs.
 
 use axum::extract::State;
-use domain::{Kind, Number, PriceRecord, Reason};
+use domain::{Kind, Number, PriceRecord};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::answer::{self, Answer, Failure, Head};
-use super::listing;
 use super::parameters::Parameters;
 use super::question::{Asked, Question};
 use super::{Api, SharedApi};
@@ -70,10 +69,8 @@ pub struct Prices(Option<Number>);
 impl Question for Prices {
     fn read(_: Option<&str>, query: Option<&str>) -> Result<Self, Failure> {
         let parameters = Parameters::of_query(&KNOWN, query);
-        let number = parameters.optional("number", Reason::InvalidNumber)?;
-        let number = number.map(Number::parse).transpose();
-        let number = number.map_err(|_| Reason::InvalidNumber)?;
-        listing::refuse_unknown(&parameters)?;
+        let number = parameters.number("number")?;
+        parameters.refuse_unknown()?;
         Ok(Self(number))
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::HeaderValue;
-use domain::{BatchId, MessageStatus, Number, Reason, Timestamp, Transid};
+use domain::{BatchId, MessageStatus, Reason, Timestamp, Transid};
 use serde::Serialize;
 use serde_json::json;
 use service::{KeyAccess, MessageFilter};
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::answer::{self, Answer, Failure, Head};
 use super::csv_report;
-use super::listing::{self, read, refuse_unknown};
+use super::listing::{self, read};
 use super::parameters::Parameters;
 use super::question::{Asked, Question};
 use super::record::{Charge, Report, Step};
@@ -18,7 +18,7 @@ use super::{Api, SharedApi, shared_parameters};
 use crate::openapi::refusals::{OneRefusals, ReportsRefusals};
 use crate::openapi::schemas;
 
-/// The parameters of a list. Others are refused: a misspelt filter would show too much.
+/// The parameters of a list.
 const KNOWN: [&str; 10] = [
     "transid",
     "requestid",
@@ -33,6 +33,9 @@ const KNOWN: [&str; 10] = [
 ];
 /// The parameters of one message.
 const KNOWN_OF_ONE: [&str; 1] = ["format"];
+/// What a transid and a batchid may be.
+const TRANSID: &str = "the transid of a send's answer: m_ and 13 characters";
+const BATCHID: &str = "the batchid of an upload's answer: b_ and 13 characters";
 /// Bytes of a date, such as 2026-11-21.
 const DATE_BYTES: usize = 10;
 /// Where a CSV report, which has no other place for it, carries the cursor.
@@ -85,7 +88,7 @@ impl Question for Reports {
         };
         let transid = Transid::parse(id).ok_or_else(not_found)?;
         let parameters = Parameters::of_query(&KNOWN_OF_ONE, query);
-        refuse_unknown(&parameters)?;
+        parameters.refuse_unknown()?;
         let as_csv = wants_csv(&parameters)?;
         Ok(Self::One { transid, as_csv })
     }
@@ -245,30 +248,28 @@ fn wants_csv(parameters: &Parameters) -> Result<bool, Failure> {
     match parameters.optional("format", Reason::InvalidParameter)? {
         None | Some("json") => Ok(false),
         Some("csv") => Ok(true),
-        Some(_) => Err(Failure::invalid("format")),
+        Some(_) => Err(Failure::invalid("format", "json or csv")),
     }
 }
 
 fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {
-    let number = parameters
-        .optional("number", Reason::InvalidNumber)?
-        .map(Number::parse)
-        .transpose()
-        .map_err(|_| Reason::InvalidNumber)?;
+    let number = parameters.number("number")?;
     let requestid = shared_parameters::requestid(parameters)?;
+    let statuses = MessageStatus::ALL.map(MessageStatus::as_str).join(", ");
+    let statuses = format!("one of {statuses}");
     let filter = MessageFilter {
-        transid: read(parameters, "transid", Transid::parse)?,
+        transid: read(parameters, "transid", TRANSID, Transid::parse)?,
         requestid: requestid.map(|id| id.as_str().to_owned()),
-        batchid: read(parameters, "batchid", BatchId::parse)?,
+        batchid: read(parameters, "batchid", BATCHID, BatchId::parse)?,
         number: number.map(|number| number.digits().to_owned()),
-        status: read(parameters, "status", MessageStatus::parse)?,
+        status: read(parameters, "status", &statuses, MessageStatus::parse)?,
         from: moment(parameters, "from")?,
         to: moment(parameters, "to")?,
         limit: listing::limit(parameters)?,
         cursor: listing::cursor(parameters)?,
         key: None,
     };
-    refuse_unknown(parameters)?;
+    parameters.refuse_unknown()?;
     Ok(filter)
 }
 

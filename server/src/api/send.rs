@@ -3,7 +3,7 @@
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use domain::{ApiKey, Number, Reason, RequestId};
+use domain::{ApiKey, NumberWarning, Reason, RequestId};
 use serde::Serialize;
 use serde_json::json;
 use service::{SendError, SendRequest};
@@ -18,7 +18,7 @@ use crate::json::Amount;
 use crate::openapi::refusals::{PostRefusals, SendRefusals};
 use crate::openapi::schemas;
 
-/// The parameters of a send. Others are ignored.
+/// The parameters of a send.
 const KNOWN: [&str; 4] = ["number", "message", "requestid", "dryrun"];
 
 /// A message that was accepted.
@@ -41,7 +41,7 @@ struct Accepted<'a> {
     #[schema(value_type = schemas::Currency)]
     currency: &'a str,
     #[schema(value_type = Vec<schemas::Warning>)]
-    warnings: &'a [&'static str],
+    warnings: Vec<&'static str>,
     #[schema(value_type = schemas::OnlyTrue, required = false)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dryrun: bool,
@@ -192,12 +192,12 @@ fn requestid(parameters: &Parameters) -> Option<RequestId> {
 
 /// The number when there is a good one, masked: the owner is shown it beside the call.
 fn recipient(parameters: &Parameters) -> Option<String> {
-    let number = parameters.required("number", Reason::InvalidNumber).ok()?;
-    Number::parse(number).ok().map(|number| number.masked())
+    let number = parameters.number("number").ok().flatten()?;
+    Some(number.masked())
 }
 
 /// What the parameters ask for. The first fault wins: the API key, number, message, requestid,
-/// dryrun, the idempotency key, which a dry run has no use for.
+/// dryrun, unknown parameters, the idempotency key, which a dry run has no use for.
 fn read(
     api: &Api,
     key: &KeyText,
@@ -206,11 +206,12 @@ fn read(
 ) -> Result<SendRequest, Failure> {
     let key = key.as_deref().and_then(|text| ApiKey::parse(text).ok());
     let key = key.ok_or(Reason::ApiInvalid)?;
-    let number = parameters.required("number", Reason::InvalidNumber)?;
-    let number = Number::parse(number).map_err(|_| Reason::InvalidNumber)?;
+    let number = parameters.number("number")?;
+    let number = number.ok_or_else(|| parameters.missing("number"))?;
     let message = shared_parameters::message(api, parameters)?;
     let requestid = shared_parameters::requestid(parameters)?;
     let dry_run = shared_parameters::dry_run(parameters)?;
+    parameters.refuse_unknown()?;
     let idempotency = if dry_run {
         None
     } else {
@@ -228,11 +229,8 @@ fn read(
 
 /// Hands a send to the service and words the outcome.
 async fn hand_over(api: &Api, request: SendRequest) -> Result<Answer, Failure> {
-    let warnings: &[&'static str] = if request.number.looks_local(&api.country_code) {
-        &[shared_parameters::LOOKS_LOCAL]
-    } else {
-        &[]
-    };
+    let warnings = request.number.warnings(&api.country_code);
+    let warnings = warnings.map(NumberWarning::as_str).collect();
     let (requestid, dry_run) = (request.requestid.clone(), request.dry_run);
     let recipient = request.number.masked();
     let key = request.key.clone();

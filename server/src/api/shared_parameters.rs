@@ -2,7 +2,7 @@
 //! the key that makes a repeated request safe.
 
 use axum::http::{HeaderMap, HeaderValue};
-use domain::message::InvalidMessage;
+use domain::message::{InvalidMessage, PAGE_CHARS};
 use domain::timestamp::DAY_MS;
 use domain::{ApiKey, KeyKind, MessageText, Reason, RequestId, Timestamp};
 use service::{IDEMPOTENCY_KEY_CHARS_MAX, IdempotencyKey, SendAccess};
@@ -16,8 +16,6 @@ use super::parameters::Parameters;
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// On an answer that was given before.
 const IDEMPOTENCY_REPLAYED: &str = "idempotency-replayed";
-/// The warning about an international number that was probably meant to be local.
-pub const LOOKS_LOCAL: &str = "looks_local";
 
 /// The text, which must be there.
 pub fn message(api: &Api, parameters: &Parameters) -> Result<MessageText, Failure> {
@@ -25,7 +23,14 @@ pub fn message(api: &Api, parameters: &Parameters) -> Result<MessageText, Failur
     let pages_max = api.service.limits().message_pages_max;
     MessageText::parse(text.to_owned(), pages_max).map_err(|error| match error {
         InvalidMessage::Empty | InvalidMessage::Nul => Reason::InvalidMessage.into(),
-        InvalidMessage::TooLong { .. } => Reason::MessageTooLong.into(),
+        InvalidMessage::TooLong { max_pages } => Failure::with_detail(
+            Reason::MessageTooLong,
+            format!(
+                "The message is longer than {} characters, which are {max_pages} pages; shorten it \
+                 or send it in parts.",
+                max_pages * PAGE_CHARS
+            ),
+        ),
     })
 }
 
@@ -43,13 +48,14 @@ pub fn dry_run(parameters: &Parameters) -> Result<bool, Failure> {
     if let Some(yes) = parameters.json_boolean("dryrun") {
         return Ok(yes);
     }
-    match parameters.optional("dryrun", Reason::InvalidParameter)? {
-        None | Some("0" | "false") => Ok(false),
-        Some("1" | "true") => Ok(true),
-        Some(_) => Err(Failure::with_detail(
-            Reason::InvalidParameter,
-            "dryrun must be 1 or 0.",
-        )),
+    let allowed = "1, true, 0 or false; in JSON as a string, or true or false as they are";
+    let invalid = || Failure::invalid("dryrun", allowed);
+    match parameters.optional("dryrun", Reason::InvalidParameter) {
+        Ok(None | Some("0" | "false")) => Ok(false),
+        Ok(Some("1" | "true")) => Ok(true),
+        Ok(Some(_)) => Err(invalid()),
+        Err(failure) if failure.reason() == Reason::InvalidParameter => Err(invalid()),
+        Err(failure) => Err(failure),
     }
 }
 

@@ -41,8 +41,9 @@ schemas! {
         .pattern(Some("^[0-9]{6}h[kt]_[0-9A-Za-z]{36}$"))
         .build();
     Number = text("4 to 15 digits: exactly 8 for a local number, with country code for an \
-        international one. A + before it says that it is international; in a query and in a form \
-        that is written %2B, or comes as the space that it decodes to.")
+        international one. A + before it says that it is international; in a query and in a \
+        URL-encoded form it is written %2B, and a space there is read as such a +. Anywhere else a \
+        number with a space is refused.")
         .pattern(Some("^[+ ]?[0-9]{4,15}$"))
         .examples([json!("57000001")])
         .build();
@@ -113,9 +114,10 @@ schemas! {
         .description(Some("Only on a dry run."))
         .build();
     Warning = choice(
-        &["looks_local"],
-        "looks_local: an international number that reads as country code and local number, which \
-         would cost less without the code.",
+        &domain::NumberWarning::ALL.map(domain::NumberWarning::as_str),
+        "An international number that is probably a mistake. looks_local: the home country's code \
+         before 8 digits, which cost less without the code. leading_zero: it begins with 0, and no \
+         country code does. near_local: it has 7 or 9 digits, where a local number has 8.",
     );
     Currency = text("ISO 4217 code.").pattern(Some("^[A-Z]{3}$")).build();
     PrefixDigits = text("Digits with which international numbers begin.")

@@ -426,9 +426,10 @@ impl World {
             country_code: "266".into(),
             document: bytes::Bytes::new(),
         });
-        let form = "message=Hello&number=57000001&numbers=57000001";
+        let form = "message=Hello&number=57000001";
         let sent = post(&api, &format!("/sms/send/{key}"), form, None).await;
         let transid = member(sent, "transid").await;
+        let form = "message=Hello&numbers=57000001";
         let uploaded = post(&api, &format!("/sms/bulk/{key}"), form, None).await;
         let batchid = member(uploaded, "batchid").await;
         let stop = CancellationToken::new();

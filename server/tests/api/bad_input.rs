@@ -90,6 +90,23 @@ fn queries() -> Vec<(String, &'static str)> {
             "number=57000001&message=Hi&dryrun=x&requestid=".into(),
             "invalid_requestid",
         ),
+        // Parameters that aren't known, after the faults of those that are.
+        (
+            "number=57000001&message=Hi&send_at=tomorrow&requestid=".into(),
+            "invalid_requestid",
+        ),
+        (
+            "number=57000001&message=Hi&dry_run=1".into(),
+            "invalid_parameter",
+        ),
+        (
+            "number=57000001&message=Hi&%FF=1".into(),
+            "invalid_parameter",
+        ),
+        (
+            "number=57000001&message=Tom+&+Jerry".into(),
+            "invalid_parameter",
+        ),
     ]
 }
 
@@ -111,6 +128,9 @@ fn numbers() -> Vec<(String, &'static str)> {
         "++57000001",
         "+ 57000001",
         "57000001+",
+        "57000001 ",
+        " 57000001 ",
+        "  57000001",
         "57000001\n",
         "\t57000001",
         "57000001\0",
@@ -144,8 +164,18 @@ fn bodies() -> Vec<(Vec<u8>, &'static str)> {
         ),
         (
             "{\"number\":null,\"message\":\"Hi\"}".to_owned(),
+            "missing_parameter",
+        ),
+        (
+            "{\"number\":\" 57000001\",\"message\":\"Hi\"}".to_owned(),
             "invalid_number",
         ),
+        (
+            "{\"number\":\"57000001 \",\"message\":\"Hi\"}".to_owned(),
+            "invalid_number",
+        ),
+        (with(",\"validity\":5"), "invalid_parameter"),
+        (with(","), "invalid_parameter"),
         (
             "{\"number\":[\"57000001\"],\"message\":\"Hi\"}".to_owned(),
             "invalid_number",
@@ -183,7 +213,6 @@ fn bodies() -> Vec<(Vec<u8>, &'static str)> {
         (with(",\"requestid\":\"\""), "invalid_requestid"),
         (with(",\"number\":\"57000001\""), "duplicate_parameter"),
         (with(",\"dryrun\":1"), "invalid_parameter"),
-        (with(",\"dryrun\":null"), "invalid_parameter"),
         (with(",\"requestid\":true"), "invalid_requestid"),
     ];
     let mut cases: Vec<(Vec<u8>, &'static str)> = texts
@@ -230,6 +259,72 @@ fn wrong_json_is_refused() {
         refused(&server, &what, &answer, 400, 500, reason);
     }
     server.place.check();
+}
+
+#[test]
+fn the_answer_leads_to_the_fault() {
+    let server = TestServer::demo();
+    let path = format!("/sms/send/{}", server.key());
+    for (query, words) in [
+        (
+            "number=57000001&message=Hi&dry_run=1",
+            "dry_run isn't a parameter here; did you mean dryrun?",
+        ),
+        (
+            "number=57000001&message=Hi&from=Acme",
+            "from isn't a parameter here. Known are number, message, requestid, dryrun.",
+        ),
+        (
+            "number=57000001&message=Tom+&+Jerry",
+            "An & that belongs to a value is written %26.",
+        ),
+        ("Number=57000001&message=Hi", "Did you mean number?"),
+        (
+            "number=57000001&message=Hi&dryrun=yes",
+            "dryrun must be 1, true, 0 or false",
+        ),
+        ("number=57000001+&message=Hi", "a space before or after it"),
+        ("number=57000001&message=a<b>", "%3C"),
+    ] {
+        let target = format!("{path}?{query}");
+        let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let answer = server.exchange(request.as_bytes());
+        assert_eq!(answer.status, 400, "{query}");
+        assert!(
+            answer.json()["message"].as_str().unwrap().contains(words),
+            "{}",
+            answer.text()
+        );
+    }
+    for (body, words) in [
+        (
+            "{\"number\":\"57000001\",\n\"message\":\"a\nb\"}",
+            "at line 2 column 12. In a string",
+        ),
+        (
+            "{\"number\": 0653926665, \"message\":\"Hi\"}",
+            "valid JSON: invalid number at line 1",
+        ),
+        (
+            "{\"number\":\"57000001\",}",
+            "trailing comma at line 1 column 22",
+        ),
+        ("{'number':'57000001'}", "line 1 column 2"),
+        ("[]", "must be one JSON object"),
+        (
+            "{\"number\":\"57000001\",\"message\":\"Hi\",\"dryrun\":1}",
+            "dryrun must be 1, true, 0 or false",
+        ),
+    ] {
+        let answer = server.post_json(server.key(), body.as_bytes());
+        answer.is(400, 500, "invalid_parameter");
+        assert!(
+            answer.json()["message"].as_str().unwrap().contains(words),
+            "{}",
+            answer.text()
+        );
+    }
+    assert_eq!(server.count(server.key()), 0);
 }
 
 #[test]

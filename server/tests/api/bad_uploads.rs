@@ -9,6 +9,7 @@ use crate::harness::TestServer;
 /// Bad rows as line and reason.
 type Rows = &'static [(u64, &'static str)];
 
+const FORM: &str = "application/x-www-form-urlencoded";
 const NUMBER: &str = "invalid_number";
 const MESSAGE: &str = "invalid_message";
 const ENCODING: &str = "invalid_encoding";
@@ -38,7 +39,13 @@ fn files() -> Vec<(Vec<u8>, Rows)> {
         (b" 57000001,a\n57000001,a\n".to_vec(), &[(1, NUMBER)]),
         // Not text, or other text.
         (utf16("\u{feff}57000001,a"), &[(1, ENCODING)]),
-        (utf16("57000001,a"), &[(1, NUMBER)]),
+        (utf16("57000001,a\nx,b\n"), &[(1, ENCODING)]),
+        (b"PK\x03\x04\x14\0x\n\ny\n".to_vec(), &[(1, "invalid_file")]),
+        (
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\nx".to_vec(),
+            &[(1, "invalid_file")],
+        ),
+        (b"\x1f\x8b\x08\0\0\nx".to_vec(), &[(1, "invalid_file")]),
         (
             b"57000001,\0\n57\0,a\n".to_vec(),
             &[(1, MESSAGE), (2, NUMBER)],
@@ -126,7 +133,71 @@ fn the_first_20_bad_rows_are_listed_and_all_are_counted() {
         json["errors"][0]["reason"], NUMBER,
         "what the file holds isn't quoted: {json}"
     );
+    let words = json["message"].as_str().unwrap();
+    assert!(
+        words.contains("100000 bad rows") && words.contains("dryrun=1"),
+        "{words}"
+    );
     server.is_untouched("100,000 bad rows");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_called_by_its_name() {
+    let server = TestServer::demo();
+    for (file, name) in [
+        (&b"\xff\xfe5\07\0,\0a\0\n\0"[..], "UTF-16"),
+        (b"\05\07\0,\0a", "UTF-16"),
+        (b"PK\x03\x04\x14\0\x06\0", ".xlsx"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", ".xls"),
+        (b"\x1f\x8b\x08\0\0\0\0\0\0\x03", "gzip"),
+        (b"%PDF-1.7\n", "PDF"),
+    ] {
+        for parts in [
+            &[("bulksms", file)][..],
+            &[("numbers", file), ("message", b"Hi")],
+        ] {
+            let answer = server.upload(server.key(), parts);
+            answer.is(400, 500, "invalid_file");
+            let error = &answer.json()["errors"][0];
+            assert_eq!(error["line"], 1);
+            assert!(error["detail"].as_str().unwrap().contains(name), "{error}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_parameter_refuses_an_upload() {
+    let server = TestServer::demo();
+    let key = server.key();
+    let file = ("bulksms", &b"57000001,Hi\n"[..]);
+    let path = format!("/sms/bulk/{key}");
+    let with_name = |name: &str| server.upload(key, &[file, (name, b"1")]);
+    for (answer, words) in [
+        (with_name("dry_run"), "did you mean dryrun?"),
+        (with_name("sendat"), "sendat isn't a parameter here."),
+        (
+            server.exchange(&posted(
+                &format!("{path}?validity=5"),
+                MULTIPART,
+                &multipart(&[file]),
+            )),
+            "validity isn't a parameter here.",
+        ),
+        (
+            server.exchange(&posted(&path, FORM, b"bulksms=57000001,Tom & Jerry")),
+            "is written %26.",
+        ),
+    ] {
+        answer.is(400, 500, "invalid_parameter");
+        assert!(answer.text().contains(words), "{}", answer.text());
+    }
+    // The faults of the others come first.
+    let answer = server.exchange(&posted(&path, FORM, b"bulk_sms=57000001,Hi"));
+    answer.is(400, 500, "missing_parameter");
+    assert!(answer.text().contains("Did you mean bulksms?"));
+    let answer = server.upload(key, &[file, ("dry_run", b"1"), ("requestid", b"")]);
+    answer.is(400, 500, "invalid_requestid");
+    server.is_untouched("unknown parameters");
 }
 
 #[test]

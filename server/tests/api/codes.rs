@@ -22,7 +22,7 @@ fn key_of(keys: &Keys) -> &str {
 }
 
 #[test]
-fn malformed_unknown_and_absent_keys_get_one_answer() {
+fn malformed_and_unknown_keys_get_one_answer_and_absent_ones_another() {
     let server = TestServer::demo();
     let real = server.key();
     let last = if real.ends_with('0') { "1" } else { "0" };
@@ -42,7 +42,6 @@ fn malformed_unknown_and_absent_keys_get_one_answer() {
     let long = "k".repeat(10_000);
     let mut bodies = Vec::new();
     for key in [
-        "",
         "k",
         long.as_str(),
         "%FF",
@@ -64,9 +63,17 @@ fn malformed_unknown_and_absent_keys_get_one_answer() {
             bodies.push(answer.text());
         }
     }
-    bodies.push(server.get("/sms/send?number=57000001&message=Hi").text());
     bodies.dedup();
     assert_eq!(bodies.len(), 1, "{bodies:?}");
+    for target in ["/sms/send?number=57000001&message=Hi", "/sms/balance/"] {
+        let answer = server.get(target);
+        answer.is(401, 504, "api_invalid");
+        assert!(
+            answer.text().contains("has no API key"),
+            "{}",
+            answer.text()
+        );
+    }
     assert_eq!(server.count(real), 0);
 }
 
@@ -93,21 +100,44 @@ fn the_key_may_stand_in_the_header() {
         with(&format!("/sms/reports/{transid}"), &bearer).json()["report"]["transid"],
         *transid
     );
-    // A key in the path wins, even a wrong one.
-    with("/sms/balance/wrong", &bearer).is(401, 504, "api_invalid");
-    assert_eq!(
-        with(&format!("/sms/balance/{}", server.key()), "Bearer wrong").status,
-        200
-    );
+    // What isn't found is a message or a batch, and no key.
+    for id in [
+        "m_0000000000000",
+        "m_typo",
+        "M_0000000000000",
+        "typo",
+        "b_0",
+    ] {
+        with(&format!("/sms/reports/{id}"), &bearer).is(404, 500, "not_found");
+        with(&format!("/sms/batches/{id}"), &bearer).is(404, 500, "not_found");
+        let in_path = format!("/sms/reports/{}/{id}", server.key());
+        server.get(&in_path).is(404, 500, "not_found");
+    }
+    // A key in the path must be the one of the header.
+    let in_path = format!("/sms/balance/{}", server.key());
+    assert_eq!(with(&in_path, &bearer).status, 200);
+    assert_eq!(with(&in_path, "Basic dTpw").status, 200);
+    for (target, header) in [
+        ("/sms/balance/wrong", bearer.as_str()),
+        (&in_path, "Bearer wrong"),
+    ] {
+        let answer = with(target, header);
+        answer.is(401, 504, "api_invalid");
+        assert!(
+            answer.text().contains("different API keys"),
+            "{}",
+            answer.text()
+        );
+    }
     with("/sms/balance", "Basic dTpw").is(401, 504, "api_invalid");
-    // Of two headers neither is taken, whichever comes first; a key in the path needs none.
+    // Of two headers neither is taken, whichever comes first.
     for second in ["Bearer wrong", bearer.as_str()] {
         for headers in [[&bearer, second], [second, &bearer]] {
             let headers = headers.map(|header| ("Authorization", header));
             let answer = server.exchange(&bare("GET", "/sms/balance", &headers));
             answer.is(401, 504, "api_invalid");
-            let target = format!("/sms/balance/{}", server.key());
-            assert_eq!(server.exchange(&bare("GET", &target, &headers)).status, 200);
+            let answer = server.exchange(&bare("GET", &in_path, &headers));
+            answer.is(401, 504, "api_invalid");
         }
     }
     with(&format!("/sms/reports/{transid}"), "Bearer wrong").is(401, 504, "api_invalid");

@@ -44,7 +44,7 @@ fn bytes_have_a_limit_however_they_are_written() {
         answer.is(413, 500, "too_large");
         server.is_untouched(kind);
     }
-    // What says that it can't fit isn't read; what is too large and ignored is.
+    // What says that it can't fit isn't read; what is too large and unknown is.
     let large = "x".repeat(8_000_000);
     for (kind, body) in [
         (FORM, format!("bulksms={large}").into_bytes()),

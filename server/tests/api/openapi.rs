@@ -266,8 +266,8 @@ fn the_parameters_of_reports_are_those_that_are_known() {
             .map(|parameter| parameter["name"].as_str().unwrap())
             .collect();
         let known = match documented[..] {
-            [] => "there are none.".to_owned(),
-            _ => format!("known are {}.", documented.join(", ")),
+            [] => "There are none.".to_owned(),
+            _ => format!("Known are {}.", documented.join(", ")),
         };
         let path = template.replace("{key}", server.key());
         let path = ids

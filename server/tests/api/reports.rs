@@ -60,23 +60,47 @@ fn wrong_parameters_are_refused() {
     for (target, expected) in [
         (
             format!("{path}?colour=blue"),
-            "colour is no parameter here; known are transid, ",
+            "colour isn't a parameter here. Known are transid, ",
+        ),
+        (
+            format!("{path}?request_id=x"),
+            "request_id isn't a parameter here; did you mean requestid? Known are transid, ",
         ),
         (
             format!("{path}/m_0000000000000?limit=1"),
-            "limit is no parameter here; known are format.",
+            "limit isn't a parameter here. Known are format.",
         ),
         (
             format!("{batches}?number=1"),
-            "number is no parameter here; known are requestid, limit, ",
+            "number isn't a parameter here. Known are requestid, limit, ",
         ),
         (
             format!("{batches}/b_0000000000000?x=1"),
-            "x is no parameter here; there are none.",
+            "x isn't a parameter here. There are none.",
         ),
         (
             format!("{path}?a%20key=1"),
-            "There is a parameter that isn't known here; known are ",
+            "One of the parameters isn't known here. Known are ",
+        ),
+        (
+            format!("/sms/balance/{}?number=1", server.key()),
+            "number isn't a parameter here. There are none.",
+        ),
+        // A bad value is answered with those that are allowed.
+        (
+            format!("{path}?status=done"),
+            "status must be one of queued, sending, ",
+        ),
+        (
+            format!("{path}?limit=1001"),
+            "limit must be a whole number from 1 to 1000.",
+        ),
+        (format!("{path}?format=xml"), "format must be json or csv."),
+        (format!("{path}?transid=1"), "transid must be "),
+        (format!("{path}?batchid=1"), "batchid must be "),
+        (
+            format!("{path}?cursor=1"),
+            "cursor must be the value of next in an earlier answer.",
         ),
     ] {
         let words = words(&target);

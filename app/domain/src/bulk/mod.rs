@@ -6,6 +6,7 @@
 //! quote that is never closed must make one bad row and not swallow the rest of the file. So
 //! [`BulkParser`] finds the rows, in constant memory and in one pass.
 
+mod foreign_file;
 mod number_fault;
 mod parser;
 mod quoted;
@@ -33,7 +34,7 @@ pub enum BulkWriting {
     /// As it was written to the file.
     Plain,
     /// In a URL-encoded form or query, where a `+` that wasn't escaped became a space: a space
-    /// before a number is read as `+`, as [`Number::parse`] does.
+    /// before a number is read as `+`, as [`Number::parse_url_decoded`] does.
     UrlDecoded,
 }
 

@@ -2,6 +2,7 @@
 
 use memchr::{memchr, memchr_iter};
 
+use super::foreign_file::{ForeignFile, HEAD_BYTES};
 use super::quoted::{Closing, characters, closing};
 use super::row::{Fault, Rules};
 use super::{
@@ -50,6 +51,8 @@ enum State {
     Quoted { comma: usize, searched: usize },
     /// The rest of a bad row's line.
     BadLine,
+    /// A file that isn't text in UTF-8.
+    Foreign,
 }
 
 const ROW: State = State::Row { searched: 0 };
@@ -130,12 +133,19 @@ impl BulkParser {
             State::Row { searched } => self.line(rest, searched, last, row),
             State::Quoted { comma, searched } => self.quoted(rest, comma, searched, last, row),
             State::BadLine => Ok(Some(self.skip_line(rest))),
+            State::Foreign => Ok(Some(rest.len())),
         }
     }
 
     fn begin(&mut self, rest: &[u8], last: bool) -> Option<usize> {
-        if !last && rest.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(rest) {
+        if !last && rest.len() < HEAD_BYTES {
             return None;
+        }
+        if let Some(foreign) = ForeignFile::find(rest) {
+            self.rows = 1;
+            self.refuse(self.line, Fault::Foreign(foreign));
+            self.state = State::Foreign;
+            return Some(rest.len());
         }
         self.state = ROW;
         let marked = rest.starts_with(BYTE_ORDER_MARK);

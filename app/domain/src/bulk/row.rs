@@ -2,6 +2,7 @@
 
 use std::str;
 
+use super::foreign_file::ForeignFile;
 use super::number_fault::NumberFault;
 use super::{BulkMode, BulkRow, BulkWriting};
 use crate::message::InvalidMessage;
@@ -10,6 +11,8 @@ use crate::{MessageText, Number, Reason};
 /// What is wrong with a row. Where there is more than one fault: encoding, number, message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
+    /// The whole file is something else than text in UTF-8.
+    Foreign(ForeignFile),
     NoRows,
     Blank,
     Encoding,
@@ -27,6 +30,7 @@ impl Fault {
     pub const fn reason(self) -> Reason {
         match self {
             Self::NoRows => Reason::InvalidFile,
+            Self::Foreign(foreign) => foreign.reason(),
             Self::Encoding => Reason::InvalidEncoding,
             Self::Blank | Self::Number(_) => Reason::InvalidNumber,
             Self::MessageTooLong => Reason::MessageTooLong,
@@ -41,6 +45,7 @@ impl Fault {
 
     pub const fn sentence(self) -> &'static str {
         match self {
+            Self::Foreign(foreign) => foreign.sentence(),
             Self::NoRows => "The file has no rows.",
             Self::Blank => "The line is blank, and rows follow; remove it.",
             Self::Encoding => "The row isn't valid UTF-8; save the file as UTF-8.",
@@ -141,12 +146,11 @@ impl Rules {
     }
 
     fn number(self, text: &str) -> Result<Number, Fault> {
-        let fault = || Fault::Number(NumberFault::find(text, self.mode));
-        // In a form a space is a + that wasn't escaped; in a file it is a space.
-        if self.writing == BulkWriting::Plain && text.starts_with(' ') {
-            return Err(fault());
-        }
-        Number::parse(text).map_err(|_| fault())
+        let number = match self.writing {
+            BulkWriting::Plain => Number::parse(text),
+            BulkWriting::UrlDecoded => Number::parse_url_decoded(text),
+        };
+        number.map_err(|_| Fault::Number(NumberFault::find(text, self.mode)))
     }
 
     fn message(self, text: String) -> Result<MessageText, Fault> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use domain::admission::{Admission, SendAttempt, admit};
 use domain::ids::Home;
 use domain::{
-    BatchId, KeyKind, MessageText, Money, PagesByPrice, PricesInForce, Reason, RequestId, Timestamp,
+    BatchId, KeyKind, MessageText, Money, PagesByPrice, PricesInForce, Reason, RequestId,
+    Timestamp, WarningCounts,
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,8 +46,8 @@ pub struct AcceptedBatch {
     /// Pages of all rows.
     pub pages: u64,
     pub cost: Money,
-    /// How many rows were probably meant for local numbers.
-    pub looks_local: u64,
+    /// How many numbers are probably not the ones that were meant.
+    pub warnings: WarningCounts,
     /// Whether the upload was accepted and answered before, under the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
@@ -362,7 +363,7 @@ impl PendingUpload {
             rows: self.count.rows,
             pages: pages.total()?,
             cost: prices.cost_of_all(&pages)?,
-            looks_local: self.count.looks_local,
+            warnings: self.count.warnings,
             replayed: false,
         })
     }

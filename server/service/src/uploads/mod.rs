@@ -25,7 +25,7 @@ use crate::{Service, run_detached};
 use domain::admission::reserved_outcome;
 use domain::{
     ApiKey, ApplicationStatus, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow,
-    BulkWriting, KeyKind, PagesByPrice, PricesInForce, Reason,
+    BulkWriting, KeyKind, PagesByPrice, PricesInForce, Reason, WarningCounts,
 };
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
@@ -294,8 +294,8 @@ pub(crate) struct RowCount {
     pub(crate) rows: u64,
     /// Pages; in mode one to many, of a text of one page.
     pub(crate) pages: PagesByPrice,
-    /// How many rows were probably meant for local numbers.
-    pub(crate) looks_local: u64,
+    /// How many numbers are probably not the ones that were meant.
+    pub(crate) warnings: WarningCounts,
     /// The answer that the first of the file's reserved numbers stands for.
     pub(crate) reserved_outcome: Option<Reason>,
 }
@@ -309,7 +309,7 @@ impl RowCount {
             .map_or(1, |message| message.pages() as u64);
         let number = (row.number.kind(), row.number.digits());
         self.pages.add(prices, number, pages);
-        self.looks_local += u64::from(row.number.looks_local(country_code));
+        self.warnings.add(&row.number, country_code);
         self.reserved_outcome = self
             .reserved_outcome
             .or_else(|| reserved_outcome(&row.number, kind));

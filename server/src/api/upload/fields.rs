@@ -4,10 +4,10 @@ use domain::{BadFile, BulkMode, BulkWriting, Reason};
 use service::{Spooled, Upload, UploadError, UploadPermit};
 
 use crate::api::answer::Failure;
-use crate::api::parameters::Parameters;
+use crate::api::parameters::{Given, Parameters};
 
-/// The parameters of an upload. Others are ignored.
-pub const KNOWN: [&str; 5] = ["bulksms", "numbers", "message", "requestid", "dryrun"];
+/// The parameters of an upload.
+const KNOWN: [&str; 5] = ["bulksms", "numbers", "message", "requestid", "dryrun"];
 /// Those that aren't a file.
 const SMALL: [&str; 3] = ["message", "requestid", "dryrun"];
 /// Bytes of a character in UTF-8, at most.
@@ -26,8 +26,12 @@ pub struct Fields<'a> {
 
 /// The parameter that is being read.
 enum Open {
-    Ignored,
-    Small { name: &'static str, value: Vec<u8> },
+    /// One that isn't known.
+    Unknown,
+    Small {
+        name: &'static str,
+        value: Vec<u8>,
+    },
     File(BulkMode, Box<Upload>),
 }
 
@@ -42,9 +46,9 @@ impl<'a> Fields<'a> {
     pub fn new(permit: &'a UploadPermit, characters_max: usize) -> Self {
         Self {
             permit,
-            small: Parameters::of_query(&SMALL, None),
+            small: Parameters::of_query(&KNOWN, None),
             small_bytes_max: (characters_max + 1).saturating_mul(CHARACTER_BYTES_MAX),
-            open: Open::Ignored,
+            open: Open::Unknown,
             file: None,
         }
     }
@@ -60,7 +64,16 @@ impl<'a> Fields<'a> {
             Some(name @ "numbers") => self.begin_file(name, BulkMode::OneToMany, writing).await?,
             name => match SMALL.into_iter().find(|small| Some(*small) == name) {
                 Some(name) => self.begin_small(name)?,
-                None => Open::Ignored,
+                None => {
+                    self.small.add(
+                        name,
+                        match writing {
+                            BulkWriting::Plain => Given::Text(String::new()),
+                            BulkWriting::UrlDecoded => Given::UrlDecoded(String::new()),
+                        },
+                    );
+                    Open::Unknown
+                }
             },
         };
         Ok(())
@@ -101,7 +114,7 @@ impl<'a> Fields<'a> {
     /// `too_large`, or what is broken.
     pub async fn data(&mut self, data: &[u8]) -> Result<(), Failure> {
         match &mut self.open {
-            Open::Ignored => Ok(()),
+            Open::Unknown => Ok(()),
             Open::Small { value, .. } => {
                 let room = self.small_bytes_max - value.len();
                 value.extend_from_slice(&data[..data.len().min(room)]);
@@ -116,11 +129,11 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// `too_large`, or what is broken. Bad rows are no error yet: other faults come before them.
     pub async fn end(&mut self) -> Result<(), Failure> {
-        match std::mem::replace(&mut self.open, Open::Ignored) {
-            Open::Ignored => {}
+        match std::mem::replace(&mut self.open, Open::Unknown) {
+            Open::Unknown => {}
             Open::Small { name, value } => {
                 let cut = value.len() == self.small_bytes_max;
-                self.small.add_bytes(name, value, cut);
+                self.small.add_bytes(Some(name), value, cut);
             }
             Open::File(mode, upload) => {
                 let rows = match upload.finish().await {

@@ -9,7 +9,7 @@ use futures_util::Stream;
 use futures_util::stream::try_unfold;
 use multer::Multipart;
 
-use super::fields::{Fields, KNOWN};
+use super::fields::Fields;
 use crate::api::answer::Failure;
 use crate::api::frames::Frames;
 use crate::api::multipart::{self, PARTS_MAX, unreadable};
@@ -44,8 +44,8 @@ async fn read_parts(
         let Some(mut part) = parts.next_field().await.map_err(failure)? else {
             return Ok(());
         };
-        let name = multipart::parameter(&part, &KNOWN)?;
-        fields.begin(name, BulkWriting::Plain).await?;
+        let name = multipart::name(&part)?;
+        fields.begin(name.as_deref(), BulkWriting::Plain).await?;
         loop {
             unparsed.store(0, Ordering::Relaxed);
             let Some(data) = part.chunk().await.map_err(failure)? else {

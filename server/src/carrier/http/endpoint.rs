@@ -19,7 +19,7 @@ use serde_json::Value;
 use service::{CarrierReceipt, RECEIPT_NAME_CHARS_MAX, Service};
 use subtle::ConstantTimeEq as _;
 
-use super::receipt::{HttpReceipt, ReceiptState, fields, receipt};
+use super::receipt::{HttpReceipt, NoReceipt, ReceiptState, fields, receipt};
 use crate::api;
 use crate::config::carriers::{CarrierKind, CarrierSettings, ReceiptSettings};
 
@@ -82,13 +82,25 @@ impl Endpoint {
             return (StatusCode::METHOD_NOT_ALLOWED, allow, "Use GET or POST.\n").into_response();
         }
         let read = match read(&head, body).await {
-            Ok(fields) => receipt(settings, &fields).filter(names_one),
+            Ok(fields) => receipt(settings, &fields),
             Err(status) => return (status, "The body can't be read.\n").into_response(),
         };
-        let Some(receipt) = read else {
-            tracing::warn!(carrier, "a posted receipt names no message");
-            let words = "This names no message or no status.\n";
-            return (StatusCode::BAD_REQUEST, words).into_response();
+        let receipt = match read {
+            Ok(receipt) if names_one(&receipt) => receipt,
+            Err(NoReceipt::Several) => {
+                tracing::warn!(
+                    carrier,
+                    "a post has several receipts or statuses and was refused, since only one can \
+                     be read; have the carrier post each receipt by itself"
+                );
+                let words = "Post one receipt at a time: this has several messages or statuses.\n";
+                return (StatusCode::BAD_REQUEST, words).into_response();
+            }
+            Ok(_) | Err(NoReceipt::Incomplete) => {
+                tracing::warn!(carrier, "a posted receipt names no message or no status");
+                let words = "This names no message or no status.\n";
+                return (StatusCode::BAD_REQUEST, words).into_response();
+            }
         };
         if receipt.message_id.chars().count() > RECEIPT_NAME_CHARS_MAX {
             tracing::warn!(carrier, "a posted receipt's message id is too long");

@@ -1,5 +1,6 @@
 //! Receipts that an upstream posts to us.
 
+use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 use crate::config::carriers::ReceiptSettings;
@@ -24,20 +25,46 @@ pub enum ReceiptState {
     Intermediate,
 }
 
-/// The parameters of a query or a form, for [`receipt`]. The first one counts where a name is
-/// repeated.
+/// Why a post isn't one receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoReceipt {
+    /// It names no message or no status.
+    Incomplete,
+    /// It has several messages or statuses. Taking one of them would lose the others.
+    Several,
+}
+
+/// The parameters of a query or a form, for [`receipt`]. A name with different values gets the list
+/// of them.
 pub fn fields(pairs: impl IntoIterator<Item = (String, String)>) -> Value {
     let mut fields = Map::new();
     for (name, value) in pairs {
-        fields.entry(name).or_insert(Value::String(value));
+        let value = Value::String(value);
+        match fields.entry(name) {
+            Entry::Vacant(entry) => {
+                entry.insert(value);
+            }
+            Entry::Occupied(mut entry) => match entry.get_mut() {
+                Value::Array(values) => values.push(value),
+                first if *first != value => *first = Value::Array(vec![first.take(), value]),
+                _ => {}
+            },
+        }
     }
     Value::Object(fields)
 }
 
-/// Reads a receipt; `None` when it names no message or no status.
-pub fn receipt(settings: &ReceiptSettings, fields: &Value) -> Option<HttpReceipt> {
-    let message_id = field(fields, &settings.message_id)?;
-    let status = field(fields, &settings.status)?;
+/// Reads a receipt.
+///
+/// # Errors
+/// When it isn't exactly one.
+pub fn receipt(settings: &ReceiptSettings, fields: &Value) -> Result<HttpReceipt, NoReceipt> {
+    let names = [&settings.message_id, &settings.status];
+    if names.iter().any(|name| is_one_of_several(fields, name)) {
+        return Err(NoReceipt::Several);
+    }
+    let message_id = field(fields, &settings.message_id).ok_or(NoReceipt::Incomplete)?;
+    let status = field(fields, &settings.status).ok_or(NoReceipt::Incomplete)?;
     let state = if settings.delivered.contains(&status) {
         ReceiptState::Delivered
     } else if settings.failed.contains(&status) {
@@ -51,7 +78,7 @@ pub fn receipt(settings: &ReceiptSettings, fields: &Value) -> Option<HttpReceipt
         .error
         .as_deref()
         .filter(|_| state != ReceiptState::Delivered);
-    Some(HttpReceipt {
+    Ok(HttpReceipt {
         message_id,
         state,
         error: named.and_then(|name| field(fields, name)),
@@ -60,10 +87,22 @@ pub fn receipt(settings: &ReceiptSettings, fields: &Value) -> Option<HttpReceipt
 
 /// A plain value that isn't empty, as a text.
 fn field(fields: &Value, name: &str) -> Option<String> {
-    let value = if name.starts_with('/') {
+    as_text(find(fields, name)?).filter(|text| !text.is_empty())
+}
+
+/// The value with a name, or at a JSON pointer.
+fn find<'a>(fields: &'a Value, name: &str) -> Option<&'a Value> {
+    if name.starts_with('/') {
         fields.pointer(name)
     } else {
         fields.get(name)
-    };
-    as_text(value?).filter(|text| !text.is_empty())
+    }
+}
+
+/// Whether a list with more than one entry stands where the value is, or on the way to it.
+fn is_one_of_several(fields: &Value, name: &str) -> bool {
+    let is_list = |value: &Value| value.as_array().is_some_and(|list| list.len() > 1);
+    let ends = name.match_indices('/').map(|(end, _)| &name[..end]);
+    let passed = ends.filter_map(|pointer| fields.pointer(pointer));
+    is_list(fields) || passed.chain(find(fields, name)).any(is_list)
 }

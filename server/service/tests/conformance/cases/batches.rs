@@ -167,13 +167,18 @@ async fn one_text_to_many_costs_its_pages_times_the_rows(backend: Backend) {
         &world.service,
         &customer.live,
         None,
-        "12345678\n26612345678",
+        "12345678\n26612345678\n0123456\n26612345679",
         to_all("hi"),
     )
     .await
     .unwrap();
-    assert_eq!(accepted.cost, money("0.3"));
-    assert_eq!(accepted.looks_local, 1);
+    assert_eq!(accepted.cost, money("0.8"));
+    let warnings = accepted.warnings.present();
+    let warnings: Vec<_> = warnings.map(|(one, count)| (one.as_str(), count)).collect();
+    assert_eq!(
+        warnings,
+        [("looks_local", 2), ("leading_zero", 1), ("near_local", 1)]
+    );
     world.expand_all().await;
     world.assert_sound().await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::receipt::{HttpReceipt, ReceiptState, fields, receipt};
+use super::super::receipt::{HttpReceipt, NoReceipt, ReceiptState, fields, receipt};
 use super::{QUERY, RULES, settings};
 use crate::config::carriers::ReceiptSettings;
 
@@ -15,7 +15,7 @@ fn of(lines: &str) -> Result<ReceiptSettings, String> {
     settings(&text).map(|settings| settings.receipt.unwrap())
 }
 
-fn read(settings: &ReceiptSettings, pairs: &[(&str, &str)]) -> Option<HttpReceipt> {
+fn read(settings: &ReceiptSettings, pairs: &[(&str, &str)]) -> Result<HttpReceipt, NoReceipt> {
     let pairs = pairs
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -41,7 +41,7 @@ fn statuses_are_read_from_parameters() {
             state,
             error: error.map(str::to_owned),
         };
-        assert_eq!(read(&settings, &pairs), Some(wanted), "{status}");
+        assert_eq!(read(&settings, &pairs), Ok(wanted), "{status}");
     }
 }
 
@@ -55,18 +55,67 @@ fn a_receipt_names_a_message_and_a_status() {
         &[("id", ""), ("status", "DELIVRD")],
         &[("ID", "a-1"), ("status", "DELIVRD")],
     ] {
-        assert_eq!(read(&settings, pairs), None, "{pairs:?}");
+        let found = read(&settings, pairs);
+        assert_eq!(found, Err(NoReceipt::Incomplete), "{pairs:?}");
     }
     for body in [
         Value::Null,
         json!([1]),
         json!({"id": {"id": 1}, "status": 1}),
     ] {
-        assert_eq!(receipt(&settings, &body), None, "{body}");
+        let found = receipt(&settings, &body);
+        assert_eq!(found, Err(NoReceipt::Incomplete), "{body}");
     }
-    // The first one counts where a name is repeated.
-    let pairs = [("id", "a"), ("id", "b"), ("status", "1")];
+    // The same value again is no other receipt.
+    let pairs = [
+        ("id", "a"),
+        ("id", "a"),
+        ("status", "1"),
+        ("x", "1"),
+        ("x", "2"),
+    ];
     assert_eq!(read(&settings, &pairs).unwrap().message_id, "a");
+}
+
+#[test]
+fn several_receipts_are_refused() {
+    let by_name = of(RECEIPT).unwrap();
+    for pairs in [
+        &[("id", "a"), ("id", "b"), ("status", "1")][..],
+        &[
+            ("id", "a"),
+            ("status", "1"),
+            ("id", "a"),
+            ("status", "DELIVRD"),
+        ],
+        &[("id", "a"), ("id", "b"), ("id", "c"), ("status", "1")],
+    ] {
+        let found = read(&by_name, pairs);
+        assert_eq!(found, Err(NoReceipt::Several), "{pairs:?}");
+    }
+    let at = |id: &str, status: &str| {
+        let lines = RECEIPT
+            .replace("\"id\"", &format!("\"{id}\""))
+            .replace("\"status\"", &format!("\"{status}\""));
+        of(&lines).unwrap()
+    };
+    let one = json!({"id": "a", "status": "DELIVRD"});
+    let two = json!([one, one]);
+    for (settings, body) in [
+        (&by_name, two.clone()),
+        (&by_name, json!({"id": ["a", "b"], "status": 1})),
+        (&at("/0/id", "/0/status"), two.clone()),
+        (&at("/r/0/id", "/r/0/status"), json!({"r": two})),
+        (&at("/r/0/s/1/id", "/t"), json!({"r": [{"s": two}], "t": 1})),
+        (
+            &at("/id", "/s/0"),
+            json!({"id": "a", "s": ["DELIVRD", "UNDELIV"]}),
+        ),
+    ] {
+        let found = receipt(settings, &body);
+        assert_eq!(found, Err(NoReceipt::Several), "{body}");
+    }
+    assert!(receipt(&at("/r/0/id", "/r/0/status"), &json!({"r": [one]})).is_ok());
 }
 
 #[test]
@@ -81,7 +130,7 @@ fn json_is_read_by_name_or_pointer() {
         state: ReceiptState::Failed,
         error: Some("5".to_owned()),
     };
-    assert_eq!(receipt(&settings, &body), Some(wanted));
+    assert_eq!(receipt(&settings, &body), Ok(wanted));
 }
 
 #[test]
