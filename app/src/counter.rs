@@ -2,9 +2,10 @@
 //! sent. Where scripts run, the browser counts; else the form is posted and the server does.
 
 use domain::message::{InvalidMessage, MessageText as Checked, PAGE_CHARS, units_left};
+use domain::number::LOCAL_DIGITS;
 use domain::pricing::cost_at;
 use domain::records::PriceTable;
-use domain::{Kind, Number};
+use domain::{HomeCountry, Kind, Number, NumberWarning, PricesInForce};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
@@ -14,12 +15,15 @@ use crate::page_data::PageData;
 use crate::portal_request::current_request;
 use crate::problem::{Cause, Filter, Problem};
 use crate::reports::{MessageText, count};
-use crate::ui::{Loaded, text_in_area};
+use crate::ui::{Loaded, Table, text_in_area};
 
 /// Where a text is posted without scripts. It is the address of a page that has the counter.
 pub const COUNT_PATH: &str = "/docs";
 /// The counter on a page.
 pub const ANCHOR: &str = "counter";
+
+/// The local number in the table of ways to write one.
+const LOCAL: &str = "57000001";
 
 /// What is typed into the counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +37,7 @@ pub struct TypedText {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CounterData {
     table: PriceTable,
+    home: HomeCountry,
     pages_max: usize,
     typed: TypedText,
 }
@@ -45,6 +50,7 @@ pub async fn load_counter() -> Result<CounterData, Problem> {
     let typed = request.and_then(|request| request.extensions.get::<TypedText>().cloned());
     Ok(CounterData {
         table: current.service().price_table().await?,
+        home: current.site().home.clone(),
         pages_max: current.site().message_pages_max,
         typed: typed.unwrap_or_default(),
     })
@@ -75,6 +81,7 @@ fn Counter(data: CounterData) -> impl IntoView {
         }
     });
     let pages_max = data.pages_max;
+    let writings = data.writings();
     let status = move || message.with(|text| number.with(|number| data.status(text, number)));
     view! {
         <form
@@ -109,7 +116,7 @@ fn Counter(data: CounterData) -> impl IntoView {
                     on:input=move |event| number.set(event_target_value(&event))
                 />
                 <p id="counter-number-hint" class="hint">
-                    "With its country code if it is abroad: it decides the price."
+                    "Write it as your program sends it: that decides the price."
                 </p>
             </div>
             <button type="submit" class="button without-scripts">
@@ -121,6 +128,7 @@ fn Counter(data: CounterData) -> impl IntoView {
             let text = message.get();
             is_sendable(&text, pages_max).then(|| view! { <MessageText text/> })
         }}
+        {writings}
     }
 }
 
@@ -153,12 +161,14 @@ impl CounterData {
         let Ok(read) = Number::parse(&written) else {
             return Cause::Filter(Filter::Number).sentence().into_owned();
         };
-        let Some(price) = self.table.prices().map(|prices| prices.unit_price(&read)) else {
+        let Some(prices) = self.table.prices() else {
             return "There are no prices.".to_owned();
         };
+        let price = prices.unit_price(&read);
         let Some(cost) = cost_at(price.per_page, pages) else {
             return "The cost is more than can be held.".to_owned();
         };
+        let doubts = self.doubts(&read, &prices, pages);
         let why = match (read.kind(), &price.prefix) {
             (Kind::Local, _) => "a local number".to_owned(),
             (Kind::International, Some(prefix)) => {
@@ -170,8 +180,93 @@ impl CounterData {
         };
         let (pages, currency) = (count(pages, "page"), &self.table.currency);
         let (per_page, cost) = (price.per_page.shown(), cost.shown());
-        format!("Cost: {cost} {currency} ({pages} at {per_page}) to {written}, {why}.")
+        format!("Cost: {cost} {currency} ({pages} at {per_page}) to {written}, {why}.{doubts}")
     }
+
+    /// Why the number is probably not the one that was meant, in the words of the API's warnings.
+    fn doubts(&self, number: &Number, prices: &PricesInForce, pages: usize) -> String {
+        let warnings = number.warnings(&self.home.code);
+        let sentences = warnings.filter_map(|warning| {
+            Some(match warning {
+                NumberWarning::LooksLocal => {
+                    let local = number.local_form(&self.home.code)?;
+                    let cost = prices.cost(&local, pages)?.shown();
+                    let (digits, currency) = (local.digits(), &self.table.currency);
+                    format!(
+                        " Without the country code it is {digits}, a local number in {}, and costs \
+                         {cost} {currency}.",
+                        self.home
+                    )
+                }
+                NumberWarning::LeadingZero => {
+                    " No country code begins with 0: check the number.".to_owned()
+                }
+                NumberWarning::NearLocal => format!(
+                    " It has {} digits, where a local number has {LOCAL_DIGITS}: check the number.",
+                    number.digits().len()
+                ),
+            })
+        });
+        sentences.collect()
+    }
+
+    /// A table of the ways to write a number, and what a page to each costs.
+    fn writings(&self) -> impl IntoView + use<> {
+        let prices = self.table.prices();
+        let per_page = |number: &str| {
+            let number = Number::parse(number).ok()?;
+            Some(prices.as_ref()?.unit_price(&number).per_page.shown())
+        };
+        let table = Table::narrow(&writings(&self.home))
+            .styled("key", "Written as", |(number, _)| number.clone())
+            .column("What it is", |(_, meaning)| meaning.clone())
+            .money("Per page", &self.table.currency, |(number, _)| {
+                per_page(number).unwrap_or_default()
+            })
+            .in_region("What each way of writing a number costs");
+        let home = format!(
+            "The home country is {}. The way you write a number decides what a page to it costs:",
+            self.home
+        );
+        view! {
+            <p>{home}</p>
+            {table}
+        }
+    }
+}
+
+/// The ways to write a number, by examples, and what each means.
+fn writings(home: &HomeCountry) -> [(String, String); 6] {
+    let code = &home.code;
+    [
+        (
+            LOCAL.to_owned(),
+            format!("{LOCAL_DIGITS} digits and no +: a local number in {home}"),
+        ),
+        (
+            format!("{code}{LOCAL}"),
+            format!("The same phone, but international because of the code {code}; the API warns"),
+        ),
+        (
+            format!("+{code}{LOCAL}"),
+            "The same phone again: with the code, the + changes nothing".to_owned(),
+        ),
+        (
+            format!("+{LOCAL}"),
+            "International because of the +: a number in another country".to_owned(),
+        ),
+        (
+            format!("00{code}{LOCAL}"),
+            "International, but no country code begins with 0; the API warns".to_owned(),
+        ),
+        (
+            LOCAL[1..].to_owned(),
+            format!(
+                "International, like all that isn't {LOCAL_DIGITS} digits; the API warns of \
+                 7 or 9"
+            ),
+        ),
+    ]
 }
 
 /// Why a text can't be sent, and what to do.
@@ -196,7 +291,7 @@ fn fault(invalid: InvalidMessage, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Kind, Money, Prefix, PriceRecord, Timestamp};
+    use domain::{Money, Prefix, PriceRecord, Timestamp};
 
     use super::*;
 
@@ -220,6 +315,7 @@ mod tests {
                 ],
                 coming: Vec::new(),
             },
+            home: HomeCountry::of_code("266"),
             pages_max: 10,
             typed: TypedText::default(),
         };
@@ -253,6 +349,22 @@ mod tests {
                 " ",
                 "Left: 0 characters of this page, 0 places of this segment. Give a number to see \
                  the cost.",
+            ),
+            (
+                "a".repeat(161),
+                "+266 58001987",
+                "Left: 159 characters of this page, 145 places of this segment. Cost: 0.60 USD (2 \
+                 pages at 0.30) to +26658001987, an international number whose prefix has no price \
+                 of its own. Without the country code it is 58001987, a local number in Lesotho \
+                 (+266), and costs 0.10 USD.",
+            ),
+            (
+                "Hi".to_owned(),
+                "058001987",
+                "Left: 158 characters of this page, 158 places of this segment. Cost: 0.30 USD (1 \
+                 page at 0.30) to 058001987, an international number whose prefix has no price of \
+                 its own. No country code begins with 0: check the number. It has 9 digits, where a \
+                 local number has 8: check the number.",
             ),
             (
                 "Hi".to_owned(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::records::{AccountRecord, SessionEnd};
-use domain::{Reference, Refusal, Theme, Zone};
+use domain::{HomeCountry, Reference, Refusal, Theme, Zone};
 use http::header::RETRY_AFTER;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
@@ -155,6 +155,7 @@ pub struct SiteSettings {
     pub base_url: String,
     /// ISO 4217 code.
     pub currency: String,
+    pub home: HomeCountry,
     /// Whom customers pay, and how; lines of text.
     pub payment_instructions: Option<String>,
     /// Pages of the longest message.

@@ -36,6 +36,15 @@ test('a text is counted and priced, and nothing is sent', async ({ portal, scrip
   await expect(portal.main).toContainText('10 characters, 1 page');
   await expect(page.locator('.sms mark')).toHaveText('’');
 
+  await count(portal, scripts, 'Hello', '+266 58001987');
+  await expect(result).toContainText('Cost: 0.25 USD (1 page at 0.25) to +26658001987');
+  await expect(result).toContainText(
+    'Without the country code it is 58001987, a local number in Lesotho (+266), ' +
+      'and costs 0.05 USD.',
+  );
+  const writings = page.getByRole('region', { name: 'What each way of writing a number costs' });
+  await expect(writings.getByRole('row', { name: '+26657000001' })).toContainText('0.25');
+
   await count(portal, scripts, 'مرحبا بك', '58x');
   await expect(result).toContainText('A number has 4 to 15 digits');
   await expect(page.locator('.sms')).toHaveCSS('direction', 'rtl');

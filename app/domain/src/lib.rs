@@ -13,6 +13,7 @@ pub mod delivery_error;
 pub mod first_steps;
 pub mod hand_over;
 pub mod history;
+pub mod home_country;
 pub mod ids;
 pub mod incident;
 pub mod mail;
@@ -51,6 +52,7 @@ pub use bulk::{
 };
 pub use delivery_error::DeliveryError;
 pub use hand_over::HandOver;
+pub use home_country::HomeCountry;
 pub use ids::{ApplicationId, BatchId, Reference, RequestId, Transid};
 pub use mail::{MailKind, MailState};
 pub use message::parts::{Concatenation, Part, Segmentation};

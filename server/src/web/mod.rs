@@ -42,6 +42,7 @@ use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, Version};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
+use domain::HomeCountry;
 use leptos::prelude::{LeptosOptions, provide_context, use_context};
 use leptos_axum::{
     AxumRouteListing, LeptosRoutes as _, generate_route_list, render_app_async_with_context,
@@ -85,6 +86,7 @@ pub fn router(
     let site = SiteSettings {
         base_url: base_url.to_owned(),
         currency: settings.currency.clone(),
+        home: HomeCountry::of_code(&settings.country_code),
         payment_instructions: settings.payment_instructions.clone(),
         message_pages_max: settings.limits.message_pages_max,
         reference: app::docs::chapters(document, base_url),

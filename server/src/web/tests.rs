@@ -718,6 +718,8 @@ async fn the_reference_has_every_call_and_an_anchor_for_every_reason() {
         "curl --get http://test/sms/send/YOUR_KEY \\\n  --data-urlencode 'number=57000001' \\\n  \
          --data-urlencode 'message=",
         ">query or body<",
+        "The home country is Lesotho (+266).",
+        "and no +: a local number in Lesotho (+266)",
         "curl http://test/sms/reports/YOUR_KEY/m_0000000000000",
     ] {
         assert!(page.contains(snippet), "{snippet}");

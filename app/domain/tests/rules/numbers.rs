@@ -1,6 +1,6 @@
 //! Numbers: what is one, and whether it is local or international.
 
-use domain::{Kind, Number, NumberWarning, WarningCounts};
+use domain::{HomeCountry, Kind, Number, NumberWarning, WarningCounts};
 use proptest::prelude::*;
 
 use crate::seeded;
@@ -249,5 +249,19 @@ fn a_typed_number_may_have_spaces_and_hyphens() {
     }
     for typed in ["", " - ", "58 00 1x", "1 2 3", "58(00)1987", "5800+1987"] {
         assert!(Number::parse_typed(typed).is_err(), "{typed:?}");
+    }
+}
+
+#[test]
+fn the_home_country_is_named_by_its_code() {
+    for (code, named) in [
+        ("1", "the United States or Canada (+1)"),
+        ("266", "Lesotho (+266)"),
+        ("31", "the Netherlands (+31)"),
+        ("998", "Uzbekistan (+998)"),
+        ("99", "the country with the code +99"),
+        ("", "the country with the code +"),
+    ] {
+        assert_eq!(HomeCountry::of_code(code).to_string(), named);
     }
 }
