@@ -158,7 +158,6 @@ mod browser {
             429 | 503 if has_problem(&answer) => {
                 Err(Problem::de(text(&answer, is_post).await?.into()))
             }
-            503 => Err(unexplained(is_post)),
             200..=299 => Ok(answer),
             // The request was refused before its function ran.
             400..=499 => Err(Cause::Failed.into()),

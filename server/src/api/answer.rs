@@ -14,12 +14,13 @@ use serde::Serialize;
 use service::Refusal;
 use utoipa::ToSchema;
 
-use super::listing::CURSOR;
 use crate::http::NoAnswer;
 use crate::openapi::schemas;
 
 /// The words for code 200, as the specification names it.
 pub const SUCCESS: &str = "SUCCESS";
+/// What a cursor may be, in words.
+pub const CURSOR_ALLOWED: &str = "the value of next in an earlier answer";
 /// Seconds that a client should wait before it tries again after `unavailable`, `rate_limited` or
 /// `idempotency_in_progress`, where nothing else is known.
 const RETRY_AFTER_S: i64 = 1;
@@ -303,7 +304,7 @@ impl From<service::Error> for Failure {
     /// For reads, of which the rules refuse a cursor alone: what is broken is logged here, once.
     fn from(error: service::Error) -> Self {
         if let Some(Refusal::InvalidCursor) = error.refusal() {
-            return Self::invalid("cursor", CURSOR);
+            return Self::invalid("cursor", CURSOR_ALLOWED);
         }
         tracing::error!(?error, "a read failed");
         Self::of(error.reason())

@@ -2,15 +2,13 @@
 
 use domain::Reason;
 
-use super::answer::Failure;
+use super::answer::{CURSOR_ALLOWED, Failure};
 use super::parameters::Parameters;
 
 /// Rows per answer unless asked otherwise.
 const LIMIT_DEFAULT: i64 = 100;
 /// Most rows per answer.
 const LIMIT_MAX: i64 = 1000;
-/// What a cursor may be.
-pub const CURSOR: &str = "the value of next in an earlier answer";
 
 /// Most rows of the answer.
 pub fn limit(parameters: &Parameters) -> Result<i64, Failure> {
@@ -20,7 +18,7 @@ pub fn limit(parameters: &Parameters) -> Result<i64, Failure> {
 
 /// Where the answer before ended.
 pub fn cursor(parameters: &Parameters) -> Result<Option<String>, Failure> {
-    read(parameters, "cursor", CURSOR, |text| {
+    read(parameters, "cursor", CURSOR_ALLOWED, |text| {
         (!text.is_empty()).then(|| text.to_owned())
     })
 }

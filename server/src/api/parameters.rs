@@ -104,22 +104,24 @@ impl Parameters {
         let Some(unknown) = &self.unknown else {
             return Ok(());
         };
-        let mut detail = match quotable(&unknown.name) {
+        let what = match quotable(&unknown.name) {
             Some(name) => format!("{name} isn't a parameter here"),
             None => "One of the parameters isn't known here".to_owned(),
         };
-        if let Some(meant) = self.meant_by_unknown() {
-            detail += &format!("; did you mean {meant}?");
-        } else {
-            detail += ".";
-        }
-        detail += &match self.known {
-            [] => " There are none.".to_owned(),
-            names => format!(" Known are {}.", names.join(", ")),
+        let meant = match self.meant_by_unknown() {
+            Some(meant) => format!("; did you mean {meant}?"),
+            None => ".".to_owned(),
         };
-        if unknown.is_url_encoded {
-            detail += " An & that belongs to a value is written %26.";
-        }
+        let known = match self.known {
+            [] => "There are none.".to_owned(),
+            names => format!("Known are {}.", names.join(", ")),
+        };
+        let ampersand = if unknown.is_url_encoded {
+            " An & that belongs to a value is written %26."
+        } else {
+            ""
+        };
+        let detail = format!("{what}{meant} {known}{ampersand}");
         Err(Failure::with_detail(Reason::InvalidParameter, detail))
     }
 

@@ -145,8 +145,8 @@ fn the_first_20_bad_rows_are_listed_and_all_are_counted() {
 fn a_file_that_is_no_text_is_called_by_its_name() {
     let server = TestServer::demo();
     for (file, name) in [
-        (&b"\xff\xfe5\07\0,\0a\0\n\0"[..], "UTF-16"),
-        (b"\05\07\0,\0a", "UTF-16"),
+        (&b"\xff\xfe5\x007\0,\0a\0\n\0"[..], "UTF-16"),
+        (b"\x005\x007\0,\0a", "UTF-16"),
         (b"PK\x03\x04\x14\0\x06\0", ".xlsx"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", ".xls"),
         (b"\x1f\x8b\x08\0\0\0\0\0\0\x03", "gzip"),

@@ -62,19 +62,17 @@ impl<'a> Fields<'a> {
         self.open = match name {
             Some(name @ "bulksms") => self.begin_file(name, BulkMode::OneToOne, writing).await?,
             Some(name @ "numbers") => self.begin_file(name, BulkMode::OneToMany, writing).await?,
-            name => match SMALL.into_iter().find(|small| Some(*small) == name) {
-                Some(name) => self.begin_small(name)?,
-                None => {
-                    self.small.add(
-                        name,
-                        match writing {
-                            BulkWriting::Plain => Given::Text(String::new()),
-                            BulkWriting::UrlDecoded => Given::UrlDecoded(String::new()),
-                        },
-                    );
-                    Open::Unknown
-                }
-            },
+            Some(name) if let Some(small) = SMALL.into_iter().find(|small| *small == name) => {
+                self.begin_small(small)?
+            }
+            name => {
+                let given = match writing {
+                    BulkWriting::Plain => Given::Text(String::new()),
+                    BulkWriting::UrlDecoded => Given::UrlDecoded(String::new()),
+                };
+                self.small.add(name, given);
+                Open::Unknown
+            }
         };
         Ok(())
     }

@@ -74,14 +74,12 @@ pub fn receipt(settings: &ReceiptSettings, fields: &Value) -> Result<HttpReceipt
     } else {
         ReceiptState::Intermediate
     };
-    let named = settings
-        .error
-        .as_deref()
-        .filter(|_| state != ReceiptState::Delivered);
+    let error = settings.error.as_deref();
+    let error = error.filter(|_| state != ReceiptState::Delivered);
     Ok(HttpReceipt {
         message_id,
         state,
-        error: named.and_then(|name| field(fields, name)),
+        error: error.and_then(|name| field(fields, name)),
     })
 }
 

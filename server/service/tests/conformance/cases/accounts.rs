@@ -13,7 +13,7 @@ use crate::database::Backend;
 use crate::world::{HOUR_MS, PASSWORD, World, order, password};
 
 /// Much longer than a sign-in takes on busy cores.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 on_each_backend![
     an_email_is_taken_once_whatever_its_case_and_however_many_ask,
