@@ -41,7 +41,7 @@ use leptos_router::path;
 
 use account::{
     AccountPage, ChangeEmailPage, ClosePage, ConfirmPage, DevicesPage, ForgotPage, RegisterPage,
-    ResetPage, SignInCodePage, SignInPage, TwoFactorPage,
+    ResetPage, SignInCodePage, SignInPage, StopEmailChangePage, TwoFactorPage,
 };
 use applications::{
     ApplicationPage, ApplicationsPage, KeysPage, MessagesPage, NewApplicationPage, QuickStartPage,
@@ -98,6 +98,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/account") view=AccountPage/>
                     <Route path=path!("/account/close") view=ClosePage/>
                     <Route path=path!("/account/email/:token") view=ChangeEmailPage/>
+                    <Route path=path!("/account/email/stop/:token") view=StopEmailChangePage/>
                     <Route path=path!("/account/two-factor") view=TwoFactorPage/>
                     <Route path=path!("/docs") view=DocsPage/>
                     <SupportRoutes/>

@@ -52,15 +52,19 @@ CREATE TABLE accounts (
     theme               TEXT NOT NULL DEFAULT 'system',
     time_zone           TEXT,
     new_email           TEXT,
+    new_email_at        BIGINT,
     unwanted_mails      TEXT NOT NULL DEFAULT '',
     closed_at           BIGINT
 );
+CREATE INDEX accounts_by_new_email ON accounts (new_email_at) WHERE new_email_at IS NOT NULL;
 
 CREATE TABLE second_factors (
     account_id BIGINT PRIMARY KEY REFERENCES accounts (id),
     secret     TEXT NOT NULL,
     created_at BIGINT NOT NULL,
-    last_step  BIGINT NOT NULL
+    last_step  BIGINT NOT NULL,
+    wrong_codes BIGINT NOT NULL DEFAULT 0,
+    wrong_at   BIGINT NOT NULL DEFAULT 0
 );
 
 CREATE TABLE recovery_codes (
@@ -115,14 +119,17 @@ CREATE TABLE password_resets (
     account_id BIGINT NOT NULL REFERENCES accounts (id),
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
-    used_at    BIGINT
+    used_at    BIGINT,
+    email      TEXT
 );
 
 CREATE TABLE confirmations (
     token_hash TEXT PRIMARY KEY,
     account_id BIGINT NOT NULL REFERENCES accounts (id),
     expires_at BIGINT NOT NULL,
-    email      TEXT
+    email      TEXT NOT NULL,
+    purpose    TEXT NOT NULL
+        CHECK (purpose = 'confirm' OR purpose = 'change' OR purpose = 'stop')
 );
 
 CREATE TABLE outbox (
@@ -142,6 +149,7 @@ CREATE TABLE outbox (
     last_error TEXT
 );
 CREATE INDEX outbox_due ON outbox (due_at) WHERE state = 'queued' OR state = 'sending';
+CREATE INDEX outbox_by_recipient ON outbox (recipient, created_at);
 
 CREATE TABLE reminders (
     kind       TEXT PRIMARY KEY,
@@ -153,6 +161,7 @@ CREATE TABLE known_devices (
     fingerprint TEXT NOT NULL,
     seen_at    BIGINT NOT NULL,
     name       TEXT,
+    network    TEXT NOT NULL,
     PRIMARY KEY (account_id, fingerprint)
 );
 

@@ -58,18 +58,23 @@ CREATE TABLE accounts (
     theme               TEXT NOT NULL DEFAULT 'system', -- the portal's colours: system, light, dark
     -- the IANA name of the zone in which the portal shows times; null: the browser's
     time_zone           TEXT,
-    new_email           TEXT,                 -- asked for, until it is confirmed; null: none
+    new_email           TEXT,                 -- asked for, until it takes effect; null: none
+    -- when the new email takes effect; null until the owner of that address confirmed it
+    new_email_at        INTEGER,
     -- the kinds of mails that the owner doesn't want, with a space between them
     unwanted_mails      TEXT NOT NULL DEFAULT '',
     closed_at           INTEGER               -- when its owner closed it for good; null: never
 ) STRICT;
+CREATE INDEX accounts_by_new_email ON accounts (new_email_at) WHERE new_email_at IS NOT NULL;
 
 -- The authenticator apps (TOTP, RFC 6238) of accounts that have set up two-factor.
 CREATE TABLE second_factors (
     account_id INTEGER PRIMARY KEY REFERENCES accounts (id), -- whose it is
     secret     TEXT NOT NULL,     -- sealed for this account
     created_at INTEGER NOT NULL,  -- when a first code showed that the app has the secret
-    last_step  INTEGER NOT NULL   -- codes of this step of 30 s and of earlier ones are used up
+    last_step  INTEGER NOT NULL,  -- codes of this step of 30 s and of earlier ones are used up
+    wrong_codes INTEGER NOT NULL DEFAULT 0, -- wrong codes in a row, after the right password
+    wrong_at   INTEGER NOT NULL DEFAULT 0 -- when the last of them was given
 ) STRICT;
 
 -- The recovery codes that weren't used yet.
@@ -134,15 +139,20 @@ CREATE TABLE password_resets (
     account_id INTEGER NOT NULL REFERENCES accounts (id), -- whose password the link sets
     created_at INTEGER NOT NULL,     -- when the link was asked for
     expires_at INTEGER NOT NULL,     -- from this moment on the link doesn't work
-    used_at    INTEGER               -- when the link was used, since it works once; null before
+    used_at    INTEGER,              -- when the link was used, since it works once; null before
+    -- where the link was mailed to: it works while the account has that email; null: not mailed
+    email      TEXT
 ) STRICT;
 
 -- Links by which the owners of email addresses confirm them.
 CREATE TABLE confirmations (
     token_hash TEXT PRIMARY KEY,     -- SHA-256 of the link's token, hexadecimal
-    account_id INTEGER NOT NULL REFERENCES accounts (id), -- whose email the link confirms
+    account_id INTEGER NOT NULL REFERENCES accounts (id), -- whose email the link is about
     expires_at INTEGER NOT NULL,     -- from this moment on the link doesn't work
-    email      TEXT                  -- the new one that the link gives the account; null: its own
+    email      TEXT NOT NULL,        -- where the link was mailed to
+    -- confirm: the email that the account has; change: a new one; stop: ends such a change
+    purpose    TEXT NOT NULL
+        CHECK (purpose = 'confirm' OR purpose = 'change' OR purpose = 'stop')
 ) STRICT;
 
 -- Mails until they are sent, and for a while after that. A mail's secret link is never stored: its
@@ -166,6 +176,7 @@ CREATE TABLE outbox (
     last_error TEXT                  -- why the last try failed
 ) STRICT;
 CREATE INDEX outbox_due ON outbox (due_at) WHERE state = 'queued' OR state = 'sending';
+CREATE INDEX outbox_by_recipient ON outbox (recipient, created_at);
 
 -- When staff were last mailed about each kind of work that has waited for an hour.
 CREATE TABLE reminders (
@@ -180,6 +191,7 @@ CREATE TABLE known_devices (
     fingerprint TEXT NOT NULL,       -- SHA-256 of the browser's name and the network, hexadecimal
     seen_at    INTEGER NOT NULL,     -- the last sign-in; forgotten after 90 days
     name       TEXT,                 -- as the owner calls it; null: it has no name
+    network    TEXT NOT NULL,        -- the /64 of an IPv6 address, or the IPv4 address itself
     PRIMARY KEY (account_id, fingerprint)
 ) STRICT, WITHOUT ROWID;
 

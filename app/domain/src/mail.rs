@@ -13,6 +13,9 @@ words! {
         Confirm = "confirm",
         /// A link by which the owner of an address makes it the email of an account.
         EmailChange = "email-change",
+        /// To the address that the account has: another one is to take its place, which a link
+        /// stops.
+        EmailStop = "email-stop",
         /// The email of the account is to be changed, or was.
         EmailChanged = "email-changed",
         /// A link to set a new password.
@@ -21,6 +24,8 @@ words! {
         /// Somebody signed in from a browser or network that the account didn't use before.
         NewDevice = "new-device",
         SecondFactor = "second-factor",
+        /// Somebody gave the right password and wrong codes.
+        WrongCodes = "wrong-codes",
         KeyReplaced = "key-replaced",
         AccountClosed = "account-closed",
         /// An application was approved, suspended or reinstated.
@@ -47,6 +52,13 @@ impl MailKind {
         Self::Waiting,
     ];
 
+    /// Whether an address gets the mail before its owner said that it is theirs. Anybody can enter
+    /// anybody's address, and nothing that they do then may reach it.
+    #[must_use]
+    pub const fn is_for_unconfirmed(self) -> bool {
+        matches!(self, Self::Confirm | Self::EmailChange | Self::Reset)
+    }
+
     /// Whether an account can do without these mails.
     #[must_use]
     pub fn is_optional(self) -> bool {
@@ -60,6 +72,7 @@ impl MailKind {
         match self {
             Self::Confirm => Some("/confirm/"),
             Self::EmailChange => Some("/account/email/"),
+            Self::EmailStop => Some("/account/email/stop/"),
             Self::Reset => Some("/reset/"),
             _ => None,
         }

@@ -185,8 +185,10 @@ pub struct AccountRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountSettings {
     pub account: AccountRecord,
-    /// The email that was asked for and isn't confirmed yet.
+    /// The email that was asked for and hasn't taken effect yet.
     pub new_email: Option<String>,
+    /// When it takes effect; `None` until it is confirmed.
+    pub new_email_at: Option<Timestamp>,
     /// The optional mails that it doesn't get.
     pub unwanted_mails: Vec<MailKind>,
 }

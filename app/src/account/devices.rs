@@ -1,5 +1,6 @@
 //! `/devices`: the browsers in which an account is signed in.
 
+use domain::browser::browser_name;
 use domain::records::{DeviceRecord, SecurityEventRecord};
 use leptos::either::Either;
 use leptos::prelude::*;
@@ -247,36 +248,4 @@ fn happened(events: &[SecurityEventRecord]) -> AnyView {
         .styled("figures", "Address", |event| event.address.clone())
         .column("Browser", |event| browser_name(&event.user_agent))
         .in_region("Security events")
-}
-
-/// Browser and operating system, as far as the user agent names them. The page shows the whole user
-/// agent below.
-fn browser_name(user_agent: &str) -> String {
-    const BROWSERS: [(&str, &str); 5] = [
-        ("Edg/", "Edge"),
-        ("OPR/", "Opera"),
-        ("Firefox/", "Firefox"),
-        // The user agents of the browsers above name these two browsers too.
-        ("Chrome/", "Chrome"),
-        ("Safari/", "Safari"),
-    ];
-    const SYSTEMS: [(&str, &str); 6] = [
-        ("Android", "Android"),
-        ("iPhone", "iPhone"),
-        ("iPad", "iPad"),
-        ("Windows", "Windows"),
-        ("Mac OS X", "macOS"),
-        ("Linux", "Linux"),
-    ];
-    let named = |table: &[(&str, &'static str)]| {
-        table
-            .iter()
-            .find(|(sign, _)| user_agent.contains(sign))
-            .map(|(_, name)| *name)
-    };
-    match (named(&BROWSERS), named(&SYSTEMS)) {
-        (Some(browser), Some(system)) => format!("{browser} on {system}"),
-        (Some(browser), None) => browser.to_owned(),
-        _ => "Unknown browser".to_owned(),
-    }
 }

@@ -12,7 +12,9 @@ use super::fields::PasswordField;
 #[cfg(feature = "ssr")]
 use crate::portal_request::{current_request, prove, signed_in};
 use crate::problem::Problem;
-use crate::ui::{AcceptedNotice, Field, FormState, Page, PostForm, ProofField, SubmitButton};
+use crate::ui::{
+    AcceptedNotice, Field, FormState, Moment, Page, PostForm, ProofField, SubmitButton,
+};
 
 /// Asks for a new email of the account, which is mailed a link.
 ///
@@ -54,7 +56,8 @@ pub async fn cancel_email_change() -> Result<(), Problem> {
     Ok(())
 }
 
-/// Changes an account's email by the link in the mail to the new one.
+/// Confirms an account's new email by the link in the mail to it. It takes effect at once or a day
+/// later.
 ///
 /// # Errors
 /// When the link is too old, another address was asked for since, the email is somebody's by now,
@@ -62,8 +65,24 @@ pub async fn cancel_email_change() -> Result<(), Problem> {
 #[server(prefix = "/fn", endpoint = "change-email")]
 pub async fn change_email(token: String) -> Result<(), Problem> {
     let current = current_request()?;
-    current.service().change_email(&token).await?;
-    leptos_axum::redirect("/account/email/done?changed=1");
+    let done = match current.service().change_email(&token).await? {
+        Some(_) => "/account/email/done?confirmed=1",
+        None => "/account/email/done?changed=1",
+    };
+    leptos_axum::redirect(done);
+    Ok(())
+}
+
+/// Ends a change of an account's email by the link in the mail to the present one. Nobody needs to
+/// be signed in: a thief may have the account's only session.
+///
+/// # Errors
+/// When the link is too old, the account has another email by now, or the service fails.
+#[server(prefix = "/fn", endpoint = "stop-email-change")]
+pub async fn stop_email_change(token: String) -> Result<(), Problem> {
+    let current = current_request()?;
+    current.service().stop_email_change(&token).await?;
+    leptos_axum::redirect("/account/email/stop/done?stopped=1");
     Ok(())
 }
 
@@ -97,11 +116,31 @@ pub fn EmailSection(
     forms: EmailForms,
 ) -> impl IntoView {
     let EmailForms { ask, cancel } = forms;
+    let effective_at = settings.new_email_at;
     let waiting = settings.new_email.map(|email| {
+        let email = view! { <strong>{email}</strong> };
         view! {
-            <p>
-                "A link was mailed to " <strong>{email}</strong>
-                ". Open it to make this the email of your account. Until then nothing changes."
+            {match effective_at {
+                Some(at) => {
+                    Either::Left(view! {
+                        <p>
+                            {email} " is confirmed and becomes the email of your account at "
+                            <Moment at/> ". Until then you sign in with the present email."
+                        </p>
+                    })
+                }
+                None => {
+                    Either::Right(view! {
+                        <p>
+                            "We mailed a link to " {email}
+                            ". Open it to confirm that the address is yours. Until then nothing \
+                             changes."
+                        </p>
+                    })
+                }
+            }}
+            <p class="fine">
+                "A new password, or signing out another device, ends this change too."
             </p>
             <PostForm form=cancel>
                 <SubmitButton label="Keep the present email" form=cancel/>
@@ -114,8 +153,9 @@ pub fn EmailSection(
         {if sends_mail {
             Either::Left(view! {
                 <p>
-                    "A new email gets a link, which has to be opened before anything changes. The \
-                     present one is told."
+                    "We mail a link to the new email, and tell the present one. Nothing changes \
+                     before you open the link. Unless you confirm the change with a second factor \
+                     that you have used for a day, it takes effect 24 hours after that."
                 </p>
                 <PostForm form=ask>
                     <Field label="New email" name="email" kind="email" required=true form=ask/>
@@ -140,12 +180,20 @@ pub fn ChangeEmailPage() -> impl IntoView {
         .with_untracked(|params| params.get("token"))
         .unwrap_or_default();
     let query = use_query_map();
-    let is_done = move || query.with(|query| query.get("changed").is_some());
+    let is_done = move || {
+        query.with(|query| query.get("changed").is_some() || query.get("confirmed").is_some())
+    };
     view! {
         <Page title="Change your email">
             <AcceptedNotice
                 parameter="changed"
                 sentence="Your email is changed. Sign in with the new one from now on."
+            />
+            <AcceptedNotice
+                parameter="confirmed"
+                sentence="The address is confirmed. It becomes the email of your account in 24 \
+                          hours. We mailed both addresses, and the account page can cancel the \
+                          change until then."
             />
             {move || {
                 (!is_done())
@@ -165,6 +213,45 @@ pub fn ChangeEmailPage() -> impl IntoView {
             }}
             <p>
                 <a href="/account">"Account"</a>
+            </p>
+        </Page>
+    }
+}
+
+/// Works without being signed in. It asks for a click, as [`ChangeEmailPage`] does.
+#[component]
+pub fn StopEmailChangePage() -> impl IntoView {
+    let form = FormState::new::<StopEmailChange>("stop-email-alert");
+    let token = use_params_map()
+        .with_untracked(|params| params.get("token"))
+        .unwrap_or_default();
+    let query = use_query_map();
+    let is_done = move || query.with(|query| query.get("stopped").is_some());
+    view! {
+        <Page title="Stop the change of your email">
+            <AcceptedNotice
+                parameter="stopped"
+                sentence="Your account keeps its email. Set a new password now: whoever asked for \
+                          the change knows the old one."
+            />
+            {move || {
+                (!is_done())
+                    .then(|| {
+                        let token = token.clone();
+                        view! {
+                            <p class="lead">
+                                "Press the button if you didn't ask for another email. Your account \
+                                 then keeps the email that it has."
+                            </p>
+                            <PostForm form>
+                                <input type="hidden" name="token" value=token/>
+                                <SubmitButton label="Stop the change" form primary=true/>
+                            </PostForm>
+                        }
+                    })
+            }}
+            <p>
+                <a href="/forgot">"Set a new password"</a>
             </p>
         </Page>
     }

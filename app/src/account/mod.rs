@@ -29,7 +29,7 @@ use crate::problem::Problem;
 pub use close::ClosePage;
 pub use confirm::{ConfirmPage, Unconfirmed};
 pub use devices::DevicesPage;
-pub use email::ChangeEmailPage;
+pub use email::{ChangeEmailPage, StopEmailChangePage};
 pub use fields::PasswordField;
 pub use forgot::ForgotPage;
 pub use register::RegisterPage;

@@ -199,6 +199,7 @@ fn account_value(settings: &AccountSettings) -> Value {
         "id": account.id,
         "email": account.email,
         "new_email": settings.new_email,
+        "new_email_at": settings.new_email_at.map(at),
         "staff": account.staff,
         "confirmed_at": account.confirmed_at.map(at),
         "password_changed_at": at(account.password_changed_at),

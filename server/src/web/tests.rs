@@ -58,7 +58,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 140] = [
+const TABLE: [(&str, &str, &str, Row); 142] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -148,6 +148,8 @@ const TABLE: [(&str, &str, &str, Row); 140] = [
     ),
     ("POST", "/fn/cancel-email-change", "", SIGNED_IN),
     ("POST", "/fn/change-email", "token=x", EVERYBODY),
+    ("GET", "/account/email/stop/{token}", "", EVERYBODY),
+    ("POST", "/fn/stop-email-change", "token=x", EVERYBODY),
     ("GET", "/fn/devices", "", SIGNED_IN),
     ("GET", "/fn/applications", "", SIGNED_IN),
     ("GET", "/fn/reports", "", SIGNED_IN),

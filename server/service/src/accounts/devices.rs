@@ -367,7 +367,8 @@ async fn mail_if_new(
     let fingerprint = fingerprint(user_agent, address);
     let registered = now.plus_ms(-REGISTERING_MS);
     let is_first = known_devices::is_first(conn, account.id, registered).await?;
-    if known_devices::see(conn, account.id, &fingerprint, now).await? || is_first {
+    let network = network(address);
+    if known_devices::see(conn, account.id, &fingerprint, &network, now).await? || is_first {
         return Ok(());
     }
     let mail = texts::new_device(user_agent, address, now);

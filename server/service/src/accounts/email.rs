@@ -1,17 +1,26 @@
 //! Changing an account's email: the new address is mailed a link, and nothing changes before its
-//! owner says that it is theirs.
+//! owner says that it is theirs. Unless a second factor confirmed the change it then waits for a
+//! day, in which the owner of the present address can stop it: whoever has the password alone must
+//! not get the account for good.
 
-use domain::Email;
 use domain::records::{AccountRecord, AccountSettings};
 use domain::security_event::SecurityEventKind;
+use domain::{Email, Timestamp};
 
 use crate::Service;
+use crate::accounts::throttle::Try;
 use crate::accounts::{still_in_force, token_hash};
 use crate::error::{Refusal, Result};
-use crate::mail::confirming::throttle;
+use crate::mail::confirming::{refuse_flood, throttle};
 use crate::mail::{self, Recipient, texts};
+use crate::store::accounts::AccountRow;
 use crate::store::audit::{self, Actor, Change};
-use crate::store::{accounts, confirmations};
+use crate::store::confirmations::Purpose;
+use crate::store::query::Connection;
+use crate::store::{accounts, confirmations, second_factors};
+
+/// How long a confirmed change waits that no second factor confirmed.
+const WAIT_MS: i64 = 24 * 60 * 60 * 1000;
 
 impl Service {
     /// What the owner of an account sees of it alone.
@@ -25,16 +34,18 @@ impl Service {
         Ok(AccountSettings {
             account: row.record,
             new_email: row.new_email,
+            new_email_at: row.new_email_at,
             unwanted_mails: row.unwanted_mails,
         })
     }
 
-    /// Asks for a new email: it is mailed a link, and the present one is told. An address that was
-    /// asked for before is forgotten.
+    /// Asks for a new email: it is mailed a link, and the present one is told, with a link that stops
+    /// the change. An address that was asked for before is forgotten. Where there is a second
+    /// factor the caller has had it proved.
     ///
     /// # Errors
     /// `NoMailSent`, `WrongPassword`, `EmailUnchanged`, `EmailTaken`; `Throttled` too within five
-    /// minutes of the last mail of this kind.
+    /// minutes of the last mail of this kind, and for the sixth address in a day.
     pub async fn ask_email_change(
         &self,
         account: &AccountRecord,
@@ -45,8 +56,9 @@ impl Service {
             return Err(Refusal::NoMailSent.into());
         }
         let verified = self.verify_password(account.id, password).await?;
+        let counted = self.count(Try::EmailChange, "", &account.id.to_string())?;
         let (account, new) = (account.clone(), new.clone());
-        self.in_transaction(move |tx, now| {
+        let asked = self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 still_in_force(tx, account.id, &verified).await?;
                 if account.email == new.as_str() {
@@ -56,6 +68,7 @@ impl Service {
                     return Err(Refusal::EmailTaken.into());
                 }
                 throttle(tx, account.id, now).await?;
+                refuse_flood(tx, new.as_str(), now).await?;
                 accounts::set_new_email(tx, account.id, Some(new.as_str())).await?;
                 let to_new = Recipient {
                     account_id: account.id,
@@ -69,65 +82,201 @@ impl Service {
                     (actor.to_string(), Change::of(&account.email, new.as_str()));
                 audit::insert_change(tx, now, &actor, "account.ask_email", &subject, change).await
             })
-        })
-        .await
+        });
+        asked
+            .await
+            .inspect_err(|_| self.inner.throttle.take_back(&counted))
     }
 
-    /// Forgets the email that was asked for: its link works no more.
+    /// Forgets the email that was asked for, be it confirmed or not: its link works no more.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn cancel_email_change(&self, account_id: i64) -> Result<()> {
         self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                let account = accounts::by_id(tx, account_id).await?;
-                if account.is_none_or(|row| row.new_email.is_none()) {
-                    return Ok(());
-                }
-                accounts::set_new_email(tx, account_id, None).await?;
-                let actor = Actor::Account(account_id);
-                let subject = actor.to_string();
-                audit::insert(tx, now, &actor, "account.cancel_email", &subject, None).await
-            })
+            Box::pin(async move { cancel(tx, account_id, now).await.map(drop) })
         })
         .await
     }
 
-    /// Gives the account its new email, by the link in the mail to it. The same link again changes
-    /// nothing. The links to set a new password that the old address has work no more.
+    /// Ends a change of the email by the link in a mail to the address that the account has. The
+    /// same link again changes nothing.
     ///
     /// # Errors
-    /// `ConfirmationInvalid`, also when another address was asked for since or none is any more;
-    /// `EmailTaken`.
-    pub async fn change_email(&self, token: &str) -> Result<()> {
+    /// `ConfirmationInvalid`, also once the account has another email.
+    pub async fn stop_email_change(&self, token: &str) -> Result<()> {
         let hash = token_hash(token);
-        let mut event = self.event(SecurityEventKind::EmailChanged, None);
+        let mut event = self.event(SecurityEventKind::EmailChangeStopped, None);
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
-                let (id, email) = confirmations::change_of(tx, &hash, now)
-                    .await?
-                    .ok_or(Refusal::ConfirmationInvalid)?;
+                let found = confirmations::find(tx, &hash, Purpose::Stop, now).await?;
+                let (id, email) = found.ok_or(Refusal::ConfirmationInvalid)?;
                 let row = accounts::by_id(tx, id).await?;
-                let row = row.ok_or(Refusal::ConfirmationInvalid)?;
-                if row.record.email == email {
-                    return Ok(());
-                }
-                if row.new_email.as_ref() != Some(&email) || row.disabled_at.is_some() {
+                if row.is_none_or(|row| row.record.email != email) {
                     return Err(Refusal::ConfirmationInvalid.into());
                 }
-                if accounts::by_email(tx, &email).await?.is_some() {
-                    return Err(Refusal::EmailTaken.into());
+                if !cancel(tx, id, now).await? {
+                    return Ok(());
                 }
-                accounts::set_email(tx, id, &email, now).await?;
-                accounts::spend_resets(tx, id, now).await?;
-                mail::put(tx, &row.record, &texts::email_changed(&email), now).await?;
-                let actor = Actor::Account(id);
-                let (subject, change) = (actor.to_string(), Change::of(&row.record.email, &email));
-                audit::insert_change(tx, now, &actor, "account.email", &subject, change).await?;
                 event.account_id = Some(id);
                 event.store(tx, now).await
             })
         })
         .await
     }
+
+    /// Confirms the new email of an account, by the link in the mail to it. Returns when it takes
+    /// effect; `None` when it has: at once where a second factor confirmed the change, or where
+    /// nobody had confirmed the email before. The same link again changes nothing. The links to set
+    /// a new password that were asked for until now work no more.
+    ///
+    /// # Errors
+    /// `ConfirmationInvalid`, also when another address was asked for since or none is any more;
+    /// `EmailTaken`.
+    pub async fn change_email(&self, token: &str) -> Result<Option<Timestamp>> {
+        let hash = token_hash(token);
+        let service = self.clone();
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let found = confirmations::find(tx, &hash, Purpose::Change, now).await?;
+                let (id, email) = found.ok_or(Refusal::ConfirmationInvalid)?;
+                let row = accounts::by_id(tx, id).await?;
+                let row = row.ok_or(Refusal::ConfirmationInvalid)?;
+                if row.record.email == email {
+                    return Ok(None);
+                }
+                if row.new_email.as_ref() != Some(&email) || row.disabled_at.is_some() {
+                    return Err(Refusal::ConfirmationInvalid.into());
+                }
+                if row.new_email_at.is_some() {
+                    return Ok(row.new_email_at);
+                }
+                if accounts::by_email(tx, &email).await?.is_some() {
+                    return Err(Refusal::EmailTaken.into());
+                }
+                if takes_effect_at_once(tx, &row, now).await? {
+                    service.give_email(tx, &row, &email, now).await?;
+                    return Ok(None);
+                }
+                let at = now.plus_ms(WAIT_MS);
+                wait(tx, &row, &email, at, now).await?;
+                Ok(Some(at))
+            })
+        })
+        .await
+    }
+
+    /// Gives accounts the new emails that have waited for long enough.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be used.
+    pub async fn apply_email_changes(&self) -> Result<()> {
+        let due = {
+            let mut conn = self.store().read().await?;
+            accounts::new_emails_due(&mut conn, self.now()).await?
+        };
+        for id in due {
+            let service = self.clone();
+            self.in_transaction(move |tx, now| {
+                Box::pin(async move {
+                    let Some(row) = accounts::by_id(tx, id).await? else {
+                        return Ok(());
+                    };
+                    let (Some(email), Some(at)) = (&row.new_email, row.new_email_at) else {
+                        return Ok(());
+                    };
+                    if at > now {
+                        return Ok(());
+                    }
+                    if accounts::by_email(tx, email).await?.is_some() {
+                        mail::put(tx, &row.record, &texts::email_taken(email), now).await?;
+                        return cancel(tx, id, now).await.map(drop);
+                    }
+                    service.give_email(tx, &row, email, now).await
+                })
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Gives an account the email that was asked for, and tells both addresses.
+    async fn give_email(
+        &self,
+        conn: &mut dyn Connection,
+        row: &AccountRow,
+        email: &str,
+        now: Timestamp,
+    ) -> Result<()> {
+        let id = row.record.id;
+        accounts::spend_resets(conn, id, now).await?;
+        mail::put(conn, &row.record, &texts::email_changed(email), now).await?;
+        if !accounts::set_email(conn, id, email, now).await? {
+            // Somebody ended or made the change meanwhile.
+            return Err(Refusal::ConfirmationInvalid.into());
+        }
+        let to_new = Recipient {
+            account_id: id,
+            email,
+        };
+        mail::put(conn, to_new, &texts::email_in_use(), now).await?;
+        let actor = Actor::Account(id);
+        let (subject, change) = (actor.to_string(), Change::of(&row.record.email, email));
+        audit::insert_change(conn, now, &actor, "account.email", &subject, change).await?;
+        let event = self.event(SecurityEventKind::EmailChanged, Some(id));
+        event.store(conn, now).await
+    }
+}
+
+/// Whether a confirmed change needn't wait. A second factor that is younger than the wait doesn't
+/// count, unless the account is too: a thief with the password could set one up first.
+async fn takes_effect_at_once(
+    conn: &mut dyn Connection,
+    row: &AccountRow,
+    now: Timestamp,
+) -> Result<bool> {
+    let since = now.plus_ms(-WAIT_MS);
+    let factor = second_factors::of(conn, row.record.id).await?;
+    let confirmed_by_factor =
+        factor.is_some_and(|factor| factor.created_at <= since || row.created_at > since);
+    Ok(confirmed_by_factor || row.record.confirmed_at.is_none())
+}
+
+/// Has a confirmed change wait, and tells both addresses.
+async fn wait(
+    conn: &mut dyn Connection,
+    row: &AccountRow,
+    email: &str,
+    at: Timestamp,
+    now: Timestamp,
+) -> Result<()> {
+    let id = row.record.id;
+    if !accounts::set_new_email_at(conn, id, email, at).await? {
+        return Err(Refusal::ConfirmationInvalid.into());
+    }
+    // Whoever reads the old mailbox may have asked for one before, and must not set a password now.
+    accounts::spend_resets(conn, id, now).await?;
+    let told = texts::email_change_waits(email, at);
+    mail::put(conn, &row.record, &told, now).await?;
+    let to_new = Recipient {
+        account_id: id,
+        email,
+    };
+    mail::put(conn, to_new, &texts::email_change_confirmed(at), now).await?;
+    let actor = Actor::Account(id);
+    let (subject, change) = (actor.to_string(), Change::of(&row.record.email, email));
+    audit::insert_change(conn, now, &actor, "account.confirm_email", &subject, change).await
+}
+
+/// Ends a change of the email; false when none was asked for.
+async fn cancel(conn: &mut dyn Connection, account_id: i64, now: Timestamp) -> Result<bool> {
+    let account = accounts::by_id(conn, account_id).await?;
+    if account.is_none_or(|row| row.new_email.is_none()) {
+        return Ok(false);
+    }
+    accounts::set_new_email(conn, account_id, None).await?;
+    let actor = Actor::Account(account_id);
+    let subject = actor.to_string();
+    audit::insert(conn, now, &actor, "account.cancel_email", &subject, None).await?;
+    Ok(true)
 }

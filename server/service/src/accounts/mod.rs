@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::Service;
 use crate::error::{Refusal, Result};
-use crate::mail::{self, texts};
+use crate::mail::{self, confirming, texts};
 use crate::store::audit::{self, Actor};
 use crate::store::query::Connection;
 use crate::store::{accounts, confirmations, sessions};
@@ -286,7 +286,8 @@ impl Service {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 let expires = now.plus_ms(RESET_LIFETIME_MS);
-                accounts::insert_reset(tx, &hash, account.id, now, expires).await?;
+                let times = (now, expires);
+                accounts::insert_reset(tx, &hash, account.id, None, times).await?;
                 let subject = format!("account {}", account.id);
                 audit::insert(tx, now, &actor, "account.reset", &subject, None).await?;
                 Ok(token)
@@ -295,7 +296,9 @@ impl Service {
         .await
     }
 
-    /// Sets a new password with a reset link, and signs out every device.
+    /// Sets a new password with a reset link, and signs out every device. A link that was mailed
+    /// proves whose the email is, if nobody did before: what a stranger who registered it set up to
+    /// keep others out is removed.
     ///
     /// The link is looked up first: without one that works nothing is hashed.
     ///
@@ -313,11 +316,15 @@ impl Service {
         self.refuse_guessable(new, &email).await?;
         let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
         let mut done = self.event(SecurityEventKind::PasswordReset, None);
+        let service = self.clone();
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
-                let account_id = accounts::use_reset(tx, &token, now)
+                let (account_id, mailed) = accounts::use_reset(tx, &token, now)
                     .await?
                     .ok_or(Refusal::ResetLinkInvalid)?;
+                if mailed && confirming::confirm(tx, account_id, now).await? {
+                    service.remove_strangers_factor(tx, account_id, now).await?;
+                }
                 set_password(tx, account_id, &hash, "", now).await?;
                 done.account_id = Some(account_id);
                 done.store(tx, now).await

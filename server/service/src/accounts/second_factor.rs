@@ -16,7 +16,7 @@ use crate::error::{Error, Fault, Refusal, Result};
 use crate::mail::{self, texts};
 use crate::store::audit::{self, Actor};
 use crate::store::query::Connection;
-use crate::store::{accounts, second_factors, sessions};
+use crate::store::{WriteTx, accounts, second_factors, sessions};
 
 /// The name under which authenticator apps list us.
 pub(super) const ISSUER: &str = "Heliograph";
@@ -312,6 +312,23 @@ impl Service {
             })
         })
         .await
+    }
+
+    /// Removes the second factor, with recovery codes and passkeys, that was set up before anybody
+    /// proved whose the account's email is.
+    pub(crate) async fn remove_strangers_factor(
+        &self,
+        tx: &mut WriteTx<'_>,
+        account_id: i64,
+        now: Timestamp,
+    ) -> Result<()> {
+        if !second_factors::remove(tx, account_id).await? {
+            return Ok(());
+        }
+        let actor = Actor::Account(account_id);
+        note(tx, now, actor, "account.remove_factor", account_id).await?;
+        let removed = self.factor_changed(account_id, FactorChange::Removed);
+        removed.store(tx, now).await
     }
 
     /// The account that waits for the second step of its sign-in in a session.

@@ -20,6 +20,9 @@ const MINUTE_MS: i64 = 60_000;
 const COUNTS_MAX: usize = 200_000;
 /// The most tries for a reset link by one network for one email in an hour.
 const RESET_LINKS_MAX: i64 = 5;
+/// The most new emails that one account asks for in a day. Each confirmed one ends the reset links
+/// that were asked for before, so that a thief must not be able to go on with that.
+const EMAIL_CHANGES_MAX: i64 = 5;
 /// The most entries of one account about access that it was denied, in an hour.
 const DENIED_MAX: i64 = 20;
 /// The delay of the first try that is delayed; each further one waits twice as long.
@@ -38,6 +41,8 @@ pub(crate) enum Try {
     ResetLink,
     /// Setting a password by a reset link.
     Reset,
+    /// Asking for another email, by somebody who is signed in.
+    EmailChange,
     /// The password again, by somebody who is signed in.
     Password,
     /// A code of the second factor, or a recovery code.
@@ -55,6 +60,7 @@ impl Try {
             Self::Register => "registration",
             Self::ResetLink => "request for a reset link",
             Self::Reset => "reset",
+            Self::EmailChange => "change of the email",
             Self::Password => "password",
             Self::Code => "code of the second factor",
             Self::Denied => "denied access",
@@ -63,6 +69,7 @@ impl Try {
 
     const fn window_ms(self) -> i64 {
         match self {
+            Self::EmailChange => 24 * 60 * MINUTE_MS,
             Self::Register | Self::ResetLink | Self::Denied => 60 * MINUTE_MS,
             Self::SignIn | Self::KnownDevice | Self::Reset | Self::Password | Self::Code => {
                 15 * MINUTE_MS
@@ -224,6 +231,7 @@ impl Throttle {
             Try::KnownDevice | Try::Password | Try::Code => {
                 vec![limit("account", account, failures, 1)]
             }
+            Try::EmailChange => vec![limit("account", account, EMAIL_CHANGES_MAX, 1)],
             Try::Denied => vec![limit("account", account, DENIED_MAX, 1)],
         }
     }

@@ -1,12 +1,13 @@
 //! Confirming that an email address belongs to who registered with it.
 
-use domain::Timestamp;
+use domain::{MailKind, Timestamp};
 
 use crate::Service;
 use crate::accounts::token_hash;
 use crate::error::{Refusal, Result};
 use crate::mail::{self, texts};
 use crate::store::audit::{self, Actor};
+use crate::store::confirmations::Purpose;
 use crate::store::query::Connection;
 use crate::store::{accounts, confirmations};
 
@@ -51,6 +52,7 @@ impl Service {
                     return Err(Refusal::EmailConfirmed.into());
                 }
                 throttle(tx, account_id, now).await?;
+                refuse_flood(tx, &account.email, now).await?;
                 mail::put(tx, &account, &texts::confirm(), now).await
             })
         })
@@ -65,19 +67,48 @@ impl Service {
         let hash = token_hash(token);
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
-                let account_id = confirmations::account_of(tx, &hash, now)
-                    .await?
-                    .ok_or(Refusal::ConfirmationInvalid)?;
-                if confirmations::confirm(tx, account_id, now).await? {
-                    let actor = Actor::Account(account_id);
-                    let subject = actor.to_string();
-                    audit::insert(tx, now, &actor, "account.confirm", &subject, None).await?;
+                let found = confirmations::find(tx, &hash, Purpose::Confirm, now).await?;
+                let (account_id, email) = found.ok_or(Refusal::ConfirmationInvalid)?;
+                let account = accounts::by_id(tx, account_id).await?;
+                if account.is_none_or(|row| row.record.email != email) {
+                    return Err(Refusal::ConfirmationInvalid.into());
                 }
-                Ok(())
+                confirm(tx, account_id, now).await.map(drop)
             })
         })
         .await
     }
+}
+
+/// Confirms the email of an account; false when it was confirmed before.
+pub(crate) async fn confirm(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    now: Timestamp,
+) -> Result<bool> {
+    let confirmed = confirmations::confirm(conn, account_id, now).await?;
+    if confirmed {
+        let actor = Actor::Account(account_id);
+        let subject = actor.to_string();
+        audit::insert(conn, now, &actor, "account.confirm", &subject, None).await?;
+    }
+    Ok(confirmed)
+}
+
+/// Refuses another mail to an address that nobody has confirmed and that got enough of them.
+///
+/// # Errors
+/// `Throttled`.
+pub(crate) async fn refuse_flood(
+    conn: &mut dyn Connection,
+    email: &str,
+    now: Timestamp,
+) -> Result<()> {
+    if mail::has_room(conn, email, MailKind::Confirm, false, now).await? {
+        return Ok(());
+    }
+    let retry_after_s = 60 * 60;
+    Err(Refusal::Throttled { retry_after_s }.into())
 }
 
 /// Counts a mail that asks an account to confirm an address.

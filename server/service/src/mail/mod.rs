@@ -66,8 +66,44 @@ pub(crate) struct Mail {
     pub(crate) path: Option<String>,
 }
 
+/// The most mails in an hour to an address that nobody has confirmed, of all kinds: anybody can have
+/// them sent to anybody.
+const UNCONFIRMED_MAX: i64 = 5;
+/// The most mails of one kind in an hour, of the kinds that anybody can cause who knows an email, or
+/// a password: the first ones say all that further ones would. Each kind counts for itself, so that
+/// a thief can't use up what another kind has to say.
+pub(crate) const PER_KIND_MAX: i64 = 5;
+/// The most mails in an hour of those that an account can do without.
+const OPTIONAL_MAX: i64 = 100;
+const HOUR_MS: i64 = 60 * 60 * 1000;
+
+/// Whether an address may get another mail of a kind within the hour. What a mail about the security
+/// of a confirmed account says is never withheld, but where earlier mails said the same.
+pub(crate) async fn has_room(
+    conn: &mut dyn Connection,
+    email: &str,
+    kind: MailKind,
+    confirmed: bool,
+    now: Timestamp,
+) -> Result<bool> {
+    let written = outbox::written(conn, email, now.plus_ms(-HOUR_MS)).await?;
+    let count = |counts: &dyn Fn(MailKind) -> bool| -> i64 {
+        let counted = written.iter().filter(|(kind, _)| counts(*kind));
+        counted.map(|(_, n)| n).sum()
+    };
+    Ok(match kind {
+        MailKind::Reset | MailKind::NewDevice if confirmed => {
+            count(&|other| other == kind) < PER_KIND_MAX
+        }
+        _ if kind.is_for_unconfirmed() => count(&|_| true) < UNCONFIRMED_MAX,
+        _ if kind.is_optional() => count(&MailKind::is_optional) < OPTIONAL_MAX,
+        _ => true,
+    })
+}
+
 /// Puts a mail into the outbox, in the transaction of what it is about; one that its recipient can
-/// do without only where it is wanted.
+/// do without only where it is wanted. An address that isn't confirmed gets nothing but what is
+/// meant for such addresses, and no address gets more than [`has_room`] says.
 pub(crate) async fn put(
     conn: &mut dyn Connection,
     recipient: impl Into<Recipient<'_>>,
@@ -75,8 +111,11 @@ pub(crate) async fn put(
     now: Timestamp,
 ) -> Result<()> {
     let recipient = recipient.into();
-    if mail.kind.is_optional()
-        && !accounts::wants_mail(conn, recipient.account_id, mail.kind).await?
+    let (unwanted, confirmed) = accounts::mail_wishes(conn, recipient.account_id).await?;
+    let is_wanted = !mail.kind.is_optional() || !unwanted.contains(&mail.kind);
+    if !is_wanted
+        || !(confirmed || mail.kind.is_for_unconfirmed())
+        || !has_room(conn, recipient.email, mail.kind, confirmed, now).await?
     {
         return Ok(());
     }

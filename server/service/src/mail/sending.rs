@@ -11,11 +11,15 @@ use crate::Service;
 use crate::accounts::{RESET_LIFETIME_MS, TOKEN_BYTES, token_hash};
 use crate::error::{Refusal, Result};
 use crate::store::audit::{self, Actor};
+use crate::store::confirmations::Purpose;
 use crate::store::outbox::{self, ClaimedRow};
 use crate::store::query::Connection;
 use crate::store::{accounts, confirmations, known_devices};
 
 const MINUTE_MS: i64 = 60_000;
+/// How long a link works that stops a change of the email. That is longer than a change can take: a
+/// day until its mail is sent, three until it is confirmed, and one until it takes effect.
+const STOP_LIFETIME_MS: i64 = 7 * 24 * 60 * MINUTE_MS;
 /// How long a process has a mail to itself; handing one over takes less.
 const LEASE_MS: i64 = 3 * MINUTE_MS;
 const PAUSE_FIRST_MS: i64 = MINUTE_MS;
@@ -87,7 +91,11 @@ impl Service {
                 let mut mails = Vec::new();
                 let lease_end = now.plus_ms(LEASE_MS);
                 for row in outbox::claim(tx, now, lease_end, limit).await? {
-                    mails.push(service.outgoing(tx, row, now).await?);
+                    if is_still_meant(tx, &row).await? {
+                        mails.push(service.outgoing(tx, row, now).await?);
+                    } else {
+                        outbox::drop_mail(tx, row.id).await?;
+                    }
                 }
                 Ok(mails)
             })
@@ -106,16 +114,7 @@ impl Service {
         let secret = match (row.kind.secret_page(), row.account_id) {
             (Some(page), Some(account_id)) => {
                 let token = hex::encode(self.entropy().bytes::<TOKEN_BYTES>());
-                let hash = token_hash(&token);
-                if row.kind == MailKind::Reset {
-                    let expires = now.plus_ms(RESET_LIFETIME_MS);
-                    accounts::insert_reset(conn, &hash, account_id, now, expires).await?;
-                } else {
-                    let expires = now.plus_ms(CONFIRMATION_LIFETIME_MS);
-                    let new_email =
-                        (row.kind == MailKind::EmailChange).then_some(row.recipient.as_str());
-                    confirmations::insert(conn, &hash, account_id, expires, new_email).await?;
-                }
+                store_link(conn, &row, &token_hash(&token), account_id, now).await?;
                 Some((page, token))
             }
             _ => None,
@@ -253,6 +252,44 @@ impl Service {
         })
         .await
     }
+}
+
+/// Whether a mail with a secret link is still for the address that the account has, or is to have:
+/// a mail may wait for a day, and its link would be made only now.
+async fn is_still_meant(conn: &mut dyn Connection, row: &ClaimedRow) -> Result<bool> {
+    let (Some(_), Some(account_id)) = (row.kind.secret_page(), row.account_id) else {
+        return Ok(true);
+    };
+    let Some(account) = accounts::by_id(conn, account_id).await? else {
+        return Ok(false);
+    };
+    let meant = match row.kind {
+        MailKind::EmailChange => account.new_email,
+        _ => Some(account.record.email),
+    };
+    Ok(meant.as_ref() == Some(&row.recipient))
+}
+
+/// Stores what the link in a mail does.
+async fn store_link(
+    conn: &mut dyn Connection,
+    row: &ClaimedRow,
+    hash: &str,
+    account_id: i64,
+    now: Timestamp,
+) -> Result<()> {
+    let (purpose, lifetime_ms) = match row.kind {
+        MailKind::Reset => {
+            let times = (now, now.plus_ms(RESET_LIFETIME_MS));
+            let email = Some(row.recipient.as_str());
+            return accounts::insert_reset(conn, hash, account_id, email, times).await;
+        }
+        MailKind::EmailChange => (Purpose::Change, CONFIRMATION_LIFETIME_MS),
+        MailKind::EmailStop => (Purpose::Stop, STOP_LIFETIME_MS),
+        _ => (Purpose::Confirm, CONFIRMATION_LIFETIME_MS),
+    };
+    let expires_at = now.plus_ms(lifetime_ms);
+    confirmations::insert(conn, hash, account_id, purpose, &row.recipient, expires_at).await
 }
 
 /// What of an error is stored: a mail server may quote the mail, and with it the secret.

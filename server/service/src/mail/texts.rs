@@ -1,11 +1,12 @@
 //! What each mail says.
 
 use domain::application::StatusAction;
+use domain::browser::browser_name;
 use domain::decision::Work;
 use domain::records::ApplicationRecord;
 use domain::{KeyKind, MailKind, Money, Reference, Timestamp};
 
-use super::Mail;
+use super::{Mail, PER_KIND_MAX};
 use crate::store::notices::Done;
 
 /// What to do about something that somebody else may have done.
@@ -41,22 +42,57 @@ pub(crate) fn change_email() -> Mail {
         kind: MailKind::EmailChange,
         subject: "Confirm your new email".to_owned(),
         body: "This address was entered as the new email of an account. Open the link below and \
-               press \"Use this email\" to say that the address is yours. Until then the account \
-               keeps the email that it has. The link works for three days.\n\n\
+               press \"Use this email\" to say that the address is yours. Unless the change was \
+               confirmed by a second factor, it takes effect 24 hours after that. The link works \
+               for three days.\n\n\
                If you have no account here, do nothing."
             .to_owned(),
         path: None,
     }
 }
 
-/// To the address that the account has.
+/// What to do about a change of the email that somebody else asked for.
+const STOP_IT: &str = "If you didn't ask for this, open the link below and press \"Stop the change\". \
+                       Then set a new password, which signs out all devices.";
+
+/// To the address that the account has. Its link is made when the mail is sent.
 pub(crate) fn email_change_asked(new: &str) -> Mail {
     Mail {
-        kind: MailKind::EmailChanged,
+        kind: MailKind::EmailStop,
         subject: "A new email was asked for your account".to_owned(),
         body: format!(
-            "Your account is to have the email {new} once the link in a mail to that address is \
-             opened. Until then this address stays the one of your account.\n\n{NOT_YOU}"
+            "Somebody who is signed in to your account and knows its password asked for the new \
+             email {new}. This address stays the email of your account until the owner of the \
+             other one confirms it. Unless a second factor confirmed the change, it takes effect \
+             24 hours after that.\n\n{STOP_IT}"
+        ),
+        path: None,
+    }
+}
+
+/// To the address that the account has. Its link is made when the mail is sent.
+pub(crate) fn email_change_waits(new: &str, at: Timestamp) -> Mail {
+    Mail {
+        kind: MailKind::EmailStop,
+        subject: "The email of your account will change tomorrow".to_owned(),
+        body: format!(
+            "The new email {new} was confirmed. It becomes the email of your account at {} \
+             UTC.\n\n{STOP_IT}",
+            at.to_table()
+        ),
+        path: None,
+    }
+}
+
+/// To the address that the account is to have.
+pub(crate) fn email_change_confirmed(at: Timestamp) -> Mail {
+    Mail {
+        kind: MailKind::EmailChanged,
+        subject: "Your new email is confirmed".to_owned(),
+        body: format!(
+            "This address becomes the email of your account at {} UTC. Until then sign in with \
+             the present one. The account page shows the change and can cancel it.",
+            at.to_table()
         ),
         path: Some("/account".to_owned()),
     }
@@ -72,6 +108,29 @@ pub(crate) fn email_changed(new: &str) -> Mail {
              there, and none come here any more.\n\nIf it wasn't you, tell support at once."
         ),
         path: None,
+    }
+}
+
+/// To the address that the account has now.
+pub(crate) fn email_in_use() -> Mail {
+    Mail {
+        kind: MailKind::EmailChanged,
+        subject: "The email of your account was changed".to_owned(),
+        body: "This address is the email of your account now. Sign in with it.".to_owned(),
+        path: Some("/account".to_owned()),
+    }
+}
+
+/// To the address that the account keeps.
+pub(crate) fn email_taken(new: &str) -> Mail {
+    Mail {
+        kind: MailKind::EmailChanged,
+        subject: "The email of your account stays as it is".to_owned(),
+        body: format!(
+            "The new email {new} couldn't become the email of your account, because another \
+             account has it by now."
+        ),
+        path: Some("/account".to_owned()),
     }
 }
 
@@ -114,14 +173,18 @@ pub(crate) fn account_closed() -> Mail {
     }
 }
 
+/// Names the browser by its family: whoever signs in writes the whole header.
 pub(crate) fn new_device(user_agent: &str, address: &str, at: Timestamp) -> Mail {
     Mail {
         kind: MailKind::NewDevice,
         subject: "New sign-in to your account".to_owned(),
         body: format!(
             "Somebody signed in to your account from a browser or network that it wasn't used \
-             from before.\n\nTime: {} UTC\nAddress: {address}\nBrowser: {user_agent}\n\n{NOT_YOU}",
-            at.to_table()
+             from before.\n\nTime: {} UTC\nAddress: {address}\nBrowser: {}\n\n{NOT_YOU}\n\n\
+             You get at most {PER_KIND_MAX} mails of this kind in an hour. The page of your \
+             devices lists every sign-in.",
+            at.to_table(),
+            browser_name(user_agent)
         ),
         path: Some("/devices".to_owned()),
     }
@@ -134,6 +197,21 @@ pub(crate) fn second_factor(change: &str) -> Mail {
         subject: "The second factor of your account changed".to_owned(),
         body: format!("{change}\n\n{NOT_YOU}"),
         path: Some("/account/two-factor".to_owned()),
+    }
+}
+
+/// `count` wrong codes were given in a row.
+pub(crate) fn wrong_codes(count: i64) -> Mail {
+    Mail {
+        kind: MailKind::WrongCodes,
+        subject: "Wrong codes at the sign-in to your account".to_owned(),
+        body: format!(
+            "Somebody gave {count} wrong codes of your second factor in a row. Codes are asked for \
+             after the password, so that whoever it was knows your password. Nobody got in by \
+             these codes.\n\nIf it wasn't you, set a new password at once: choose \"Forgot your \
+             password?\" on the sign-in page."
+        ),
+        path: Some("/forgot".to_owned()),
     }
 }
 

@@ -15,8 +15,8 @@ macro_rules! account_text {
         concat!(
             r"
         SELECT id, email, role, password_hash, created_at, password_changed_at, confirmed_at,
-               disabled_at, disabled_reason, theme, time_zone, new_email, unwanted_mails,
-               closed_at,
+               disabled_at, disabled_reason, theme, time_zone, new_email, new_email_at,
+               unwanted_mails, closed_at,
                (
                    SELECT COUNT(*)
                    FROM second_factors f WHERE f.account_id = accounts.id) AS factors
@@ -85,35 +85,52 @@ statements! {
     const HOME: Sql = Sql::postgres("SELECT home FROM accounts WHERE id = $1");
     const SET_PASSWORD: Sql = Sql::same(r"
         UPDATE accounts SET password_hash = $2, password_changed_at = $3 WHERE id = $1");
-    const SET_NEW_EMAIL: Sql = Sql::same("UPDATE accounts SET new_email = $2 WHERE id = $1");
-    /// The owner has just confirmed the email by a link.
+    const SET_NEW_EMAIL: Sql = Sql::same(r"
+        UPDATE accounts SET new_email = $2, new_email_at = NULL WHERE id = $1");
+    /// No row where another email was asked for meanwhile, or none is any more.
+    const SET_NEW_EMAIL_AT: Sql = Sql::same(r"
+        UPDATE accounts SET new_email_at = $3
+        WHERE id = $1 AND new_email = $2 AND new_email_at IS NULL");
+    const NEW_EMAILS_DUE: Sql = Sql::same("SELECT id FROM accounts WHERE new_email_at <= $1");
+    /// The owner confirmed the email by a link. No row as above.
     const SET_EMAIL: Sql = Sql::same(r"
-        UPDATE accounts SET email = $2, new_email = NULL, confirmed_at = $3 WHERE id = $1");
-    const UNWANTED_MAILS: Sql = Sql::same("SELECT unwanted_mails FROM accounts WHERE id = $1");
+        UPDATE accounts SET email = $2, new_email = NULL, new_email_at = NULL, confirmed_at = $3
+        WHERE id = $1 AND new_email = $2");
+    const MAIL_WISHES: Sql = Sql::same(r"
+        SELECT unwanted_mails, confirmed_at FROM accounts WHERE id = $1");
     const SET_UNWANTED_MAILS: Sql = Sql::same(r"
         UPDATE accounts SET unwanted_mails = $2 WHERE id = $1");
     const CLOSE: Sql = Sql::same(r"
         UPDATE accounts SET closed_at = $2, disabled_at = $2,
-            disabled_reason = 'Closed by its owner.', new_email = NULL
+            disabled_reason = 'Closed by its owner.', new_email = NULL, new_email_at = NULL
         WHERE id = $1");
     const SET_THEME: Sql = Sql::same("UPDATE accounts SET theme = $2 WHERE id = $1");
     const SET_TIME_ZONE: Sql = Sql::same("UPDATE accounts SET time_zone = $2 WHERE id = $1");
     const COUNT: Sql = Sql::same("SELECT COUNT(*) AS n FROM accounts");
     const INSERT_RESET: Sql = Sql::same(r"
-        INSERT INTO password_resets (token_hash, account_id, created_at, expires_at)
-        VALUES ($1, $2, $3, $4)");
+        INSERT INTO password_resets (token_hash, account_id, created_at, expires_at, email)
+        VALUES ($1, $2, $3, $4, $5)");
     /// The account whose password a reset link sets; no row for a link that doesn't work.
     const EMAIL_OF_RESET: Sql = Sql::same(r"
         SELECT accounts.email FROM password_resets
         JOIN accounts ON accounts.id = password_resets.account_id
-        WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2");
+        WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2
+          AND (password_resets.email IS NULL OR password_resets.email = accounts.email)");
     /// Marks a reset link as used. A link that was used before or has expired gives no row.
     const USE_RESET: Sql = Sql::same(r"
         UPDATE password_resets SET used_at = $2
         WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2
-        RETURNING account_id");
+          AND (email IS NULL
+               OR email = (SELECT a.email FROM accounts a WHERE a.id = account_id))
+        RETURNING account_id, email");
     const SPEND_RESETS: Sql = Sql::same(r"
         UPDATE password_resets SET used_at = $2 WHERE account_id = $1 AND used_at IS NULL");
+    /// A mail that is being handed over may fail, and would then be tried again.
+    const VOID_RESET_MAILS: Sql = Sql::same(r"
+        DELETE FROM outbox
+        WHERE recipient = (SELECT email FROM accounts WHERE id = $1)
+          AND account_id = $1 AND kind = 'reset'
+          AND (state = 'queued' OR state = 'sending' OR state = 'failed')");
 }
 
 /// An account with what only the server and staff may know.
@@ -124,6 +141,8 @@ pub(crate) struct AccountRow {
     pub(crate) disabled_at: Option<Timestamp>,
     pub(crate) disabled_reason: Option<String>,
     pub(crate) new_email: Option<String>,
+    /// When the new email takes effect; `None` until it is confirmed.
+    pub(crate) new_email_at: Option<Timestamp>,
     pub(crate) unwanted_mails: Vec<MailKind>,
 }
 
@@ -135,6 +154,7 @@ fn account(row: &Row<'_>) -> Result<AccountRow> {
         disabled_at: row.get("disabled_at")?,
         disabled_reason: row.get("disabled_reason")?,
         new_email: row.get("new_email")?,
+        new_email_at: row.get("new_email_at")?,
         unwanted_mails: unwanted_mails(row)?,
     })
 }
@@ -264,10 +284,17 @@ pub(crate) async fn close(conn: &mut dyn Connection, id: i64, now: Timestamp) ->
     row::touched("accounts", 1, closed)
 }
 
-/// Whether an account gets mails of a kind.
-pub(crate) async fn wants_mail(conn: &mut dyn Connection, id: i64, kind: MailKind) -> Result<bool> {
-    let reading = query(UNWANTED_MAILS, id).fetch_optional(conn, unwanted_mails);
-    Ok(!reading.await?.unwrap_or_default().contains(&kind))
+/// The mails that an account doesn't want, and whether its email is confirmed.
+pub(crate) async fn mail_wishes(
+    conn: &mut dyn Connection,
+    id: i64,
+) -> Result<(Vec<MailKind>, bool)> {
+    query(MAIL_WISHES, id)
+        .fetch_one(conn, |row| {
+            let confirmed = row.get::<Option<Timestamp>>("confirmed_at")?.is_some();
+            Ok((unwanted_mails(row)?, confirmed))
+        })
+        .await
 }
 
 pub(crate) async fn set_unwanted_mails(
@@ -282,7 +309,7 @@ pub(crate) async fn set_unwanted_mails(
     row::touched("accounts", 1, set)
 }
 
-/// Notes the email that the account is to have once it is confirmed.
+/// Notes the email that the account is to have once it is confirmed; `None` ends a change.
 pub(crate) async fn set_new_email(
     conn: &mut dyn Connection,
     id: i64,
@@ -292,15 +319,34 @@ pub(crate) async fn set_new_email(
     row::touched("accounts", 1, set)
 }
 
-/// Gives the account an email that nobody else has, and that is confirmed now.
+/// Notes when a confirmed new email takes effect; false when it isn't the one that is asked for any
+/// more, or was confirmed before.
+pub(crate) async fn set_new_email_at(
+    conn: &mut dyn Connection,
+    id: i64,
+    email: &str,
+    at: Timestamp,
+) -> Result<bool> {
+    let setting = query(SET_NEW_EMAIL_AT, (id, email, at));
+    Ok(setting.execute(conn).await? == 1)
+}
+
+/// The accounts whose new email takes effect by now.
+pub(crate) async fn new_emails_due(conn: &mut dyn Connection, now: Timestamp) -> Result<Vec<i64>> {
+    query(NEW_EMAILS_DUE, now)
+        .fetch_all(conn, |row| row.get("id"))
+        .await
+}
+
+/// Gives the account the email that was asked for, which nobody else has and which is confirmed;
+/// false when it isn't the one that is asked for any more.
 pub(crate) async fn set_email(
     conn: &mut dyn Connection,
     id: i64,
     email: &str,
     now: Timestamp,
-) -> Result<()> {
-    let set = query(SET_EMAIL, (id, email, now)).execute(conn).await?;
-    row::touched("accounts", 1, set)
+) -> Result<bool> {
+    Ok(query(SET_EMAIL, (id, email, now)).execute(conn).await? == 1)
 }
 
 pub(crate) async fn set_theme(conn: &mut dyn Connection, id: i64, theme: Theme) -> Result<()> {
@@ -322,17 +368,21 @@ pub(crate) async fn count(conn: &mut dyn Connection) -> Result<i64> {
     query(COUNT, ()).fetch_one(conn, |row| row.get("n")).await
 }
 
+/// Stores a reset link, which is mailed to this address, or to none.
 pub(crate) async fn insert_reset(
     conn: &mut dyn Connection,
     token_hash: &str,
     account_id: i64,
-    now: Timestamp,
-    expires_at: Timestamp,
+    email: Option<&str>,
+    (now, expires_at): (Timestamp, Timestamp),
 ) -> Result<()> {
-    query(INSERT_RESET, (token_hash, account_id, now, expires_at))
-        .execute(conn)
-        .await
-        .map(drop)
+    query(
+        INSERT_RESET,
+        (token_hash, account_id, now, expires_at, email),
+    )
+    .execute(conn)
+    .await
+    .map(drop)
 }
 
 /// The email of the account whose password a reset link sets; `None` for a link that doesn't work.
@@ -346,25 +396,31 @@ pub(crate) async fn email_of_reset(
         .await
 }
 
-/// The account of a valid reset link; `None` for any other link. The link counts as used from now
-/// on.
+/// The account of a valid reset link, and whether the link was mailed; `None` for any other link.
+/// The link counts as used from now on.
 pub(crate) async fn use_reset(
     conn: &mut dyn Connection,
     token_hash: &str,
     now: Timestamp,
-) -> Result<Option<i64>> {
+) -> Result<Option<(i64, bool)>> {
     query(USE_RESET, (token_hash, now))
-        .fetch_optional(conn, |row| row.get("account_id"))
+        .fetch_optional(conn, |row| {
+            let mailed = row.get::<Option<String>>("email")?.is_some();
+            Ok((row.get("account_id")?, mailed))
+        })
         .await
 }
 
-/// Marks every unused reset link of an account as used.
+/// Ends every reset link of an account, those of mails that aren't sent yet too.
 pub(crate) async fn spend_resets(
     conn: &mut dyn Connection,
     account_id: i64,
     now: Timestamp,
 ) -> Result<()> {
     query(SPEND_RESETS, (account_id, now))
+        .execute(&mut *conn)
+        .await?;
+    query(VOID_RESET_MAILS, account_id)
         .execute(conn)
         .await
         .map(drop)

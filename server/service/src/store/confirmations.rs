@@ -8,14 +8,11 @@ use crate::error::Result;
 
 statements! {
     const INSERT: Sql = Sql::same(r"
-        INSERT INTO confirmations (token_hash, account_id, expires_at, email)
-        VALUES ($1, $2, $3, $4)");
-    const ACCOUNT_OF: Sql = Sql::same(r"
-        SELECT account_id FROM confirmations
-        WHERE token_hash = $1 AND expires_at > $2 AND email IS NULL");
-    const CHANGE_OF: Sql = Sql::same(r"
+        INSERT INTO confirmations (token_hash, account_id, purpose, email, expires_at)
+        VALUES ($1, $2, $3, $4, $5)");
+    const FIND: Sql = Sql::same(r"
         SELECT account_id, email FROM confirmations
-        WHERE token_hash = $1 AND expires_at > $2 AND email IS NOT NULL");
+        WHERE token_hash = $1 AND purpose = $2 AND expires_at > $3");
     const FORGET: Sql = Sql::same("DELETE FROM confirmations WHERE expires_at <= $1");
     /// From now on the account waits for its confirmation.
     const EXPECT: Sql = Sql::same(r"
@@ -30,38 +27,49 @@ statements! {
         UPDATE accounts SET confirmed_at = $2 WHERE id = $1 AND confirmed_at IS NULL");
 }
 
-/// Stores a link, which confirms the account's email or gives it a new one.
+/// What a link in a mail does with an account's email.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose {
+    /// Confirms the email that the account has.
+    Confirm,
+    /// Gives the account a new one.
+    Change,
+    /// Ends such a change.
+    Stop,
+}
+
+impl Purpose {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Confirm => "confirm",
+            Self::Change => "change",
+            Self::Stop => "stop",
+        }
+    }
+}
+
+/// Stores a link that is mailed to this address.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     token_hash: &str,
     account_id: i64,
+    purpose: Purpose,
+    email: &str,
     expires_at: Timestamp,
-    new_email: Option<&str>,
 ) -> Result<()> {
-    query(INSERT, (token_hash, account_id, expires_at, new_email))
-        .execute(conn)
-        .await
-        .map(drop)
+    let values = (token_hash, account_id, purpose.as_str(), email, expires_at);
+    query(INSERT, values).execute(conn).await.map(drop)
 }
 
-/// The account whose email a link confirms; `None` for a link that is too old or isn't ours.
-pub(crate) async fn account_of(
+/// The account that a link is about, and the address that it was mailed to; `None` for a link that
+/// is too old, does something else or isn't ours.
+pub(crate) async fn find(
     conn: &mut dyn Connection,
     token_hash: &str,
-    now: Timestamp,
-) -> Result<Option<i64>> {
-    query(ACCOUNT_OF, (token_hash, now))
-        .fetch_optional(conn, |row| row.get("account_id"))
-        .await
-}
-
-/// The account that a link gives a new email, and that email; `None` as with [`account_of`].
-pub(crate) async fn change_of(
-    conn: &mut dyn Connection,
-    token_hash: &str,
+    purpose: Purpose,
     now: Timestamp,
 ) -> Result<Option<(i64, String)>> {
-    query(CHANGE_OF, (token_hash, now))
+    query(FIND, (token_hash, purpose.as_str(), now))
         .fetch_optional(conn, |row| Ok((row.get("account_id")?, row.get("email")?)))
         .await
 }

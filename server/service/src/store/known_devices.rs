@@ -12,8 +12,8 @@ statements! {
     const SEEN: Sql = Sql::same(r"
         UPDATE known_devices SET seen_at = $3 WHERE account_id = $1 AND fingerprint = $2");
     const INSERT: Sql = Sql::same(r"
-        INSERT INTO known_devices (account_id, fingerprint, seen_at)
-        VALUES ($1, $2, $3)
+        INSERT INTO known_devices (account_id, fingerprint, seen_at, network)
+        VALUES ($1, $2, $3, $4)
         ON CONFLICT (account_id, fingerprint) DO NOTHING");
     /// Whether an account was made after `$2` and never signed in before.
     const IS_FIRST: Sql = Sql::same(r"
@@ -21,6 +21,8 @@ statements! {
         FROM accounts a
         WHERE a.id = $1 AND a.created_at > $2
           AND NOT EXISTS (SELECT 1 FROM known_devices k WHERE k.account_id = a.id)");
+    const KNOWS_NETWORK: Sql = Sql::same(r"
+        SELECT 1 AS n FROM known_devices WHERE account_id = $1 AND network = $2");
     const SET_NAME: Sql = Sql::same(r"
         UPDATE known_devices SET name = $3 WHERE account_id = $1 AND fingerprint = $2");
     const NAMES: Sql = Sql::same(r"
@@ -33,14 +35,27 @@ pub(crate) async fn see(
     conn: &mut dyn Connection,
     account_id: i64,
     fingerprint: &str,
+    network: &str,
     now: Timestamp,
 ) -> Result<bool> {
-    let values = || (account_id, fingerprint, now);
-    if query(SEEN, values()).execute(conn).await? > 0 {
+    let seeing = query(SEEN, (account_id, fingerprint, now));
+    if seeing.execute(conn).await? > 0 {
         return Ok(true);
     }
-    query(INSERT, values()).execute(conn).await?;
+    let noting = query(INSERT, (account_id, fingerprint, now, network));
+    noting.execute(conn).await?;
     Ok(false)
+}
+
+/// Whether the account was signed in from a network before.
+pub(crate) async fn knows_network(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    network: &str,
+) -> Result<bool> {
+    query(KNOWS_NETWORK, (account_id, network))
+        .finds(conn)
+        .await
 }
 
 /// Whether this is the first sign-in of an account that was made after `since`.

@@ -69,6 +69,11 @@ statements! {
                CAST(COALESCE(SUM(CASE WHEN state = 'failed' THEN 1 ELSE 0 END), 0) AS BIGINT)
                    AS failed
         FROM outbox");
+    const DROP: Sql = Sql::same("DELETE FROM outbox WHERE id = $1");
+    /// How many mails of each kind were written to an address after a moment.
+    const WRITTEN: Sql = Sql::same(r"
+        SELECT kind, COUNT(*) AS n
+        FROM outbox WHERE recipient = $1 AND created_at > $2 GROUP BY kind");
     const FORGET: Sql = Sql::same(r"
         DELETE FROM outbox
         WHERE created_at <= $1 AND (state = 'sent' OR state = 'kept' OR state = 'failed')");
@@ -186,6 +191,22 @@ pub(crate) async fn not_sent(
 ) -> Result<bool> {
     let values = (id, tries, state.as_str(), next_try_at, error);
     Ok(query(NOT_SENT, values).execute(conn).await? == 1)
+}
+
+/// Deletes a mail whose link is of no use any more.
+pub(crate) async fn drop_mail(conn: &mut dyn Connection, id: i64) -> Result<()> {
+    query(DROP, id).execute(conn).await.map(drop)
+}
+
+/// How many mails of each kind were written to an address after this moment.
+pub(crate) async fn written(
+    conn: &mut dyn Connection,
+    recipient: &str,
+    since: Timestamp,
+) -> Result<Vec<(MailKind, i64)>> {
+    query(WRITTEN, (recipient, since))
+        .fetch_all(conn, |row| Ok((kind(row)?, row.get("n")?)))
+        .await
 }
 
 /// Keeps every mail that waits; returns how many.

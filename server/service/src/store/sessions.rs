@@ -279,22 +279,26 @@ pub(crate) async fn device(
         .await
 }
 
-/// Signs out a device; false when the account has no such device.
+/// Signs out a device, and ends a change of the account's email; false when the account has no such
+/// device.
 pub(crate) async fn delete_device(
     conn: &mut dyn Connection,
     account_id: i64,
     id: i64,
 ) -> Result<bool> {
+    accounts::set_new_email(conn, account_id, None).await?;
     Ok(query(DELETE_DEVICE, (account_id, id)).execute(conn).await? == 1)
 }
 
 /// Signs out every device of an account except one; an empty hash keeps none. Returns how many
-/// there were.
+/// there were. Whoever does that fears that somebody else was in, so a change of the email that was
+/// asked for ends too.
 pub(crate) async fn delete_others(
     conn: &mut dyn Connection,
     account_id: i64,
     keep_hash: &str,
 ) -> Result<u64> {
+    accounts::set_new_email(conn, account_id, None).await?;
     query(DELETE_OTHERS, (account_id, keep_hash))
         .execute(conn)
         .await

@@ -182,6 +182,13 @@ fn office(mailer: Option<Arc<Mailer>>) -> Vec<Job> {
             work: stateless(upkeep::mail_notices),
         },
         Job {
+            name: "change emails",
+            processes: Processes::Delivering,
+            interval: Duration::from_mins(1),
+            wake: None,
+            work: stateless(upkeep::apply_email_changes),
+        },
+        Job {
             name: "credit bank statements",
             processes: Processes::Delivering,
             // Any process may be the one that staff confirm a statement at.

@@ -96,6 +96,12 @@ pub(super) async fn mail_notices(service: Service) {
     attempt("mails about balances and batches can't be written", notices).await;
 }
 
+/// Gives accounts the new emails that have waited for a day.
+pub(super) async fn apply_email_changes(service: Service) {
+    let applied = service.apply_email_changes();
+    attempt("new emails can't take effect", applied).await;
+}
+
 /// Mails staff about what has waited for an hour. Where mails aren't sent, staff look by themselves.
 pub(super) async fn remind_staff(service: Service) {
     if service.sends_mail() {

@@ -19,6 +19,12 @@ on_each_backend![
     a_reset_link_stands_in_the_mail_alone_and_works_once,
     without_a_mail_server_mails_are_kept_and_nobody_must_confirm,
     an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before,
+    a_changed_e_mail_waits_for_a_day_in_which_its_owner_can_stop_it,
+    what_an_owner_does_against_a_thief_ends_a_change_of_the_e_mail,
+    an_old_second_factor_changes_the_e_mail_at_once_and_a_fresh_one_does_not,
+    a_reset_link_is_made_for_the_address_that_the_account_has,
+    a_mailed_reset_proves_the_address_and_removes_a_strangers_factor,
+    an_unconfirmed_address_gets_few_mails_and_no_strangers_words,
     mails_that_an_account_does_not_want_are_not_written,
     a_registered_e_mail_is_confirmed_by_a_link_before_applications_are_made,
     only_a_sign_in_from_something_new_is_mailed,
@@ -123,8 +129,13 @@ async fn an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before(bac
         .issue_reset(&Actor::CommandLine, "one@example.org")
         .await
         .unwrap();
-    service.change_email(&second).await.unwrap();
-    service.change_email(&second).await.unwrap();
+    assert_eq!(
+        service.change_email(&second).await.unwrap(),
+        Some(world.now().plus_ms(24 * HOUR_MS))
+    );
+    world.pass(24 * HOUR_MS);
+    service.apply_email_changes().await.unwrap();
+    assert_eq!(service.change_email(&second).await.unwrap(), None);
     assert!(
         service
             .sign_in("one@example.org", PASSWORD, "x")
@@ -134,11 +145,18 @@ async fn an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before(bac
     let changed = service.sign_in("new@example.org", PASSWORD, "x").await;
     assert_eq!(changed.unwrap().id, account.id);
     let told = send_all(service).await;
-    assert_eq!(told[0].recipient, "one@example.org");
-    assert!(
-        told[0].subject.contains("was changed"),
-        "{}",
-        told[0].subject
+    let told: Vec<_> = told
+        .iter()
+        .map(|mail| (mail.recipient.as_str(), mail.subject.as_str()))
+        .collect();
+    let (old, new) = ("one@example.org", "new@example.org");
+    assert_eq!(
+        told,
+        [
+            (new, "Your new email is confirmed"),
+            (old, "The email of your account was changed"),
+            (new, "The email of your account was changed"),
+        ]
     );
     // What the old address can still open gives no access.
     let spent = service
@@ -162,6 +180,287 @@ async fn an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before(bac
         let invalid = service.change_email(&third).await.unwrap_err();
         assert_eq!(invalid.refusal(), Some(&Refusal::ConfirmationInvalid));
     }
+}
+
+/// Has an account ask for this email; the tokens of the links in the mails to the new address and to
+/// the present one.
+async fn asked(world: &World, id: i64, new: &str) -> (String, String) {
+    let service = &world.service;
+    let account = service.account(id).await.unwrap().unwrap();
+    let new = Email::parse(new).unwrap();
+    service
+        .ask_email_change(&account, PASSWORD, &new)
+        .await
+        .unwrap();
+    let mails = send_all(service).await;
+    let link = |page: &str| {
+        let mail = mails.iter().find(|mail| mail.text.contains(page)).unwrap();
+        token(mail, page)
+    };
+    (link("/account/email/"), link("/account/email/stop/"))
+}
+
+/// A mailing world with an account whose email is confirmed.
+async fn with_account(backend: Backend) -> (World, i64) {
+    let world = World::mailing(backend).await;
+    let email = Email::parse("one@example.org").unwrap();
+    let added = world
+        .service
+        .add_account(&Actor::CommandLine, &email, &password(PASSWORD), false);
+    let id = added.await.unwrap().id;
+    (world, id)
+}
+
+async fn email_of(service: &Service, id: i64) -> String {
+    service.account(id).await.unwrap().unwrap().email
+}
+
+async fn a_changed_e_mail_waits_for_a_day_in_which_its_owner_can_stop_it(backend: Backend) {
+    let (world, id) = with_account(backend).await;
+    let service = &world.service;
+    let (change, stop) = asked(&world, id, "thief@example.org").await;
+    let effective_at = service.change_email(&change).await.unwrap();
+    let settings = service.account_settings(id).await.unwrap();
+    assert_eq!(settings.new_email_at, effective_at);
+    assert!(effective_at.is_some());
+    // The same link doesn't begin the day anew, and the link for one thing does no other.
+    world.pass(HOUR_MS);
+    assert_eq!(service.change_email(&change).await.unwrap(), effective_at);
+    for wrong in [&change, &"x".to_owned()] {
+        let invalid = service.stop_email_change(wrong).await.unwrap_err();
+        assert_eq!(invalid.refusal(), Some(&Refusal::ConfirmationInvalid));
+    }
+    world.pass(22 * HOUR_MS);
+    service.apply_email_changes().await.unwrap();
+    assert_eq!(email_of(service, id).await, "one@example.org");
+    service.stop_email_change(&stop).await.unwrap();
+    service.stop_email_change(&stop).await.unwrap();
+    world.pass(2 * HOUR_MS);
+    service.apply_email_changes().await.unwrap();
+    assert_eq!(email_of(service, id).await, "one@example.org");
+    let invalid = service.change_email(&change).await.unwrap_err();
+    assert_eq!(invalid.refusal(), Some(&Refusal::ConfirmationInvalid));
+    // An address that somebody else took meanwhile is left to them.
+    let (change, _) = asked(&world, id, "later@example.org").await;
+    service.change_email(&change).await.unwrap();
+    world.account("later@example.org").await;
+    world.pass(24 * HOUR_MS);
+    service.apply_email_changes().await.unwrap();
+    let settings = service.account_settings(id).await.unwrap();
+    assert_eq!(
+        (settings.account.email.as_str(), settings.new_email),
+        ("one@example.org", None)
+    );
+}
+
+async fn what_an_owner_does_against_a_thief_ends_a_change_of_the_e_mail(backend: Backend) {
+    for what in 0..5 {
+        for confirmed in [false, true] {
+            let (world, id) = with_account(backend).await;
+            let service = &world.service;
+            let (change, _) = asked(&world, id, "thief@example.org").await;
+            if confirmed {
+                service.change_email(&change).await.unwrap();
+            }
+            let new = password("another long one");
+            let (actor, email) = (Actor::CommandLine, "one@example.org");
+            match what {
+                0 => {
+                    let token = service.issue_reset(&actor, email).await.unwrap();
+                    service.reset_password(&token, &new).await.unwrap();
+                }
+                1 => {
+                    let account = service.account(id).await.unwrap().unwrap();
+                    let changed = service.change_password(&account, PASSWORD, &new, "");
+                    changed.await.unwrap();
+                }
+                2 => service.sign_out_others(id, PASSWORD, "").await.unwrap(),
+                3 => service.sign_out_account(&actor, email).await.unwrap(),
+                _ => {
+                    service
+                        .disable_account(&actor, email, "Stolen.")
+                        .await
+                        .unwrap();
+                }
+            }
+            let invalid = service.change_email(&change).await.unwrap_err();
+            assert_eq!(invalid.refusal(), Some(&Refusal::ConfirmationInvalid));
+            world.pass(25 * HOUR_MS);
+            service.apply_email_changes().await.unwrap();
+            assert_eq!(email_of(service, id).await, email, "{what} {confirmed}");
+        }
+    }
+}
+
+async fn an_old_second_factor_changes_the_e_mail_at_once_and_a_fresh_one_does_not(
+    backend: Backend,
+) {
+    let (world, id) = with_account(backend).await;
+    let service = &world.service;
+    world.pass(25 * HOUR_MS);
+    let secret = service.new_totp_secret();
+    service
+        .give_factor(&Actor::CommandLine, id, &secret)
+        .await
+        .unwrap();
+    let (change, _) = asked(&world, id, "new@example.org").await;
+    assert!(service.change_email(&change).await.unwrap().is_some());
+    world.pass(25 * HOUR_MS);
+    let (change, _) = asked(&world, id, "new@example.org").await;
+    assert_eq!(service.change_email(&change).await.unwrap(), None);
+    assert_eq!(email_of(service, id).await, "new@example.org");
+}
+
+async fn a_reset_link_is_made_for_the_address_that_the_account_has(backend: Backend) {
+    let (world, id) = with_account(backend).await;
+    let service = &world.service;
+    let reset = async || {
+        service.request_reset("one@example.org", "x").await.unwrap();
+    };
+    // One that was sent, one that is being handed over, and one that waits: none works once the
+    // new email is confirmed.
+    reset().await;
+    let sent = token(&send_all(service).await[0], "/reset/");
+    reset().await;
+    let under_way = service.claim_mails(1).await.unwrap().remove(0);
+    let account = service.account(id).await.unwrap().unwrap();
+    let new = Email::parse("new@example.org").unwrap();
+    let asking = service.ask_email_change(&account, PASSWORD, &new);
+    asking.await.unwrap();
+    let change = token(&send_all(service).await[0], "/account/email/");
+    reset().await;
+    service.change_email(&change).await.unwrap();
+    service
+        .mail_not_sent(&under_way, "451 later", false)
+        .await
+        .unwrap();
+    for hour in 0..24 {
+        world.pass(HOUR_MS);
+        for mail in send_all(service).await {
+            assert!(!mail.text.contains("/reset/"), "hour {hour}");
+        }
+    }
+    for link in [sent, token(&under_way, "/reset/")] {
+        let spent = service
+            .reset_password(&link, &password("another long one"))
+            .await;
+        let refusal = spent.unwrap_err().refusal().cloned();
+        assert_eq!(refusal, Some(Refusal::ResetLinkInvalid));
+    }
+    // One that is asked for while the change waits goes to the owner, and ends the change.
+    reset().await;
+    let asked = token(&send_all(service).await[0], "/reset/");
+    let set = service.reset_password(&asked, &password("another long one"));
+    set.await.unwrap();
+    let settings = service.account_settings(id).await.unwrap();
+    assert_eq!(settings.new_email, None);
+}
+
+async fn a_mailed_reset_proves_the_address_and_removes_a_strangers_factor(backend: Backend) {
+    let world = World::mailing(backend).await;
+    let service = &world.service;
+    let id = world.account("one@example.org").await.id;
+    let secret = service.new_totp_secret();
+    service
+        .give_factor(&Actor::Account(id), id, &secret)
+        .await
+        .unwrap();
+    send_all(service).await;
+    // A link that staff hand over says nothing about the address.
+    let handed = service
+        .issue_reset(&Actor::CommandLine, "one@example.org")
+        .await
+        .unwrap();
+    let new = password("another long one");
+    service.reset_password(&handed, &new).await.unwrap();
+    assert!(service.factor(id).await.unwrap().is_some());
+    for factor_stays in [false, true] {
+        service.request_reset("one@example.org", "x").await.unwrap();
+        let mails = send_all(service).await;
+        let mail = mails.iter().find(|mail| mail.text.contains("/reset/"));
+        let link = token(mail.unwrap(), "/reset/");
+        service.reset_password(&link, &new).await.unwrap();
+        let account = service.account(id).await.unwrap().unwrap();
+        assert!(account.confirmed_at.is_some());
+        assert_eq!(account.second_factor, factor_stays);
+        // The factor of an owner who proved the address stays at the next reset.
+        let owners = service.new_totp_secret();
+        service
+            .give_factor(&Actor::Account(id), id, &owners)
+            .await
+            .unwrap();
+    }
+}
+
+async fn an_unconfirmed_address_gets_few_mails_and_no_strangers_words(backend: Backend) {
+    let world = World::mailing(backend).await;
+    let service = &world.service;
+    let lure = "Chrome/1 Windows https://evil.example/unlock";
+    let sign_in = async |email: &str, n: usize| {
+        let account = service.sign_in(email, PASSWORD, "x").await.unwrap();
+        let session = format!("{email} {n}");
+        let row = SessionRow {
+            account_id: None,
+            data: "{}".to_owned(),
+            expires_at: world.now(),
+        };
+        service.session_create(&session, &row).await.unwrap();
+        let client = ClientInfo {
+            user_agent: format!("{lure}{n}"),
+            address: "192.0.2.1".to_owned(),
+        };
+        let signed_in = service.device_sign_in(&session, &account, &client).await;
+        signed_in.unwrap();
+    };
+    let id = world.account("bystander@example.org").await.id;
+    let confirmed = Email::parse("one@example.org").unwrap();
+    service
+        .add_account(&Actor::CommandLine, &confirmed, &password(PASSWORD), false)
+        .await
+        .unwrap();
+    for n in 0..8 {
+        sign_in("bystander@example.org", n).await;
+        sign_in("one@example.org", n).await;
+        service
+            .request_reset("bystander@example.org", &n.to_string())
+            .await
+            .unwrap();
+    }
+    let written = outbox(service).await;
+    let to_bystander = written
+        .iter()
+        .filter(|mail| mail.recipient == "bystander@example.org");
+    assert_eq!(to_bystander.count(), 5);
+    let account = service.account(id).await.unwrap().unwrap();
+    let changed = service.change_password(&account, PASSWORD, &password("another long one"), "");
+    changed.await.unwrap();
+    let mails = send_all(service).await;
+    let to = |email: &str| -> Vec<&OutgoingMail> {
+        let to = mails.iter().filter(|mail| mail.recipient == email);
+        to.collect()
+    };
+    let subjects: Vec<_> = to("bystander@example.org")
+        .iter()
+        .map(|mail| mail.subject.clone())
+        .collect();
+    // Those that wait to reset the password that was changed are gone.
+    assert_eq!(subjects, ["Confirm your email"]);
+    let told = to("one@example.org");
+    assert_eq!(told.len(), 5);
+    for mail in told {
+        assert!(mail.text.contains("Chrome on Windows"), "{}", mail.text);
+        assert!(!mail.text.contains("evil.example"), "{}", mail.text);
+    }
+    // What another kind has to say still comes.
+    let account = service.find_account("one@example.org").await.unwrap();
+    let changed = service.change_password(
+        &account.unwrap(),
+        PASSWORD,
+        &password("another long one"),
+        "",
+    );
+    changed.await.unwrap();
+    assert_eq!(send_all(service).await.len(), 1);
 }
 
 async fn mails_that_an_account_does_not_want_are_not_written(backend: Backend) {
