@@ -204,9 +204,10 @@ async fn asked(world: &World, id: i64, new: &str) -> (String, String) {
 async fn with_account(backend: Backend) -> (World, i64) {
     let world = World::mailing(backend).await;
     let email = Email::parse("one@example.org").unwrap();
+    let secret = password(PASSWORD);
     let added = world
         .service
-        .add_account(&Actor::CommandLine, &email, &password(PASSWORD), false);
+        .add_account(&Actor::CommandLine, &email, &secret, false);
     let id = added.await.unwrap().id;
     (world, id)
 }
@@ -340,18 +341,16 @@ async fn a_reset_link_is_made_for_the_address_that_the_account_has(backend: Back
             assert!(!mail.text.contains("/reset/"), "hour {hour}");
         }
     }
+    let new = password("another long one");
     for link in [sent, token(&under_way, "/reset/")] {
-        let spent = service
-            .reset_password(&link, &password("another long one"))
-            .await;
+        let spent = service.reset_password(&link, &new).await;
         let refusal = spent.unwrap_err().refusal().cloned();
         assert_eq!(refusal, Some(Refusal::ResetLinkInvalid));
     }
     // One that is asked for while the change waits goes to the owner, and ends the change.
     reset().await;
     let asked = token(&send_all(service).await[0], "/reset/");
-    let set = service.reset_password(&asked, &password("another long one"));
-    set.await.unwrap();
+    service.reset_password(&asked, &new).await.unwrap();
     let settings = service.account_settings(id).await.unwrap();
     assert_eq!(settings.new_email, None);
 }
@@ -432,7 +431,8 @@ async fn an_unconfirmed_address_gets_few_mails_and_no_strangers_words(backend: B
         .filter(|mail| mail.recipient == "bystander@example.org");
     assert_eq!(to_bystander.count(), 5);
     let account = service.account(id).await.unwrap().unwrap();
-    let changed = service.change_password(&account, PASSWORD, &password("another long one"), "");
+    let new = password("another long one");
+    let changed = service.change_password(&account, PASSWORD, &new, "");
     changed.await.unwrap();
     let mails = send_all(service).await;
     let to = |email: &str| -> Vec<&OutgoingMail> {
@@ -453,12 +453,8 @@ async fn an_unconfirmed_address_gets_few_mails_and_no_strangers_words(backend: B
     }
     // What another kind has to say still comes.
     let account = service.find_account("one@example.org").await.unwrap();
-    let changed = service.change_password(
-        &account.unwrap(),
-        PASSWORD,
-        &password("another long one"),
-        "",
-    );
+    let account = account.unwrap();
+    let changed = service.change_password(&account, PASSWORD, &new, "");
     changed.await.unwrap();
     assert_eq!(send_all(service).await.len(), 1);
 }
