@@ -47,6 +47,8 @@ pub struct Readings {
     pub homes_skipped: u64,
     /// How many passwords were hashed.
     pub password_hashes: u64,
+    /// Kinds of tries of which all clients together made too many.
+    pub strained_limits: usize,
     /// `None` when the database couldn't be asked, as below.
     pub queue: Option<QueueState>,
     pub carriers: Option<Vec<CarrierRecord>>,
@@ -137,6 +139,12 @@ impl Readings {
             "password_hashes",
             "Passwords that this process was asked to hash, to set or to verify them",
             ConstCounter::new(self.password_hashes),
+        );
+        registry.register(
+            "strained_limits",
+            "Kinds of tries (sign-ins, registrations, reset links) of which all clients together \
+             made too many at this process, so that each network has a small share",
+            ConstGauge::new(i64::try_from(self.strained_limits).unwrap_or(i64::MAX)),
         );
         if let Some(queue) = self.queue {
             registry.register(

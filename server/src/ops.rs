@@ -54,6 +54,7 @@ async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], St
         turns: service.turn_figures(),
         homes_skipped: service.homes_skipped(),
         password_hashes: service.password_hashes(),
+        strained_limits: service.strained_limits().len(),
         queue: readable("the queue", service.queue_state().await),
         carriers: readable("the carriers", service.carriers().await),
         mails: readable("the mails", service.mail_counts().await),

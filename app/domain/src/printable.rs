@@ -33,3 +33,25 @@ pub fn printable_lines(text: &str) -> String {
 pub fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
+
+/// Whether nobody sees the character: those that Unicode calls format characters or ignorable by
+/// default, blanks that aren't white space, marks that sit on the letter before them (a letter with
+/// an accent has a character of its own), and those that have no meaning that everybody shares.
+#[must_use]
+pub const fn is_invisible(c: char) -> bool {
+    matches!(c,
+        // Soft hyphen; marks of Latin letters; the Arabic letter mark and number signs.
+        '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}'
+        | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
+        // Fillers, and selectors of variants.
+        | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
+        // Zero width, direction of writing, joiners.
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{20d0}'..='\u{20ff}' | '\u{2800}' | '\u{3164}'
+        // Private use; selectors of variants; byte order mark; specials.
+        | '\u{e000}'..='\u{f8ff}' | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{ffff}'
+        | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1345f}'
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{10ffff}')
+}

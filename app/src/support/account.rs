@@ -9,6 +9,7 @@ use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 use super::audit::audit_table;
+use super::email::LetterWarning;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
@@ -177,7 +178,8 @@ fn Account(data: AccountView, forms: Forms) -> impl IntoView {
     let email = file.account.email.clone();
     let entries = format!("/support/audit?subject={}", Url::escape(&email));
     view! {
-        <Page title=email>
+        <Page title=email.clone()>
+            <LetterWarning email/>
             <p class="back">
                 <a href="/support/accounts">"Accounts"</a>
             </p>

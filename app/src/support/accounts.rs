@@ -8,6 +8,7 @@ use leptos_router::hooks::use_query_map;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
+use super::email::LetterWarning;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
@@ -93,7 +94,11 @@ pub fn accounts_table(accounts: &[AccountLine]) -> Table<'_, AccountLine> {
     Table::wide(accounts)
         .column("Email", |line| {
             let href = format!("/support/accounts/{}", line.account.id);
-            view! { <a href=href>{line.account.email.clone()}</a> }
+            let email = line.account.email.clone();
+            view! {
+                <a href=href>{email.clone()}</a>
+                <LetterWarning email/>
+            }
         })
         .column("Role", |line| {
             if line.account.staff {

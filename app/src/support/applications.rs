@@ -10,6 +10,7 @@ use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use super::desk::{CaseForms, next_link, row_form};
+use super::email::MarkedEmail;
 use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
 use super::looks::{followed, others};
 use crate::page_data::PageData;
@@ -197,7 +198,9 @@ fn listed(
                 {others(looks, reference)}
             }
         })
-        .column("Account", |application| application.email.clone())
+        .column("Account", |application| {
+            view! { <MarkedEmail email=application.email.clone()/> }
+        })
         .column("Category", |application| application.category.as_str())
         .column("Sender name", |application| {
             application

@@ -8,6 +8,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
+use super::email::MarkedEmail;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{Fact, FormState, Loaded, Page, PostForm, ProofField, StateMark, SubmitButton};
@@ -136,7 +137,7 @@ fn receiver(application: ApplicationRecord) -> impl IntoView {
     let name = format!("{} ({})", application.reference, application.category);
     let status = application.status;
     view! {
-        <Fact term="Account">{application.email}</Fact>
+        <Fact term="Account"><MarkedEmail email=application.email/></Fact>
         <Fact term="Application" class="key">
             {name}
         </Fact>

@@ -21,6 +21,8 @@ pub struct SupportView {
     /// Where it is too much.
     unpaid: Option<UnpaidUse>,
     carriers: Vec<CarrierRecord>,
+    /// What strangers try so often that it is slow for everybody.
+    strained: Vec<String>,
 }
 
 /// The work that waits for staff, and the carriers.
@@ -38,6 +40,11 @@ pub async fn load_support() -> Result<SupportView, Problem> {
         waiting,
         unpaid: service.unpaid_use().filter(UnpaidUse::is_too_much),
         carriers: service.carriers().await?,
+        strained: service
+            .strained_limits()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
     })
 }
 
@@ -53,6 +60,7 @@ fn Contents(data: SupportView) -> impl IntoView {
         waiting,
         unpaid,
         carriers,
+        strained,
     } = data;
     let in_state = |state| carriers.iter().filter(|c| c.state == state).count();
     let counts = [CarrierState::Up, CarrierState::Down, CarrierState::Drained]
@@ -71,6 +79,7 @@ fn Contents(data: SupportView) -> impl IntoView {
         <Page title="Support">
             <SupportSearch/>
             {unpaid.map(unpaid_warning)}
+            {(!strained.is_empty()).then(|| strained_warning(&strained))}
             <h2>"What waits"</h2>
             {waits(&waiting)}
             <h2>
@@ -123,6 +132,19 @@ fn unpaid_warning(unpaid: UnpaidUse) -> impl IntoView {
                 unpaid.messages,
                 mib(unpaid.bytes),
                 mib(unpaid.bytes_max),
+            )}
+        </p>
+    }
+}
+
+/// What staff should know of strangers who use up the limits over all clients.
+fn strained_warning(limits: &[String]) -> impl IntoView {
+    let limits = limits.join(", ");
+    view! {
+        <p class="notice">
+            {format!(
+                "Strangers make too many attempts from many networks: {limits}. Until they stop, \
+                 answers are slow, and each network has a small share.",
             )}
         </p>
     }

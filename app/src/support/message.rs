@@ -6,6 +6,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_params_map;
 use serde::{Deserialize, Serialize};
 
+use super::email::LetterWarning;
 use super::masked::{ShowText, ShowTextForm, masked};
 use crate::page_data::PageData;
 use crate::problem::Problem;
@@ -92,7 +93,8 @@ fn Message(data: MessageView, form: FormState) -> impl IntoView {
             </p>
             <dl class="facts">
                 <Fact term="Account">
-                    <a href=account>{owner.email}</a>
+                    <a href=account>{owner.email.clone()}</a>
+                    <LetterWarning email=owner.email/>
                 </Fact>
                 <Fact term="Application" class="key">
                     <a href=application>{owner.reference.to_string()}</a>

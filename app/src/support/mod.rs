@@ -9,6 +9,7 @@ mod carrier;
 mod carriers;
 mod deposits;
 mod desk;
+mod email;
 mod home;
 mod import;
 mod incidents;

@@ -7,6 +7,7 @@ use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use super::accounts::accounts_table;
+use super::email::MarkedEmail;
 use super::masked::{ShowText, masked_table};
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
@@ -125,7 +126,10 @@ fn titled(title: &'static str, table: Option<AnyView>) -> impl IntoView {
 fn applications(found: &Found, currency: &str) -> Option<AnyView> {
     let table = Table::wide(&found.applications)
         .styled("key", "Reference", |(owner, _)| owner_link(owner))
-        .column("Account", |(owner, _)| owner.email.clone())
+        .column(
+            "Account",
+            |(owner, _)| view! { <MarkedEmail email=owner.email.clone()/> },
+        )
         .column("Category", |(_, application)| application.category.as_str())
         .column("Status", |(_, application)| {
             view! { <StateMark state=application.status/> }

@@ -8,6 +8,7 @@ use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use super::desk::{CaseForms, next_link, row_form};
+use super::email::MarkedEmail;
 use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
 use super::looks::{followed, others};
 use crate::page_data::PageData;
@@ -145,7 +146,10 @@ fn listed(cases: &[SenderCase], looks: RwSignal<Vec<Look>>, form: FormState) -> 
                 {others(looks, case.request.id.to_string())}
             }
         })
-        .column("Account", |case| case.email.clone())
+        .column(
+            "Account",
+            |case| view! { <MarkedEmail email=case.email.clone()/> },
+        )
         .column("Application", |case| {
             format!("{} ({})", case.request.reference, case.category)
         })

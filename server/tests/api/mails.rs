@@ -9,7 +9,7 @@ use serde_json::Value;
 use testing::events::read_events;
 
 use crate::harness::{Place, Running, TestServer, until};
-use crate::portal::{Browser, location};
+use crate::portal::{Browser, PASSWORD, location};
 
 /// A mail server in a process of its own, and what it saw.
 struct MailServer {
@@ -168,6 +168,45 @@ fn a_customer_confirms_the_e_mail_and_resets_the_password_by_mail() {
         );
     }
     assert!(!server.log().contains(&token));
+}
+
+#[test]
+fn a_change_of_the_e_mail_is_stopped_by_whoever_reads_the_mailbox() {
+    let mails = MailServer::start();
+    let server = mails.sending();
+    let address = "owner@example.org";
+    let mut thief = Browser::registered(&server, address);
+    let token = link(&mails.mail(address, "Confirm your email"), "/confirm/");
+    thief.post("confirm", &[("token", &token)]);
+    let asked = [("email", "thief@example.net"), ("password", PASSWORD)];
+    assert_eq!(
+        location(&thief.post("ask-email-change", &asked)),
+        "/account?email-asked=1"
+    );
+    let mail = mails.mail("thief@example.net", "Confirm your new email");
+    let change = link(&mail, "/account/email/");
+    let changed = thief.post("change-email", &[("token", &change)]);
+    assert_eq!(location(&changed), "/account/email/done?confirmed=1");
+    mails.mail("thief@example.net", "Your new email is confirmed");
+    let waits = "becomes the email of your account at";
+    assert!(thief.get("/account").text().contains(waits));
+
+    // Nobody is signed in, no script runs, and opening the link changes nothing.
+    let mail = mails.mail(address, "The email of your account will change tomorrow");
+    let token = link(&mail, "/account/email/stop/");
+    let mut owner = Browser::new(&server);
+    let page = owner.get(&format!("/account/email/stop/{token}"));
+    assert!(
+        page.text().contains("Stop the change</button>"),
+        "{}",
+        page.text()
+    );
+    assert!(thief.get("/account").text().contains(waits));
+    let stopped = owner.post("stop-email-change", &[("token", &token)]);
+    assert_eq!(location(&stopped), "/account/email/stop/done?stopped=1");
+    assert!(!thief.get("/account").text().contains(waits));
+    let invalid = thief.post("change-email", &[("token", &change)]);
+    assert!(!location(&invalid).contains("done"), "{invalid:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Emails.
 
 use domain::Email;
-use domain::account::EMAIL_CHARS_MAX;
+use domain::account::{EMAIL_CHARS_MAX, letter_name};
 use proptest::prelude::*;
 
 use crate::seeded;
@@ -66,6 +66,63 @@ fn texts_that_are_no_addresses_are_refused() {
             "{text:?} was taken for an address"
         );
     }
+}
+
+#[test]
+fn characters_that_nobody_sees_are_refused_in_an_address() {
+    for c in [
+        '\u{ad}',
+        '\u{34f}',
+        '\u{301}',
+        '\u{61c}',
+        '\u{115f}',
+        '\u{180e}',
+        '\u{200b}',
+        '\u{200d}',
+        '\u{200e}',
+        '\u{202e}',
+        '\u{2060}',
+        '\u{2066}',
+        '\u{2800}',
+        '\u{3164}',
+        '\u{fe0f}',
+        '\u{feff}',
+        '\u{fff9}',
+        '\u{1d173}',
+        '\u{e000}',
+        '\u{e0041}',
+        '\u{e0100}',
+    ] {
+        for text in [
+            format!("cus{c}tomer@example.org"),
+            format!("{c}customer@example.org"),
+            format!("customer{c}@example.org"),
+            format!("customer@exam{c}ple.org"),
+            format!("customer@example.org{c}"),
+        ] {
+            assert!(Email::parse(&text).is_err(), "{text:?} was taken");
+        }
+    }
+}
+
+#[test]
+fn letters_that_look_like_latin_ones_are_named() {
+    for usual in ["name@example.org", "käse@bücher.example", "łódź@example.pl"] {
+        assert_eq!(Email::unusual_letters(usual), None, "{usual}");
+    }
+    for (address, unusual) in [
+        ("n\u{430}me@ex\u{430}mple.org", "\u{430}"),
+        ("\u{455}\u{43e}s@example.org", "\u{455}\u{43e}"),
+        ("info@b\u{131}g.example", "\u{131}"),
+        ("\u{251}da@example.org", "\u{251}"),
+        ("\u{ff41}da@example.org", "\u{ff41}"),
+        ("\u{1d41a}da@example.org", "\u{1d41a}"),
+    ] {
+        let found = Email::unusual_letters(address);
+        assert_eq!(found.as_deref(), Some(unusual), "{address}");
+    }
+    assert_eq!(letter_name('\u{430}'), "Cyrillic \u{430} (U+0430)");
+    assert_eq!(letter_name('\u{251}'), "\u{251} (U+0251)");
 }
 
 proptest! {

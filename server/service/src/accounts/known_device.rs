@@ -37,6 +37,18 @@ impl Service {
         Ok(row.and_then(|row| name(&row.password_hash, cookie)))
     }
 
+    /// The name of the device that asks, if the account with this id was signed in there before.
+    pub(crate) async fn known_device_of(&self, account_id: i64) -> Result<Option<String>> {
+        let Some(cookie) = &self.device_cookie else {
+            return Ok(None);
+        };
+        let row = {
+            let mut conn = self.store().read().await?;
+            accounts::by_id(&mut conn, account_id).await?
+        };
+        Ok(row.and_then(|row| name(&row.password_hash, cookie)))
+    }
+
     /// The cookie of a device in which this account has just been signed in.
     ///
     /// # Errors

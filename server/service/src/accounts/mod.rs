@@ -24,11 +24,11 @@ use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::Service;
-use crate::error::{Refusal, Result};
+use crate::error::{Error, Refusal, Result};
 use crate::mail::{self, confirming, texts};
 use crate::store::audit::{self, Actor};
 use crate::store::query::Connection;
-use crate::store::{accounts, confirmations, sessions};
+use crate::store::{accounts, confirmations, known_devices, second_factors, sessions};
 use security_events::Event;
 use throttle::{Counted, Try};
 
@@ -50,7 +50,7 @@ impl Service {
         password: &Password,
         client: &str,
     ) -> Result<AccountRecord> {
-        self.count(Try::Register, client, "")?;
+        sleep(self.count(Try::Register, client, "")?.delay).await;
         let unconfirmed = self.sends_mail();
         self.insert_account(None, email, password, false, unconfirmed)
             .await
@@ -182,7 +182,52 @@ impl Service {
         if let Some(device) = self.known_device(email).await? {
             return self.count(Try::KnownDevice, client, &device);
         }
-        throttle.note_refused(Try::SignIn);
+        self.count_at_home(Try::SignIn, email, client, throttled)
+            .await
+    }
+
+    /// Counts a request for a reset link.
+    async fn count_reset_link(&self, email: &str, client: &str) -> Result<Counted> {
+        let throttled = match self
+            .inner
+            .throttle
+            .count(Try::ResetLink, client, email, self.now())
+        {
+            Ok(counted) => return Ok(counted),
+            Err(throttled) => throttled,
+        };
+        if let Some(device) = self.known_device(email).await? {
+            let device = format!("reset link {device}");
+            return self.count(Try::KnownDevice, client, &device);
+        }
+        self.count_at_home(Try::ResetLink, email, client, throttled)
+            .await
+    }
+
+    /// Counts a try that was throttled, if it comes from a network in which the account was signed
+    /// in before.
+    async fn count_at_home(
+        &self,
+        what: Try,
+        email: &str,
+        client: &str,
+        throttled: Error,
+    ) -> Result<Counted> {
+        let throttle = &self.inner.throttle;
+        let network = throttle::network(client);
+        let is_home = {
+            let mut conn = self.store().read().await?;
+            match accounts::by_email(&mut conn, email).await? {
+                Some(row) => {
+                    known_devices::knows_network(&mut conn, row.record.id, &network).await?
+                }
+                None => false,
+            }
+        };
+        if is_home && let Ok(counted) = throttle.count_at_home(what, client, email, self.now()) {
+            return Ok(counted);
+        }
+        throttle.note_refused(what);
         Err(throttled)
     }
 
@@ -236,6 +281,12 @@ impl Service {
     pub async fn account_count(&self) -> Result<i64> {
         let mut conn = self.store().read().await?;
         accounts::count(&mut conn).await
+    }
+
+    /// The kinds of tries that all clients together have made too many of, so that each network has
+    /// a small share and answers are slow.
+    pub fn strained_limits(&self) -> Vec<&'static str> {
+        self.inner.throttle.strained(self.now())
     }
 
     /// How many passwords this process was asked to hash, to set or to verify them.
@@ -307,6 +358,7 @@ impl Service {
     pub async fn reset_password(&self, token: &str, new: &Password) -> Result<()> {
         let token = token_hash(token);
         let counted = self.count(Try::Reset, &self.client.address, "")?;
+        sleep(counted.delay).await;
         let found = {
             let mut conn = self.store().read().await?;
             accounts::email_of_reset(&mut conn, &token, self.now()).await?
@@ -340,7 +392,7 @@ impl Service {
     /// `Throttled`.
     pub async fn request_reset(&self, email: &str, client: &str) -> Result<()> {
         let email = email.trim().to_lowercase();
-        self.count(Try::ResetLink, client, &email)?;
+        sleep(self.count_reset_link(&email, client).await?.delay).await;
         let answered_at = Instant::now() + RESET_LINK_ANSWER;
         let mut asked = self.event(SecurityEventKind::ResetAsked, None);
         let done = self.in_transaction(move |tx, now| {
@@ -411,6 +463,7 @@ async fn set_password(
         mail::put(conn, &account.record, &texts::password_changed(), now).await?;
     }
     accounts::spend_resets(conn, account_id, now).await?;
+    second_factors::end_wrong(conn, account_id).await?;
     sessions::delete_others(conn, account_id, keep).await?;
     let actor = Actor::Account(account_id);
     let subject = actor.to_string();

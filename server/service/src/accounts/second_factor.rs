@@ -34,6 +34,12 @@ const RECOVERY_CODE_CHARS: usize = 24;
 /// Letters and digits that look different from one another. There are 32, so that a random byte
 /// chooses each equally often.
 const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz234567890";
+/// After so many wrong codes in a row the owner is told, and each further one has to wait.
+const WRONG_CODES_FREE: i64 = 10;
+/// The first wait; each further one is twice as long.
+const WRONG_CODE_WAIT_MS: i64 = 60_000;
+/// The longest wait. By 24 codes a day nobody finds the right one within years.
+const WRONG_CODE_WAIT_MAX_MS: i64 = 60 * 60 * 1000;
 /// How long what was proved holds.
 const PROOF_HOLDS_MS: i64 = 10 * 60 * 1000;
 
@@ -402,28 +408,77 @@ impl Service {
 
     /// Uses up a code, a recovery code or what a passkey answered in a session.
     async fn use_second_step(&self, token: &str, account_id: i64, step: &SecondStep) -> Result<()> {
-        let counted = self.count_code(account_id)?;
+        let (counted, number) = self.count_attempt(account_id).await?;
         let used = match step {
             SecondStep::Code(code) => self.use_code(account_id, code).await,
             SecondStep::RecoveryCode(code) => self.use_recovery_code(account_id, code).await,
             SecondStep::Passkey(answer) => self.use_passkey(token, account_id, answer).await,
         };
         match used {
-            Ok(()) => self.inner.throttle.succeed(&counted),
+            Ok(()) => {
+                if let Some(counted) = counted {
+                    self.inner.throttle.succeed(&counted);
+                }
+                self.in_transaction(move |tx, _| {
+                    Box::pin(async move { second_factors::end_wrong(tx, account_id).await })
+                })
+                .await?;
+            }
             Err(error) => {
                 let Some(refusal) = error.refusal() else {
-                    self.inner.throttle.take_back(&counted);
+                    if let Some(counted) = counted {
+                        self.inner.throttle.take_back(&counted);
+                    }
                     return Err(error);
                 };
                 let wrong = match step {
                     SecondStep::Passkey(_) => self.passkey_refused(account_id, refusal),
                     _ => self.event(SecurityEventKind::CodeWrong, Some(account_id)),
                 };
-                self.record(wrong).await?;
+                self.in_transaction(move |tx, now| {
+                    Box::pin(async move {
+                        tell_of_wrong_codes(tx, account_id, number, now).await?;
+                        wrong.store(tx, now).await
+                    })
+                })
+                .await?;
                 return Err(error);
             }
         }
         Ok(())
+    }
+
+    /// Counts an attempt before it is judged, as if it were wrong; returns how many there are in a
+    /// row. In a browser of the owner only its own attempts keep it out; everywhere else the waits
+    /// grow that all other browsers share, on every node.
+    async fn count_attempt(&self, account_id: i64) -> Result<(Option<Counted>, i64)> {
+        let device = self.known_device_of(account_id).await?;
+        let is_known = device.is_some();
+        let counted = device.map(|device| {
+            let name = format!("{account_id} {device}");
+            self.count(Try::Code, &self.client.address, &name)
+        });
+        let counted = counted.transpose()?;
+        let number = self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let Some((before, at)) = second_factors::wrong(tx, account_id).await? else {
+                    return Ok(0);
+                };
+                let next = at.plus_ms(wait_ms(before));
+                if !is_known && now < next {
+                    let retry_after_s = (next.ms_since(now) / 1000).max(1);
+                    return Err(Refusal::Throttled { retry_after_s }.into());
+                }
+                if !second_factors::count_wrong(tx, account_id, before, now).await? {
+                    return Err(Refusal::Throttled { retry_after_s: 1 }.into());
+                }
+                Ok(before + 1)
+            })
+        });
+        let number = number.await.inspect_err(|_| {
+            self.inner.throttle.note_refused(Try::Code);
+        })?;
+        Ok((counted, number))
     }
 
     async fn use_code(&self, account_id: i64, code: &str) -> Result<()> {
@@ -553,6 +608,32 @@ impl Service {
             event,
         }
     }
+}
+
+/// How long the next attempt waits after so many wrong codes in a row.
+fn wait_ms(wrong: i64) -> i64 {
+    if wrong < WRONG_CODES_FREE {
+        return 0;
+    }
+    let doublings = u32::try_from(wrong - WRONG_CODES_FREE).unwrap_or(u32::MAX);
+    (WRONG_CODE_WAIT_MS << doublings.min(10)).min(WRONG_CODE_WAIT_MAX_MS)
+}
+
+/// Mails the owner about the tenth wrong code in a row, the twentieth, the fortieth, and so on.
+async fn tell_of_wrong_codes(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    number: i64,
+    now: Timestamp,
+) -> Result<()> {
+    let tens = u64::try_from(number / WRONG_CODES_FREE).unwrap_or_default();
+    if number % WRONG_CODES_FREE != 0 || !tens.is_power_of_two() {
+        return Ok(());
+    }
+    if let Some(row) = accounts::by_id(conn, account_id).await? {
+        mail::put(conn, &row.record, &texts::wrong_codes(number), now).await?;
+    }
+    Ok(())
 }
 
 /// The refusal of a wrong code or password as that of a proof: a form may have another code or

@@ -15,8 +15,7 @@ use crate::Limits;
 use crate::error::{Error, Refusal};
 
 const MINUTE_MS: i64 = 60_000;
-/// The most counts that are kept, of some 50 bytes each. The limits over all let in far fewer tries
-/// in a window.
+/// The most counts that are kept, of some 50 bytes each; beyond that the lowest ones are forgotten.
 const COUNTS_MAX: usize = 200_000;
 /// The most tries for a reset link by one network for one email in an hour.
 const RESET_LINKS_MAX: i64 = 5;
@@ -29,6 +28,8 @@ const DENIED_MAX: i64 = 20;
 const DELAY_MS: u64 = 100;
 /// How often the delay doubles at most.
 const DOUBLINGS_MAX: u32 = 5;
+/// The delay of a try once the total of all clients is used up; it grows from half of the total on.
+const STRAIN_DELAY_MS: i64 = 500;
 
 /// The kinds of tries that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,6 +94,8 @@ struct Counts {
     by_name: HashMap<u64, Count>,
     /// Tries that were refused since this was last asked for.
     refused: BTreeMap<Try, i64>,
+    /// When the log last said that the total of a kind of tries is used up.
+    alarmed: BTreeMap<Try, Timestamp>,
     /// When counts that are over were last dropped.
     swept_at: Option<Timestamp>,
 }
@@ -122,6 +125,18 @@ impl Counted {
 /// The key that a try is counted under, and the most tries that may be counted under it.
 type Limit = (u64, i64);
 
+/// Which limits a try meets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    All,
+    /// All clients together have used up their total: each network has a small share of its own
+    /// left. The total alone refuses nobody, or strangers in a few networks could lock everybody
+    /// out.
+    Strained,
+    /// Those of the client alone: it comes from a network of the account's owner.
+    Own,
+}
+
 impl Throttle {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
@@ -141,9 +156,53 @@ impl Throttle {
         account: &str,
         now: Timestamp,
     ) -> Result<Counted, Error> {
-        let limits = self.limits(what, client, account);
+        let Some((total, max)) = self.total(what) else {
+            return self.count_in(Scope::All, what, client, account, now);
+        };
+        let used = self.counts().hits(total, now);
+        let scope = if used < max {
+            Scope::All
+        } else {
+            Scope::Strained
+        };
+        let mut counted = self.count_in(scope, what, client, account, now)?;
         let mut counts = self.counts();
-        if let Some(retry_after_ms) = counts.full(&limits, what, now) {
+        let used = counts.add(total, what, now);
+        if used >= max && counts.alarms(what, now) {
+            tracing::warn!(
+                what = what.word(),
+                "all clients together have used up the total of these tries: until it is counted \
+                 anew each network has a small share, and answers are slow"
+            );
+        }
+        counted.names.push(total);
+        counted.delay = counted.delay.max(strain_delay(used, max));
+        Ok(counted)
+    }
+
+    /// Counts a try from a network in which the account was signed in before: what others did
+    /// doesn't keep its owner out there.
+    pub(crate) fn count_at_home(
+        &self,
+        what: Try,
+        client: &str,
+        account: &str,
+        now: Timestamp,
+    ) -> Result<Counted, Error> {
+        self.count_in(Scope::Own, what, client, account, now)
+    }
+
+    fn count_in(
+        &self,
+        scope: Scope,
+        what: Try,
+        client: &str,
+        account: &str,
+        now: Timestamp,
+    ) -> Result<Counted, Error> {
+        let limits = self.limits(scope, what, client, account);
+        let mut counts = self.counts();
+        if let Some(retry_after_ms) = counts.full(&limits, now) {
             let retry_after_s = (retry_after_ms / 1000).max(1);
             return Err(Refusal::Throttled { retry_after_s }.into());
         }
@@ -193,41 +252,66 @@ impl Throttle {
         std::mem::take(&mut self.counts().refused)
     }
 
+    /// The kinds of tries whose total is used up.
+    pub(crate) fn strained(&self, now: Timestamp) -> Vec<&'static str> {
+        let counts = self.counts();
+        let kinds = [Try::SignIn, Try::Register, Try::ResetLink, Try::Reset];
+        let strained = kinds.into_iter().filter(|what| {
+            let total = self.total(*what);
+            total.is_some_and(|(name, max)| counts.hits(name, now) >= max)
+        });
+        strained.map(Try::word).collect()
+    }
+
+    /// How many tries of a kind all clients together may make before each network has a share.
+    fn total(&self, what: Try) -> Option<Limit> {
+        let max = match what {
+            Try::SignIn | Try::Reset => self.sign_in_failures_max.saturating_mul(200),
+            Try::ResetLink => RESET_LINKS_MAX * 200,
+            Try::Register => self.registrations_max.saturating_mul(50),
+            _ => return None,
+        };
+        Some((self.hasher.hash_one((what, "all", "")), max))
+    }
+
     /// The limits of a try, the narrowest first. A limit for more clients together is higher.
-    fn limits(&self, what: Try, client: &str, account: &str) -> Vec<Limit> {
+    fn limits(&self, scope: Scope, what: Try, client: &str, account: &str) -> Vec<Limit> {
         let Networks { address, near, far } = Networks::of(client);
         let name = |scope: &str, text: &str| self.hasher.hash_one((what, scope, text));
         let limit =
             |scope, text: &str, base: i64, times| (name(scope, text), base.saturating_mul(times));
-        let of_client = |base, times: [i64; 4]| {
-            [
+        let of_client = |base, times: [i64; 3]| {
+            let mut limits = vec![
                 limit("address", &address, base, times[0]),
                 limit("near", &near, base, times[1]),
-                limit("far", &far, base, times[2]),
-                limit("all", "", base, times[3]),
-            ]
+            ];
+            match scope {
+                Scope::All => limits.push(limit("far", &far, base, times[2])),
+                Scope::Strained => limits.push(limit("far", &far, base, 1)),
+                Scope::Own => {}
+            }
+            limits
         };
-        let of_account = |base, times| {
-            let both = format!("{near} {account}");
-            [
-                limit("both", &both, base, 1),
-                limit("account", account, base, times),
-            ]
-        };
+        let both = |base| limit("both", &format!("{near} {account}"), base, 1);
         let failures = self.sign_in_failures_max;
         match what {
-            Try::SignIn => [
-                of_account(failures, 10).as_slice(),
-                &of_client(failures, [5, 5, 20, 200]),
-            ]
-            .concat(),
-            Try::ResetLink => [
-                of_account(RESET_LINKS_MAX, 4).as_slice(),
-                &of_client(RESET_LINKS_MAX, [10, 10, 40, 200]),
-            ]
-            .concat(),
-            Try::Register => of_client(self.registrations_max, [1, 1, 5, 50]).to_vec(),
-            Try::Reset => of_client(failures, [2, 2, 8, 200]).to_vec(),
+            Try::SignIn => {
+                let mut limits = vec![both(failures)];
+                if scope != Scope::Own {
+                    limits.push(limit("account", account, failures, 10));
+                }
+                limits.extend(of_client(failures, [5, 5, 20]));
+                limits
+            }
+            // What an account is mailed has a limit of its own, by which nobody learns whether
+            // there is an account.
+            Try::ResetLink => {
+                let mut limits = vec![both(RESET_LINKS_MAX)];
+                limits.extend(of_client(RESET_LINKS_MAX, [10, 10, 40]));
+                limits
+            }
+            Try::Register => of_client(self.registrations_max, [1, 1, 5]),
+            Try::Reset => of_client(failures, [2, 2, 8]),
             Try::KnownDevice | Try::Password | Try::Code => {
                 vec![limit("account", account, failures, 1)]
             }
@@ -243,7 +327,7 @@ impl Throttle {
 
 impl Counts {
     /// How long a try has to wait whose limit is reached; `None` for one that may be made.
-    fn full(&mut self, limits: &[Limit], what: Try, now: Timestamp) -> Option<i64> {
+    fn full(&mut self, limits: &[Limit], now: Timestamp) -> Option<i64> {
         let mut waits = Vec::new();
         for (name, max) in limits {
             if let Some(count) = self.by_name.get(name)
@@ -255,11 +339,30 @@ impl Counts {
         }
         if waits.is_empty() && self.by_name.len() + limits.len() > COUNTS_MAX {
             self.sweep(now);
-            if self.by_name.len() + limits.len() > COUNTS_MAX {
-                waits.push(what.window_ms());
+            // Refusing new counts would lock everybody out: whoever fills the table has many
+            // low ones, and those who are near a limit have high ones.
+            let mut lowest = 1;
+            while self.by_name.len() + limits.len() > COUNTS_MAX {
+                self.by_name.retain(|_, count| count.hits > lowest);
+                lowest *= 2;
             }
         }
         waits.into_iter().max()
+    }
+
+    fn hits(&self, name: u64, now: Timestamp) -> i64 {
+        let count = self.by_name.get(&name).filter(|count| count.is_on(now));
+        count.map_or(0, |count| count.hits)
+    }
+
+    /// Whether the log is to say that the total of a kind of tries is used up: once in its window.
+    fn alarms(&mut self, what: Try, now: Timestamp) -> bool {
+        let last = self.alarmed.get(&what);
+        if last.is_some_and(|at| now.ms_since(*at).abs() < what.window_ms()) {
+            return false;
+        }
+        self.alarmed.insert(what, now);
+        true
     }
 
     /// Adds one to a count, which begins anew when its time is over.
@@ -305,6 +408,13 @@ fn delay(what: Try, hits: i64, max: i64) -> Duration {
     }
     let doublings = u32::try_from(over).unwrap_or(u32::MAX).min(DOUBLINGS_MAX);
     Duration::from_millis(DELAY_MS << doublings)
+}
+
+/// Tries are slow before they are refused.
+fn strain_delay(used: i64, max: i64) -> Duration {
+    let over = used.saturating_mul(2).saturating_sub(max).clamp(0, max);
+    let delay = over.saturating_mul(STRAIN_DELAY_MS) / max.max(1);
+    Duration::from_millis(u64::try_from(delay).unwrap_or_default())
 }
 
 /// The networks that a client's address is counted in: of IPv6 the /64, which one customer has, and
@@ -399,12 +509,13 @@ mod tests {
             (Try::SignIn, same, others, 50),
             (Try::SignIn, in_64, others, 50),
             (Try::SignIn, in_48, others, 200),
-            (Try::SignIn, any, others, 2_000),
+            // Each of these networks is within its own share.
+            (Try::SignIn, any, others, 5_000),
             (Try::Register, in_64, others, 20),
             (Try::Register, in_48, others, 100),
-            (Try::Register, any, others, 1_000),
+            (Try::Register, any, others, 5_000),
             (Try::ResetLink, same, account, 5),
-            (Try::ResetLink, any, account, 20),
+            (Try::ResetLink, any, account, 5_000),
             (Try::ResetLink, same, others, 50),
             (Try::Reset, same, others, 20),
         ] {
@@ -413,6 +524,60 @@ mod tests {
             let later = at(3_600_000);
             assert!(throttle.count(what, &client(0), &name(0), later).is_ok());
         }
+    }
+
+    #[test]
+    fn fifty_networks_at_their_limits_lock_nobody_else_out() {
+        for (what, share) in [
+            (Try::SignIn, 10),
+            (Try::Register, 20),
+            (Try::ResetLink, 5),
+            (Try::Reset, 10),
+        ] {
+            let throttle = throttle();
+            assert!(throttle.strained(at(0)).is_empty());
+            let tries = (0..50).flat_map(|network| {
+                (0..400).map(move |n| (format!("198.18.{network}.{}", n % 250), format!("{n}@x")))
+            });
+            let taken = counted(&throttle, what, tries);
+            let (_, max) = throttle.total(what).unwrap();
+            let max = usize::try_from(max).unwrap();
+            // Networks that came first have used up what there was; the rest had their shares.
+            assert!((max..max + 50 * share).contains(&taken), "{what:?} {taken}");
+            assert_eq!(throttle.strained(at(0)), [what.word()]);
+            // Somebody else gets in, slowly, also again and again; more of the same is refused.
+            let one = |n| throttle.count(what, "203.0.113.9", &format!("{n}@y"), at(0));
+            for n in 0..share {
+                let delay = one(n).unwrap().delay;
+                assert!(delay.as_millis() >= 500, "{what:?} {delay:?}");
+            }
+            assert!(one(share).is_err());
+            // The network of an account's owner has its own limits alone.
+            let home = throttle.count_at_home(what, "203.0.113.10", "one@example.org", at(0));
+            assert!(home.is_ok());
+            assert!(throttle.strained(at(3_600_000)).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_full_table_of_counts_locks_nobody_out() {
+        let throttle = throttle();
+        for _ in 0..10 {
+            throttle
+                .count(Try::SignIn, "192.0.2.1", "one@x", at(0))
+                .unwrap();
+        }
+        for n in 0..super::COUNTS_MAX / 4 {
+            let (a, b) = (n / 65_536, n % 65_536);
+            let client = format!("2001:{a:x}:{b:x}::1");
+            throttle
+                .count(Try::SignIn, &client, &format!("{n}@x"), at(0))
+                .unwrap();
+        }
+        assert!(throttle.counts().by_name.len() <= super::COUNTS_MAX + 1);
+        // What is at its limit isn't forgotten for that.
+        let refused = throttle.count(Try::SignIn, "192.0.2.1", "one@x", at(0));
+        assert!(refused.is_err());
     }
 
     #[test]

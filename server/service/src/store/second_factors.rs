@@ -24,6 +24,14 @@ statements! {
     const USE_STEP: Sql = Sql::same(r"
         UPDATE second_factors SET last_step = $3
         WHERE account_id = $1 AND secret = $2 AND last_step < $3");
+    const WRONG: Sql = Sql::same(r"
+        SELECT wrong_codes, wrong_at FROM second_factors WHERE account_id = $1");
+    /// No row when another attempt was counted meanwhile.
+    const COUNT: Sql = Sql::same(r"
+        UPDATE second_factors SET wrong_codes = $2 + 1, wrong_at = $3
+        WHERE account_id = $1 AND wrong_codes = $2");
+    const END_WRONG: Sql = Sql::same(r"
+        UPDATE second_factors SET wrong_codes = 0 WHERE account_id = $1 AND wrong_codes > 0");
     const REMOVE: Sql = Sql::same("DELETE FROM second_factors WHERE account_id = $1");
     const ADD_CODE: Sql = Sql::same(r"
         INSERT INTO recovery_codes (account_id, code_hash) VALUES ($1, $2)");
@@ -75,6 +83,35 @@ pub(crate) async fn use_step(
 ) -> Result<bool> {
     let using = query(USE_STEP, (account_id, secret, step));
     Ok(using.execute(conn).await? == 1)
+}
+
+/// How many wrong codes were given in a row, and when the last one was; none without a second factor.
+pub(crate) async fn wrong(
+    conn: &mut dyn Connection,
+    account_id: i64,
+) -> Result<Option<(i64, Timestamp)>> {
+    query(WRONG, account_id)
+        .fetch_optional(conn, |row| {
+            Ok((row.get("wrong_codes")?, row.get("wrong_at")?))
+        })
+        .await
+}
+
+/// Counts an attempt as wrong, after so many others, before it is judged; false when another one was
+/// counted meanwhile.
+pub(crate) async fn count_wrong(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    before: i64,
+    now: Timestamp,
+) -> Result<bool> {
+    let counting = query(COUNT, (account_id, before, now));
+    Ok(counting.execute(conn).await? == 1)
+}
+
+/// A right code or a new password ends the wrong codes in a row.
+pub(crate) async fn end_wrong(conn: &mut dyn Connection, account_id: i64) -> Result<()> {
+    query(END_WRONG, account_id).execute(conn).await.map(drop)
 }
 
 /// Removes an account's second factor with its recovery codes and passkeys; false when there was

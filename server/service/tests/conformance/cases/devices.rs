@@ -22,6 +22,7 @@ on_each_backend![
     what_happens_to_an_account_is_recorded_with_who_asked,
     denied_access_is_recorded_up_to_a_limit_and_throttled_tries_as_one_sum,
     strangers_do_not_keep_the_owner_out_of_a_known_device,
+    strangers_do_not_keep_the_owner_out_of_a_network_of_theirs,
 ];
 
 const MINUTE_MS: i64 = 60_000;
@@ -360,6 +361,31 @@ async fn denied_access_is_recorded_up_to_a_limit_and_throttled_tries_as_one_sum(
     let contents = world.database.contents(&world.service).await;
     let has = |text: &str| contents.windows(text.len()).any(|it| it == text.as_bytes());
     assert!(has("denied access: 10"));
+}
+
+async fn strangers_do_not_keep_the_owner_out_of_a_network_of_theirs(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let account = world.account("one@example.org").await;
+    sign_in(service, "a", account.id).await;
+    for n in 0..100 {
+        let stranger = format!("192.0.2.{}", n / 5);
+        let wrong = service.sign_in("one@example.org", "not the password", &stranger);
+        wrong.await.unwrap_err();
+    }
+    let elsewhere = service.sign_in("one@example.org", PASSWORD, "198.51.100.1");
+    let refused = elsewhere.await.unwrap_err();
+    assert!(matches!(refused.refusal(), Some(Refusal::Throttled { .. })));
+    let at_home = async |secret: &str| service.sign_in("one@example.org", secret, "::1").await;
+    for _ in 0..10 {
+        let wrong = at_home("not the password").await.unwrap_err();
+        assert_eq!(wrong.refusal(), Some(&Refusal::WrongCredentials));
+    }
+    // Its own failures keep it out.
+    let refused = at_home(PASSWORD).await.unwrap_err();
+    assert!(matches!(refused.refusal(), Some(Refusal::Throttled { .. })));
+    world.pass(HOUR_MS / 4 + 1);
+    at_home(PASSWORD).await.unwrap();
 }
 
 async fn strangers_do_not_keep_the_owner_out_of_a_known_device(backend: Backend) {

@@ -1,5 +1,6 @@
 //! Second factors: their codes, the two steps of a sign-in, and the proof before what matters.
 
+use domain::MailKind;
 use domain::records::AccountRecord;
 use domain::security_event::SecurityEventKind::SignedIn;
 use service::{
@@ -14,6 +15,7 @@ on_each_backend![
     of_many_who_bring_one_code_at_once_one_gets_in,
     a_recovery_code_works_once_for_its_account,
     wrong_codes_are_throttled,
+    wrong_codes_are_mailed_and_wait_longer_but_not_in_the_owners_browser,
     a_session_between_the_steps_opens_nothing_and_ends_after_ten_minutes,
     no_sign_in_gets_around_the_second_factor,
     what_matters_is_proved_again_after_ten_minutes,
@@ -170,6 +172,48 @@ async fn wrong_codes_are_throttled(backend: Backend) {
     half_signed_in(&world, "b", &account).await;
     let right = code(&secret, &world, 0);
     world.service.sign_in_step("b", &right).await.unwrap();
+}
+
+async fn wrong_codes_are_mailed_and_wait_longer_but_not_in_the_owners_browser(backend: Backend) {
+    let world = World::new(backend).await;
+    let (account, secret, _) = with_factor(&world, "one@example.org").await;
+    let service = &world.service;
+    let cookie = service.make_device_cookie(account.id).await.unwrap();
+    let owner = service.asked_by(ClientInfo::default(), cookie);
+    half_signed_in(&world, "thief", &account).await;
+    let guess = async || {
+        let guessed = code(&secret, &world, 10);
+        refusal(service.sign_in_step("thief", &guessed)).await
+    };
+    let mails = async || {
+        let mails = service.mails(None, 200).await.unwrap().items;
+        let told = mails
+            .iter()
+            .filter(|mail| mail.kind == MailKind::WrongCodes);
+        told.count()
+    };
+    // Those in a row count however much time is between them.
+    for _ in 0..9 {
+        assert_eq!(guess().await, Refusal::WrongCode);
+        world.pass(STEP_MS);
+    }
+    assert_eq!(mails().await, 0);
+    assert_eq!(guess().await, Refusal::WrongCode);
+    assert_eq!(mails().await, 1);
+    for retry_after_s in [60, 120] {
+        assert_eq!(guess().await, Refusal::Throttled { retry_after_s });
+        world.pass(retry_after_s * 1000);
+        assert_eq!(guess().await, Refusal::WrongCode);
+    }
+    assert!(matches!(guess().await, Refusal::Throttled { .. }));
+    half_signed_in(&world, "owner again", &account).await;
+    let right = code(&secret, &world, 0);
+    owner.sign_in_step("owner again", &right).await.unwrap();
+    // A new password ends the waits too, and a right code did.
+    half_signed_in(&world, "elsewhere", &account).await;
+    let right = code(&secret, &world, 1);
+    service.sign_in_step("elsewhere", &right).await.unwrap();
+    assert_eq!(mails().await, 1);
 }
 
 async fn a_session_between_the_steps_opens_nothing_and_ends_after_ten_minutes(backend: Backend) {
