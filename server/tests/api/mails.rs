@@ -9,7 +9,7 @@ use serde_json::Value;
 use testing::events::read_events;
 
 use crate::harness::{Place, Running, TestServer, until};
-use crate::portal::{Browser, PASSWORD, location};
+use crate::portal::{Browser, location};
 
 /// A mail server in a process of its own, and what it saw.
 struct MailServer {
@@ -70,12 +70,16 @@ impl MailServer {
 
     /// A server that sends by this mail server.
     fn sending(&self) -> TestServer {
+        self.sending_with(&[])
+    }
+
+    fn sending_with(&self, flags: &[&str]) -> TestServer {
         let environment = [
             ("HELIOGRAPH_ALLOW_SANDBOX", "true"),
             ("HELIOGRAPH_SMTP_URL", self.url.as_str()),
             ("HELIOGRAPH_MAIL_FROM", "Heliograph <sms@example.org>"),
         ];
-        TestServer::start(Place::new(), &[], &environment)
+        TestServer::start(Place::new(), flags, &environment)
     }
 }
 
@@ -173,12 +177,11 @@ fn a_customer_confirms_the_e_mail_and_resets_the_password_by_mail() {
 #[test]
 fn a_change_of_the_e_mail_is_stopped_by_whoever_reads_the_mailbox() {
     let mails = MailServer::start();
-    let server = mails.sending();
-    let address = "owner@example.org";
-    let mut thief = Browser::registered(&server, address);
-    let token = link(&mails.mail(address, "Confirm your email"), "/confirm/");
-    thief.post("confirm", &[("token", &token)]);
-    let asked = [("email", "thief@example.net"), ("password", PASSWORD)];
+    let server = mails.sending_with(&["--demo"]);
+    let of_customer = |what: &str| server.ready["customer"][what].as_str().unwrap();
+    let (address, secret) = (of_customer("email"), of_customer("password"));
+    let mut thief = Browser::of_customer(&server);
+    let asked = [("email", "thief@example.net"), ("password", secret)];
     assert_eq!(
         location(&thief.post("ask-email-change", &asked)),
         "/account?email-asked=1"

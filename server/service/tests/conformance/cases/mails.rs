@@ -186,6 +186,7 @@ async fn an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before(bac
 /// the present one.
 async fn asked(world: &World, id: i64, new: &str) -> (String, String) {
     let service = &world.service;
+    send_all(service).await;
     let account = service.account(id).await.unwrap().unwrap();
     let new = Email::parse(new).unwrap();
     service

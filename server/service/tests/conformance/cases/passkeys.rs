@@ -1,17 +1,17 @@
 //! Passkeys, made and used by an authenticator in software: after the password, in place of a code.
 
-use domain::MailKind;
 use domain::records::AccountRecord;
 use domain::security_event::SecurityEventKind::{
     self, PasskeyAdded, PasskeyRefused, PasskeyRemoved, PasskeyUsed,
 };
+use domain::{Email, MailKind};
 use serde_json::Value;
 use service::{Actor, ClientInfo, Refusal, SecondStep, Service};
 use testing::authenticator::Authenticator;
 
 use super::second_factors::{MINUTE_MS, half_signed_in, refusal, session, set_up, with_factor};
 use crate::database::Backend;
-use crate::world::{HOUR_MS, World};
+use crate::world::{HOUR_MS, PASSWORD, World, password};
 
 on_each_backend![
     a_passkey_is_taken_in_place_of_a_code,
@@ -60,7 +60,13 @@ async fn add(world: &World, account: &AccountRecord) -> Authenticator {
 
 /// An account with an app and a passkey.
 async fn with_passkey(world: &World, email: &str) -> (AccountRecord, Authenticator) {
-    let (account, ..) = with_factor(world, email).await;
+    // Its email is confirmed, so that it is mailed.
+    let (email, secret) = (Email::parse(email).unwrap(), password(PASSWORD));
+    let service = &world.service;
+    let added = service.add_account(&Actor::CommandLine, &email, &secret, false);
+    let id = added.await.unwrap().id;
+    set_up(world, &service.account(id).await.unwrap().unwrap()).await;
+    let account = service.account(id).await.unwrap().unwrap();
     let authenticator = add(world, &account).await;
     (account, authenticator)
 }
