@@ -282,11 +282,16 @@ pub fn local_path(next: &str) -> &str {
     }
 }
 
-/// Whether a path is one of this site: a browser reads `//host` and `/\host` as another site.
+/// Whether a path is one of this site. Browsers and proxies decode a path and resolve `.` and `..`
+/// in it, and read `//host` and `/\host` as another site. No page of this site needs any of that, so
+/// that a path with it is none of ours, whoever resolves it.
 #[must_use]
 pub fn is_local(path: &str) -> bool {
-    path.starts_with('/')
-        && !path[1..].starts_with('/')
+    let page = path.split(['?', '#']).next().unwrap_or_default();
+    page.starts_with('/')
+        && !page.contains("//")
+        && !page.contains('%')
+        && !page.split('/').any(|part| part == "." || part == "..")
         && path.bytes().all(|b| b.is_ascii_graphic() && b != b'\\')
 }
 
@@ -341,6 +346,9 @@ mod tests {
             "/",
             "/reports?status=failed&number=1",
             "/applications/000123",
+            "/reports/?from=2026-01-01T00%3A00%3A00%2B02%3A00&q=..//a",
+            "/docs#../..//a",
+            "/applications/..a/.b",
         ] {
             assert_eq!(local_path(path), path);
         }
@@ -352,8 +360,26 @@ mod tests {
             "/a b",
             "/\r\nX: y",
             "/é",
+            "/..//evil.example",
+            "/../evil",
+            "/.//evil.example",
+            "/reports/..//evil.example",
+            "/reports/../../evil.example",
+            "/reports//evil.example",
+            "/..?a",
+            "/.#a",
+            "/%2e%2e//evil.example",
+            "/%2E%2e/evil.example",
+            "/.%2e/evil.example",
+            "/%2fevil.example",
+            "/%5cevil.example",
+            "/%252e%252e%252fevil.example",
+            "/%09/evil.example",
+            "/\t/evil.example",
+            "/..\\/evil.example",
+            "/\u{7f}/evil.example",
         ] {
-            assert_eq!(local_path(path), "/applications");
+            assert_eq!(local_path(path), "/applications", "{path:?}");
         }
     }
 }

@@ -199,7 +199,15 @@ fn a_change_of_the_e_mail_is_stopped_by_whoever_reads_the_mailbox() {
     let token = link(&mail, "/account/email/stop/");
     let mut owner = Browser::new(&server);
     let page = owner.get(&format!("/account/email/stop/{token}"));
-    assert!(page.text().contains(">Stop the change<"), "{}", page.text());
+    let form = [
+        "action=\"/fn/stop-email-change\"",
+        "method=\"post\"",
+        &format!("name=\"token\" value=\"{token}\""),
+        ">Stop the change<",
+    ];
+    for part in form {
+        assert!(page.text().contains(part), "{part}: {}", page.text());
+    }
     assert!(thief.get("/account").text().contains(waits));
     let stopped = owner.post("stop-email-change", &[("token", &token)]);
     assert_eq!(location(&stopped), "/account/email/stop/done?stopped=1");

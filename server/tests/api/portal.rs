@@ -216,6 +216,9 @@ fn signing_in_leads_back_only_to_pages_of_this_site() {
         ("https://elsewhere.example/", "/applications"),
         ("/\\elsewhere.example", "/applications"),
         ("/a\r\nSet-Cookie: x=y", "/applications"),
+        ("/..//elsewhere.example", "/applications"),
+        ("/reports/..//elsewhere.example", "/applications"),
+        ("/.%2e/%2felsewhere.example", "/applications"),
     ] {
         let fields = [
             ("email", customer["email"].as_str().unwrap()),
@@ -598,6 +601,8 @@ fn no_server_function_leads_to_another_site() {
         "http://test.elsewhere.example/",
         "http://test//elsewhere.example/",
         "http://test/\\elsewhere.example/",
+        "http://test/..//elsewhere.example/",
+        "http://test/%2e%2e//elsewhere.example/",
         "//elsewhere.example/",
         "elsewhere.example",
         "",

@@ -73,6 +73,9 @@ const UNCONFIRMED_MAX: i64 = 5;
 /// a password: the first ones say all that further ones would. Each kind counts for itself, so that
 /// a thief can't use up what another kind has to say.
 pub(crate) const PER_KIND_MAX: i64 = 5;
+/// The most mails in an hour of each other kind about the security of an account, which only
+/// somebody causes who is signed in.
+const SECURITY_MAX: i64 = 20;
 /// The most mails in an hour of those that an account can do without.
 const OPTIONAL_MAX: i64 = 100;
 const HOUR_MS: i64 = 60 * 60 * 1000;
@@ -97,7 +100,7 @@ pub(crate) async fn has_room(
         }
         _ if kind.is_for_unconfirmed() => count(&|_| true) < UNCONFIRMED_MAX,
         _ if kind.is_optional() => count(&MailKind::is_optional) < OPTIONAL_MAX,
-        _ => true,
+        _ => count(&|other| other == kind) < SECURITY_MAX,
     })
 }
 

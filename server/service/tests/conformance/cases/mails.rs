@@ -26,6 +26,7 @@ on_each_backend![
     a_reset_link_is_made_for_the_address_that_the_account_has,
     a_mailed_reset_proves_the_address_and_removes_a_strangers_factor,
     an_unconfirmed_address_gets_few_mails_and_no_strangers_words,
+    no_kind_of_mail_floods_its_owner_or_keeps_another_kind_from_them,
     mails_that_an_account_does_not_want_are_not_written,
     a_registered_e_mail_is_confirmed_by_a_link_before_applications_are_made,
     only_a_sign_in_from_something_new_is_mailed,
@@ -465,6 +466,31 @@ async fn an_unconfirmed_address_gets_few_mails_and_no_strangers_words(backend: B
     assert_eq!(send_all(service).await.len(), 1);
 }
 
+async fn no_kind_of_mail_floods_its_owner_or_keeps_another_kind_from_them(backend: Backend) {
+    let (world, id) = with_account(backend).await;
+    let service = &world.service;
+    let secret = service.new_totp_secret();
+    service
+        .give_factor(&Actor::Account(id), id, &secret)
+        .await
+        .unwrap();
+    for _ in 0..25 {
+        service.renew_recovery_codes(id).await.unwrap();
+    }
+    assert_eq!(kinds(service).await, [MailKind::SecondFactor; 20]);
+    let account = service.account(id).await.unwrap().unwrap();
+    let new = password("another long one");
+    let changed = service.change_password(&account, PASSWORD, &new, "");
+    changed.await.unwrap();
+    assert_eq!(
+        kinds(service).await.last(),
+        Some(&MailKind::PasswordChanged)
+    );
+    world.pass(HOUR_MS);
+    service.renew_recovery_codes(id).await.unwrap();
+    assert_eq!(kinds(service).await.last(), Some(&MailKind::SecondFactor));
+}
+
 async fn mails_that_an_account_does_not_want_are_not_written(backend: Backend) {
     let world = World::new(backend).await;
     let service = &world.service;
@@ -598,12 +624,14 @@ async fn decisions_and_deposits_are_mailed_with_their_reasons(backend: Backend) 
 
 async fn two_processes_never_have_the_same_mail(backend: Backend) {
     let (world, _) = with_account(backend).await;
-    for _ in 0..40 {
-        let link = world
-            .service
-            .issue_reset(&Actor::CommandLine, "one@example.org")
-            .await
-            .unwrap();
+    let (clerk, second) = (Actor::CommandLine, Email::parse("two@example.org").unwrap());
+    let secret = password(PASSWORD);
+    let added = world.service.add_account(&clerk, &second, &secret, false);
+    added.await.unwrap();
+    // An address gets 20 of them in an hour.
+    for n in 0..40 {
+        let email = ["one@example.org", second.as_str()][n % 2];
+        let link = world.service.issue_reset(&clerk, email).await.unwrap();
         let new = password(PASSWORD);
         world.service.reset_password(&link, &new).await.unwrap();
     }

@@ -1,0 +1,130 @@
+//! Reset links: asking for one, making one for whoever runs the server, and setting a new password.
+
+use std::time::Duration;
+
+use domain::Password;
+use domain::security_event::SecurityEventKind;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::throttle::{Counted, Try};
+use super::{TOKEN_BYTES, set_password, token_hash};
+use crate::Service;
+use crate::error::{Refusal, Result};
+use crate::mail::{self, confirming, texts};
+use crate::store::accounts;
+use crate::store::audit::{self, Actor};
+
+/// How long a reset link works.
+pub(crate) const RESET_LIFETIME_MS: i64 = 60 * 60 * 1000;
+/// A request for a reset link is answered after this time, which is longer than the work for a
+/// known email takes: the answer for an unknown one doesn't come earlier.
+const RESET_LINK_ANSWER: Duration = Duration::from_millis(30);
+
+impl Service {
+    /// Makes the token of a reset link for whoever runs the server. Only the token's hash is
+    /// stored.
+    ///
+    /// # Errors
+    /// `NoSuchAccount`.
+    pub async fn issue_reset(&self, actor: &Actor, email: &str) -> Result<String> {
+        let account = self
+            .find_account(email)
+            .await?
+            .ok_or(Refusal::NoSuchAccount)?;
+        let token = hex::encode(self.entropy().bytes::<TOKEN_BYTES>());
+        let hash = token_hash(&token);
+        let actor = *actor;
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let expires = now.plus_ms(RESET_LIFETIME_MS);
+                let times = (now, expires);
+                accounts::insert_reset(tx, &hash, account.id, None, times).await?;
+                let subject = format!("account {}", account.id);
+                audit::insert(tx, now, &actor, "account.reset", &subject, None).await?;
+                Ok(token)
+            })
+        })
+        .await
+    }
+
+    /// Sets a new password with a reset link, and signs out every device. A link that was mailed
+    /// proves whose the email is, if nobody did before: what a stranger who registered it set up to
+    /// keep others out is removed.
+    ///
+    /// The link is looked up first: without one that works nothing is hashed.
+    ///
+    /// # Errors
+    /// `ResetLinkInvalid`, `InvalidPassword`, `Throttled`, `Busy`.
+    pub async fn reset_password(&self, token: &str, new: &Password) -> Result<()> {
+        let token = token_hash(token);
+        let counted = self.count(Try::Reset, &self.client.address, "")?;
+        sleep(counted.delay).await;
+        let found = {
+            let mut conn = self.store().read().await?;
+            accounts::email_of_reset(&mut conn, &token, self.now()).await?
+        };
+        let email = found.ok_or(Refusal::ResetLinkInvalid)?;
+        self.inner.throttle.take_back(&counted);
+        self.refuse_guessable(new, &email).await?;
+        let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
+        let mut done = self.event(SecurityEventKind::PasswordReset, None);
+        let service = self.clone();
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let (account_id, mailed) = accounts::use_reset(tx, &token, now)
+                    .await?
+                    .ok_or(Refusal::ResetLinkInvalid)?;
+                if mailed && confirming::confirm(tx, account_id, now).await? {
+                    service.remove_strangers_factor(tx, account_id, now).await?;
+                }
+                set_password(tx, account_id, &hash, "", now).await?;
+                done.account_id = Some(account_id);
+                done.store(tx, now).await
+            })
+        })
+        .await
+    }
+
+    /// Asks for a mail with a reset link. The answer is the same whether or not the email exists.
+    /// Where no mail server is set up, staff see the mail in the outbox and hand a link over.
+    ///
+    /// # Errors
+    /// `Throttled`.
+    pub async fn request_reset(&self, email: &str, client: &str) -> Result<()> {
+        let email = email.trim().to_lowercase();
+        sleep(self.count_reset_link(&email, client).await?.delay).await;
+        let answered_at = Instant::now() + RESET_LINK_ANSWER;
+        let mut asked = self.event(SecurityEventKind::ResetAsked, None);
+        let done = self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                let account = accounts::by_email(tx, &email).await?;
+                if let Some(account) = account {
+                    asked.account_id = Some(account.record.id);
+                    mail::put(tx, &account.record, &texts::reset(), now).await?;
+                }
+                asked.store(tx, now).await
+            })
+        });
+        let done = done.await;
+        sleep_until(answered_at).await;
+        done
+    }
+
+    /// Counts a request for a reset link.
+    async fn count_reset_link(&self, email: &str, client: &str) -> Result<Counted> {
+        let throttled = match self
+            .inner
+            .throttle
+            .count(Try::ResetLink, client, email, self.now())
+        {
+            Ok(counted) => return Ok(counted),
+            Err(throttled) => throttled,
+        };
+        if let Some(device) = self.known_device(email).await? {
+            let device = format!("reset link {device}");
+            return self.count(Try::KnownDevice, client, &device);
+        }
+        self.count_at_home(Try::ResetLink, email, client, throttled)
+            .await
+    }
+}
