@@ -10,6 +10,7 @@ use leptos_router::hooks::{use_params_map, use_query_map};
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
+use super::email::LetterWarning;
 use super::masked::{ShowText, masked_table};
 use crate::applications::{Overview, statement};
 use crate::page_data::PageData;
@@ -140,6 +141,7 @@ fn Visit(data: VisitView, form: FormState) -> impl IntoView {
                 <a href=back>"Account"</a>
             </p>
             <p class="notice">{format!("You look at an application of {email}.")}</p>
+            <LetterWarning email/>
             <Overview application currency=currency.clone()/>
             <h2 id="messages">"Messages"</h2>
             <FormAlert form/>
