@@ -3,6 +3,7 @@
 
 use super::BulkMode;
 use crate::Number;
+use crate::printable::is_invisible;
 
 /// A fault in the number of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl NumberFault {
             Self::Quoted
         } else if separator(',') {
             Self::Comma
-        } else if text.contains(is_invisible) {
+        } else if text.contains(is_unseen) {
             Self::Invisible
         } else {
             Self::of_one_word(text, trimmed)
@@ -141,12 +142,8 @@ impl NumberFault {
 }
 
 /// Whether a character takes no room, or looks like an ordinary space and isn't one.
-const fn is_invisible(character: char) -> bool {
-    matches!(
-        character,
-        '\u{a0}' | '\u{ad}' | '\u{180e}' | '\u{2000}'..='\u{200f}' | '\u{202a}'..='\u{202f}'
-            | '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{feff}'
-    )
+fn is_unseen(character: char) -> bool {
+    is_invisible(character) || (character.is_whitespace() && !character.is_ascii())
 }
 
 /// Whether people write a character between the digits of a number, to group them.
