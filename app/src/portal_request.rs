@@ -15,6 +15,10 @@ use service::{ClientInfo, SecondStep, Service};
 use crate::applications::NewKeys;
 use crate::problem::{Cause, Problem, ReturnedForm, TWO_FACTOR_PATH};
 
+/// Most bytes of the page that the sign-in page leads back to: a redirect's head has to fit into a
+/// proxy's buffer.
+const NEXT_BYTES_MAX: usize = 1024;
+
 /// A request to the portal, with its session, its device and the service.
 ///
 /// The server implements it; server functions get it through [`current_request`].
@@ -253,12 +257,19 @@ pub async fn staff() -> Result<(CurrentRequest, AccountRecord), Problem> {
     Ok((current, account))
 }
 
-/// The address of the sign-in page that leads back to a page of this site.
+/// The address of the sign-in page that leads back to a page of this site; without the page's query
+/// where it would be too long.
 #[must_use]
 pub fn sign_in_path(next: &str) -> String {
-    match local_path(next) {
-        "/applications" => "/login".to_owned(),
-        next => format!("/login?next={}", leptos_router::location::Url::escape(next)),
+    let next = local_path(next);
+    let without_query = next.split(['?', '#']).next().unwrap_or_default();
+    let mut fitting = [next, without_query]
+        .into_iter()
+        .map(leptos_router::location::Url::escape)
+        .filter(|escaped| escaped.len() <= NEXT_BYTES_MAX);
+    match fitting.next() {
+        Some(escaped) if next != "/applications" => format!("/login?next={escaped}"),
+        _ => "/login".to_owned(),
     }
 }
 

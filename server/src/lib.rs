@@ -38,6 +38,9 @@ use cli::{Cli, Command};
 use config::Settings;
 use domain::printable::printable_lines;
 
+/// Tests ask each of them through the proxies of `deploy/`.
+pub use web::routes as portal_routes;
+
 /// Gives memory back: see the manifest.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

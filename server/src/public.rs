@@ -25,7 +25,7 @@ use hyper::body::{Body as _, Incoming};
 use tower::Service as _;
 use tracing::Instrument as _;
 
-use crate::api::frames::drop_rest;
+use crate::api::frames::{ReadToEnd, drop_rest};
 use crate::api::{self, Api, RouteTemplate};
 use crate::client_address::ClientAddress;
 use crate::config::Network;
@@ -238,15 +238,18 @@ impl Inner {
             .then(|| self.error_pages.asked_for(request.headers()))
             .flatten();
         let answered = async {
-            match (is_api, names_host) {
-                (true, true) => self.answer_api(peer, request).await,
-                (true, false) => api::without_host(),
-                (false, true) => self.answer_portal(peer, request, request_id).await,
-                (false, false) => {
-                    let words = "The request must name one host.";
-                    (StatusCode::BAD_REQUEST, words).into_response()
-                }
+            if names_host && is_api {
+                return self.answer_api(peer, request).await;
             }
+            let request = request.map(|body| ReadToEnd::body(Body::new(body)));
+            if names_host {
+                return self.answer_portal(peer, request, request_id).await;
+            }
+            if is_api {
+                return api::without_host();
+            }
+            let words = "The request must name one host.";
+            (StatusCode::BAD_REQUEST, words).into_response()
         };
         let answered = AssertUnwindSafe(answered).catch_unwind().await;
         let response = answered.unwrap_or_else(|_| {
@@ -288,7 +291,7 @@ impl Inner {
     async fn answer_portal(
         &self,
         peer: SocketAddr,
-        mut request: Request<Incoming>,
+        mut request: Request<Body>,
         request_id: &str,
     ) -> Response<Body> {
         let client = ClientAddress::find(peer.ip(), request.headers(), &self.trusted_proxies);
@@ -302,7 +305,7 @@ impl Inner {
         } else {
             PORTAL_TIMEOUT
         };
-        let answer = run(&self.portal, request.map(Body::new));
+        let answer = run(&self.portal, request);
         let answer = tokio::time::timeout(limit, answer);
         answer.await.unwrap_or_else(|_| {
             let words = "The request took too long to arrive. Try again.";

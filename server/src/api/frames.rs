@@ -1,12 +1,15 @@
 //! A request's body as it comes.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use bytes::Bytes;
 use domain::Reason;
 use http_body_util::BodyExt as _;
-use hyper::body::Body as _;
+use hyper::body::Body as HttpBody;
+use hyper::body::{Frame, SizeHint};
 
 use super::answer::Failure;
 
@@ -91,6 +94,45 @@ impl Drop for Frames {
         if let Some(body) = self.body.take() {
             drop_rest(body);
         }
+    }
+}
+
+/// A body for whoever may answer without having read it. When this is dropped, the rest is read for
+/// a while, so that the client, or a proxy before it, sees the answer.
+pub struct ReadToEnd(Body);
+
+impl ReadToEnd {
+    pub fn body(body: Body) -> Body {
+        if body.is_end_stream() {
+            return Body::empty();
+        }
+        Body::new(Self(body))
+    }
+}
+
+impl HttpBody for ReadToEnd {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.0).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}
+
+impl Drop for ReadToEnd {
+    fn drop(&mut self) {
+        drop_rest(std::mem::take(&mut self.0));
     }
 }
 

@@ -2,12 +2,19 @@
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, LOCATION, REFERRER_POLICY, REFRESH,
+    SET_COOKIE,
+};
 use axum::middleware::Next;
 use axum::response::Response;
 use leptos::nonce::use_nonce;
 use leptos::prelude::use_context;
 use leptos_axum::ResponseOptions;
+
+/// Most bytes of one header that repeats what the browser sent: where it is led, or a cookie, of
+/// which browsers keep no more. A proxy takes heads of a size of its own (deploy/nginx.conf).
+const REPEATED_BYTES_MAX: usize = 4096;
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
@@ -38,6 +45,7 @@ pub fn provide_policy() {
 /// of the public address has is added in `public.rs`.
 pub async fn protect(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
+    bound(&mut response);
     let always = [
         // Pages show balances, numbers and, once, keys.
         (CACHE_CONTROL, "no-store"),
@@ -51,4 +59,22 @@ pub async fn protect(request: Request, next: Next) -> Response {
         response.headers_mut().entry(name).or_insert(value);
     }
     response
+}
+
+/// Leads to the first page instead of an address that is too long, and drops a cookie that is.
+fn bound(response: &mut Response) {
+    let headers = response.headers_mut();
+    let fits = |value: &HeaderValue| value.len() <= REPEATED_BYTES_MAX;
+    for (name, first_page) in [(LOCATION, "/"), (REFRESH, "0; url=/")] {
+        if headers.get(&name).is_some_and(|value| !fits(value)) {
+            headers.insert(name, HeaderValue::from_static(first_page));
+        }
+    }
+    if !headers.get_all(SET_COOKIE).iter().all(fits) {
+        let cookies: Vec<_> = headers.get_all(SET_COOKIE).iter().cloned().collect();
+        headers.remove(SET_COOKIE);
+        for cookie in cookies.into_iter().filter(fits) {
+            headers.append(SET_COOKIE, cookie);
+        }
+    }
 }

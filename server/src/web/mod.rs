@@ -44,6 +44,7 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use domain::HomeCountry;
 use leptos::prelude::{LeptosOptions, provide_context, use_context};
+use leptos::server_fn::axum::server_fn_paths;
 use leptos_axum::{
     AxumRouteListing, LeptosRoutes as _, generate_route_list, render_app_async_with_context,
 };
@@ -201,6 +202,21 @@ fn compression() -> CompressionLayer<impl Predicate> {
 fn pages_listed() -> Vec<AxumRouteListing> {
     static PAGES: LazyLock<Vec<AxumRouteListing>> = LazyLock::new(|| generate_route_list(app::App));
     PAGES.clone()
+}
+
+/// The portal's routes: each one's method, and the template of its path.
+#[must_use]
+pub fn routes() -> Vec<(String, String)> {
+    let pages = pages_listed()
+        .into_iter()
+        .map(|page| page.path().to_owned());
+    let others = others().into_iter().map(|(path, _)| path.to_owned());
+    let reads = pages.chain(others).map(|path| ("GET".to_owned(), path));
+    let functions = server_fn_paths().map(|(path, method)| (method.to_string(), path.to_owned()));
+    let posts = files().into_iter().map(|(path, _)| path);
+    let posts = posts.chain([COUNT_PATH]);
+    let posts = posts.map(|path| ("POST".to_owned(), path.to_owned()));
+    reads.chain(functions).chain(posts).collect()
 }
 
 /// What the portal has beside its pages and their server functions.

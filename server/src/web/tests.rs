@@ -13,14 +13,13 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
 use domain::{Category, Email, Money, Password};
-use leptos::server_fn::axum::server_fn_paths;
 use serde_json::Value;
 use service::{Actor, DepositRequest, Service};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use super::{files, others, pages_listed, router};
+use super::{router, routes};
 use crate::api::{self, Api};
 use crate::commands::service_config;
 use crate::config::Settings;
@@ -578,19 +577,7 @@ async fn function_gives(answer: Response) -> Gets {
 
 #[test]
 fn every_page_stream_and_function_has_its_row() {
-    let pages = pages_listed()
-        .into_iter()
-        .map(|page| page.path().to_owned());
-    let others = others().into_iter().map(|(path, _)| path.to_owned());
-    let reads = pages.chain(others).map(|path| ("GET".to_owned(), path));
-    let functions = server_fn_paths().map(|(path, method)| (method.to_string(), path.to_owned()));
-    let files = files()
-        .into_iter()
-        .map(|(path, _)| ("POST".to_owned(), path.to_owned()));
-    let counter = std::iter::once(("POST".to_owned(), COUNT_PATH.to_owned()));
-    let listed: BTreeSet<_> = (reads.chain(functions).chain(files))
-        .chain(counter)
-        .collect();
+    let listed: BTreeSet<_> = routes().into_iter().collect();
     let rows = TABLE.map(|(method, path, ..)| (method.to_owned(), path.to_owned()));
     let rows: BTreeSet<_> = rows.into_iter().collect();
     let without: Vec<_> = listed.difference(&rows).collect();

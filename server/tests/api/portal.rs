@@ -236,6 +236,18 @@ fn signing_in_leads_back_only_to_pages_of_this_site() {
 }
 
 #[test]
+fn a_head_has_little_of_a_long_address() {
+    let server = TestServer::demo();
+    let mut browser = Browser::new(&server);
+    let query = "-_.".repeat(2_000);
+    let answer = browser.get(&format!("/reports?number={query}"));
+    assert_eq!(location(&answer), "/login?next=%2Freports");
+    // The page of a form leads back to itself.
+    let page = format!("http://test/login?x={query}");
+    assert_eq!(location(&refused_sign_in(&mut browser, &page)), "/");
+}
+
+#[test]
 fn a_session_id_from_before_is_not_signed_in() {
     let server = TestServer::empty();
     let mut browser = Browser::registered(&server, "first@example.org");

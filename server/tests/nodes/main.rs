@@ -17,5 +17,6 @@ mod load;
 mod node;
 mod outage;
 mod pause;
+mod proxies;
 mod rolling;
 mod storm;
