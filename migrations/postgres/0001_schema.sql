@@ -181,8 +181,8 @@ CREATE TABLE applications (
     suspend_reason          TEXT,
     activation_requested_at BIGINT,
     sender_state            TEXT NOT NULL
-        CHECK (sender_state = 'none' OR sender_state = 'pending' OR sender_state = 'rejected'
-               OR sender_state = 'accepted'),
+        CHECK (sender_state = 'none' OR sender_state = 'requested' OR sender_state = 'pending'
+               OR sender_state = 'rejected' OR sender_state = 'accepted'),
     sender_name             TEXT,
     balance                 BIGINT NOT NULL CHECK (balance >= 0),
     test_balance            BIGINT NOT NULL CHECK (test_balance >= 0),
@@ -264,7 +264,7 @@ CREATE TABLE sender_requests (
     name           TEXT NOT NULL,
     status         TEXT NOT NULL
         CHECK (status = 'pending' OR status = 'accepted'
-               OR status = 'rejected' OR status = 'replaced'),
+               OR status = 'rejected' OR status = 'replaced' OR status = 'withdrawn'),
     reason         TEXT,
     requested_at   BIGINT NOT NULL,
     decided_at     BIGINT,

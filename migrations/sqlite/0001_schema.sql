@@ -209,10 +209,11 @@ CREATE TABLE applications (
     status_before           TEXT,
     suspend_reason          TEXT,                 -- shown to the customer; null unless suspended
     activation_requested_at INTEGER,              -- when the customer asked for activation
-    -- none: no name was ever asked for; accepted: sender_name is in use
+    -- none: it has no name and asks for none; requested: it asks for one, and sends meanwhile;
+    -- pending, rejected: it was created with a name, and doesn't send; accepted: sender_name is in use
     sender_state            TEXT NOT NULL
-        CHECK (sender_state = 'none' OR sender_state = 'pending' OR sender_state = 'rejected'
-               OR sender_state = 'accepted'),
+        CHECK (sender_state = 'none' OR sender_state = 'requested' OR sender_state = 'pending'
+               OR sender_state = 'rejected' OR sender_state = 'accepted'),
     sender_name             TEXT,                 -- the accepted name; null unless accepted
     -- the sum of the ledger account's transfers
     balance                 INTEGER NOT NULL CHECK (balance >= 0),
@@ -298,7 +299,7 @@ CREATE TABLE sender_requests (
     name           TEXT NOT NULL,     -- as the customer wrote it
     status         TEXT NOT NULL      -- replaced: the customer asked for another name meanwhile
         CHECK (status = 'pending' OR status = 'accepted'
-               OR status = 'rejected' OR status = 'replaced'),
+               OR status = 'rejected' OR status = 'replaced' OR status = 'withdrawn'),
     reason         TEXT,              -- why it was rejected; shown to the customer
     requested_at   INTEGER NOT NULL,  -- when the customer asked
     decided_at     INTEGER            -- null while pending

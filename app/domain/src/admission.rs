@@ -92,7 +92,7 @@ impl SendingApplication {
 
     const fn check_sender(self) -> Result<(), Reason> {
         match self.sender {
-            SenderState::None | SenderState::Accepted => Ok(()),
+            SenderState::None | SenderState::Requested | SenderState::Accepted => Ok(()),
             SenderState::Pending => Err(Reason::SenderPending),
             SenderState::Rejected => Err(Reason::SenderRejected),
         }

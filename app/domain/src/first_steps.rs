@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::application::ApplicationStatus;
 use crate::records::ApplicationRecord;
-use crate::sender_name::SenderStatus;
+use crate::sender_name::{SenderState, SenderStatus};
 
 /// A step of the way, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +80,9 @@ pub fn first_steps(progress: Progress<'_>) -> Vec<(Step, StepState)> {
         _ if application.sender_name.is_some() => StepState::Done,
         Some(SenderStatus::Pending) => StepState::Waits,
         Some(SenderStatus::Rejected) => StepState::Open,
-        Some(SenderStatus::Accepted | SenderStatus::Replaced) | None => StepState::Optional,
+        Some(SenderStatus::Accepted | SenderStatus::Replaced | SenderStatus::Withdrawn) | None => {
+            StepState::Optional
+        }
     };
     let activation = match application.status {
         ApplicationStatus::Active => StepState::Done,
@@ -93,7 +95,10 @@ pub fn first_steps(progress: Progress<'_>) -> Vec<(Step, StepState)> {
     let pay_in = done(application.balance.micros() > 0);
     let may_send = activation == StepState::Done
         && pay_in == StepState::Done
-        && matches!(sender, StepState::Done | StepState::Optional);
+        && !matches!(
+            application.sender_state,
+            SenderState::Pending | SenderState::Rejected
+        );
     let send = if may_send {
         StepState::Open
     } else {

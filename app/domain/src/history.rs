@@ -16,6 +16,7 @@ words! {
         Suspended = "application.suspend",
         Reinstated = "application.reinstate",
         SenderNameRequested = "sender.request",
+        SenderNameWithdrawn = "sender.withdraw",
         SenderNameAccepted = "sender.accept",
         SenderNameRejected = "sender.reject",
         LiveKeyReplaced = "key.replace_live",

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::application::{ApplicationStatus, Category};
 use crate::money::Money;
 use crate::records::ApplicationRecord;
-use crate::sender_name::SenderStatus;
+use crate::sender_name::SenderState;
 
 /// What an application needs to send with its API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +41,9 @@ pub enum Hindrance {
     /// It is Pending, and staff decide about the request.
     ActivationWaits,
     Suspended,
-    /// Staff check the sender name, and no other one is in use.
+    /// Staff check the sender name that it was created with.
     SenderNameWaits,
-    /// The sender name was rejected, and no other one is in use.
+    /// The sender name that it was created with was rejected.
     SenderNameRejected,
     Balance,
     /// What is sent is accepted, and waits.
@@ -101,13 +101,10 @@ pub fn hindrances(
             .flatten()
             .collect();
     }
-    let asked = application.requested_sender.as_ref();
-    let sender = match asked.map(|request| request.status) {
-        // A name that is in use stays so beside a request for another one.
-        _ if application.sender_name.is_some() => None,
-        Some(SenderStatus::Pending) => Some(Hindrance::SenderNameWaits),
-        Some(SenderStatus::Rejected) => Some(Hindrance::SenderNameRejected),
-        Some(SenderStatus::Accepted | SenderStatus::Replaced) | None => None,
+    let sender = match application.sender_state {
+        SenderState::Pending => Some(Hindrance::SenderNameWaits),
+        SenderState::Rejected => Some(Hindrance::SenderNameRejected),
+        SenderState::None | SenderState::Requested | SenderState::Accepted => None,
     };
     let balance = (application.balance < local_price).then_some(Hindrance::Balance);
     let carrier = (!has_carrier).then_some(Hindrance::NoCarrier);

@@ -8,8 +8,8 @@ use crate::security_event::SecurityEventKind;
 use crate::words::words;
 use crate::{
     ApplicationStatus, BatchId, Category, Kind, LostAnswer, MailKind, MailState, MessageStatus,
-    Money, Month, PriceChange, PriceRecord, Prices, PricesInForce, Reason, Reference, SenderStatus,
-    Theme, Timestamp, Transid, UnitPrice,
+    Money, Month, PriceChange, PriceRecord, Prices, PricesInForce, Reason, Reference, SenderState,
+    SenderStatus, Theme, Timestamp, Transid, UnitPrice,
 };
 
 /// The base prices that the installation charges.
@@ -269,6 +269,7 @@ pub struct ApplicationRecord {
     pub status: ApplicationStatus,
     /// The accepted name, which sends use.
     pub sender_name: Option<String>,
+    pub sender_state: SenderState,
     /// The newest request for another name than `sender_name`: pending, or rejected with a reason.
     pub requested_sender: Option<SenderRequestRecord>,
     pub balance: Money,

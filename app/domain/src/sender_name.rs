@@ -96,17 +96,57 @@ words! {
         Rejected = "rejected",
         /// A newer request came before staff decided, or a newer name was accepted.
         Replaced = "replaced",
+        /// The customer wants the name no more.
+        Withdrawn = "withdrawn",
     }
 }
 
 words! {
-    /// Whether an application has a sender name that its messages may carry.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    /// Whether an application has a sender name that its messages may carry. A name that it was
+    /// created with must be accepted before it sends; one that it asks for later never stops it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     pub enum SenderState {
-        /// It never asked for one; its messages carry the installation's.
+        /// It has none and asks for none; its messages carry the installation's.
         None = "none",
+        /// It asked for one later; its messages carry the installation's meanwhile.
+        Requested = "requested",
+        /// It was created with a name that staff didn't accept yet.
         Pending = "pending",
+        /// It was created with a name that staff rejected.
         Rejected = "rejected",
         Accepted = "accepted",
+    }
+}
+
+impl SenderState {
+    /// The state after a request for a name.
+    #[must_use]
+    pub const fn after_request(self) -> Self {
+        match self {
+            Self::None | Self::Requested => Self::Requested,
+            Self::Pending | Self::Rejected => Self::Pending,
+            Self::Accepted => Self::Accepted,
+        }
+    }
+
+    /// The state after the last request was rejected. An account has at most one application without
+    /// a sender name: `is_only` says that it has no other one.
+    #[must_use]
+    pub const fn after_rejection(self, is_only: bool) -> Self {
+        match self {
+            Self::None | Self::Requested if is_only => Self::None,
+            Self::None | Self::Requested => Self::Requested,
+            Self::Pending | Self::Rejected => Self::Rejected,
+            Self::Accepted => Self::Accepted,
+        }
+    }
+
+    /// The state after the last request was withdrawn.
+    #[must_use]
+    pub const fn after_withdrawal(self) -> Self {
+        match self {
+            Self::Accepted => Self::Accepted,
+            Self::None | Self::Requested | Self::Pending | Self::Rejected => Self::None,
+        }
     }
 }

@@ -32,6 +32,9 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
         HistoryAction::Suspended => format!("The application was suspended. Reason: {detail}"),
         HistoryAction::Reinstated => format!("The suspension ended: it is {after} again."),
         HistoryAction::SenderNameRequested => format!("The sender name {after} was requested."),
+        HistoryAction::SenderNameWithdrawn => {
+            format!("The request for the sender name {before} was withdrawn.")
+        }
         HistoryAction::SenderNameAccepted => format!("The sender name {after} was accepted."),
         HistoryAction::SenderNameRejected => format!("A sender name was rejected. {detail}"),
         HistoryAction::LiveKeyReplaced => "The API key was replaced.".to_owned(),

@@ -15,8 +15,8 @@ use crate::ui::{Choice, Field, FormState, Loaded, Page, PostForm, SubmitButton};
 use {
     super::new_keys::NewKeys,
     crate::problem::Cause,
-    domain::Reference,
     domain::records::{AccountRecord, ApplicationRecord},
+    domain::{Reference, SenderState},
 };
 
 /// Creates an application, and shows its keys once on its page. An empty sender name is none.
@@ -88,9 +88,8 @@ pub async fn load_possible() -> Result<Possible, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
     let applications = service.applications(account.id).await?;
-    let is_senderless = |application: &ApplicationRecord| {
-        application.sender_name.is_none() && application.requested_sender.is_none()
-    };
+    let is_senderless =
+        |application: &ApplicationRecord| application.sender_state == SenderState::None;
     let must = service.must_confirm(account.id).await?;
     Ok(Possible {
         unconfirmed: must.then_some(account.email),

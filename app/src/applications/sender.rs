@@ -2,7 +2,7 @@
 //! form to ask for another one.
 
 use domain::records::{ApplicationRecord, SenderRequestRecord};
-use domain::{Reference, SenderStatus};
+use domain::{Reference, SenderState, SenderStatus};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
 use serde::{Deserialize, Serialize};
@@ -84,29 +84,57 @@ fn named(sender: &str) -> Result<SenderName, Problem> {
     Ok(SenderName::parse(sender)?)
 }
 
+/// Withdraws the request for a sender name.
+///
+/// # Errors
+/// When nobody is signed in, the application isn't the account's, another one has no sender name
+/// already, or the service fails.
+#[server(prefix = "/fn", endpoint = "withdraw-sender-name")]
+pub async fn withdraw_sender_name(reference: Reference) -> Result<(), Problem> {
+    let (current, account) = signed_in().await?;
+    let withdrawn = current
+        .service()
+        .withdraw_sender_name(account.id, reference)
+        .await;
+    Ok(withdrawn?)
+}
+
 #[component]
 pub fn SenderNamePage() -> impl IntoView {
     let reference = reference_in_address();
     let form = FormState::new::<RequestSenderName>("sender-alert");
+    let withdrawal = FormState::new::<WithdrawSenderName>("withdrawal-alert");
     let data = PageData::new(move || {
         form.accepted.track();
+        withdrawal.accepted.track();
         LoadSenderName {
             reference: reference.get(),
         }
     });
-    view! { <Loaded data render=move |data| view! { <Content data form/> }/> }
+    view! { <Loaded data render=move |data| view! { <Content data form withdrawal/> }/> }
 }
 
 #[component]
-fn Content(data: SenderNameView, form: FormState) -> impl IntoView {
+fn Content(data: SenderNameView, form: FormState, withdrawal: FormState) -> impl IntoView {
     let SenderNameView {
         application,
         requests,
         usual_ms,
     } = data;
     let reference = application.reference.to_string();
-    let in_use = in_use(application.sender_name.as_deref());
+    let in_use = in_use(application.sender_state, application.sender_name.as_deref());
     let newest = application.requested_sender.clone();
+    let may_withdraw =
+        application.sender_state == SenderState::Rejected || requests.iter().any(is_pending);
+    let withdrawing = may_withdraw.then(|| {
+        let reference = reference.clone();
+        view! {
+            <PostForm form=withdrawal>
+                <input type="hidden" name="reference" value=reference/>
+                <SubmitButton label="Withdraw the request" form=withdrawal/>
+            </PostForm>
+        }
+    });
     let hint = match requests.iter().find(|request| is_pending(request)) {
         Some(waiting) => format!(
             "1 to 11 letters and digits. Your request for {} waits; a new request takes its place.",
@@ -119,6 +147,7 @@ fn Content(data: SenderNameView, form: FormState) -> impl IntoView {
             <h2>"Sender name"</h2>
             <p>{in_use}</p>
             {newest.map(|request| view! { <Request request usual_ms/> })}
+            {withdrawing}
             <PostForm form>
                 <input type="hidden" name="reference" value=reference/>
                 <Field label="Sender name" name="sender" hint check=sender_name_fault form/>
@@ -130,10 +159,15 @@ fn Content(data: SenderNameView, form: FormState) -> impl IntoView {
     }
 }
 
-fn in_use(name: Option<&str>) -> String {
-    match name {
-        Some(name) => format!("Messages are sent as {name}."),
-        None => "The application has no accepted sender name.".to_owned(),
+fn in_use(state: SenderState, name: Option<&str>) -> String {
+    match (state, name) {
+        (_, Some(name)) => format!("Messages are sent as {name}."),
+        (SenderState::Pending | SenderState::Rejected, None) => "The application was created with \
+            a sender name and sends once one is accepted, or its request is withdrawn."
+            .to_owned(),
+        (_, None) => "The application has no accepted sender name; its messages are sent all the \
+            same."
+            .to_owned(),
     }
 }
 
@@ -159,7 +193,7 @@ fn Request(request: SenderRequestRecord, usual_ms: Option<i64>) -> impl IntoView
     let words = match request.status {
         SenderStatus::Pending => "We check the name; until we accept it, it can't be used.",
         SenderStatus::Rejected => "It was not accepted:",
-        SenderStatus::Accepted | SenderStatus::Replaced => "",
+        SenderStatus::Accepted | SenderStatus::Replaced | SenderStatus::Withdrawn => "",
     };
     view! {
         <p class="notice">

@@ -29,10 +29,10 @@ pub const fn advice(reason: Reason) -> &'static str {
             "Encode text as UTF-8, and each byte of it as % and two digits in an address or form."
         }
         Reason::SenderPending => {
-            "Wait for the decision about the name: the application's page shows it."
+            "Wait for the decision about the name, or withdraw it on the application's page."
         }
         Reason::SenderRejected => {
-            "Read the reason on the application's page, and request another name there."
+            "Read the reason on the application's page, and request another name or withdraw this one there."
         }
         Reason::InternationalDisabled => "Send to local numbers, or ask support.",
         Reason::AddressNotAllowed => "Call from one of the addresses that the key is for.",

@@ -38,7 +38,7 @@ impl From<SenderStatus> for State {
             SenderStatus::Pending => WAITING,
             SenderStatus::Accepted => GOOD,
             SenderStatus::Rejected => BAD,
-            SenderStatus::Replaced => UNCLEAR,
+            SenderStatus::Replaced | SenderStatus::Withdrawn => UNCLEAR,
         };
         Self(class, status.as_str())
     }

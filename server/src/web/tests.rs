@@ -202,6 +202,12 @@ const TABLE: [(&str, &str, &str, Row); 142] = [
     ),
     (
         "POST",
+        "/fn/withdraw-sender-name",
+        "reference={reference}",
+        OWNER,
+    ),
+    (
+        "POST",
         "/fn/set-lost-answer",
         "reference={reference}&lost_answer=hold",
         OWNER,

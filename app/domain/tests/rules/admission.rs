@@ -100,6 +100,7 @@ fn a_repeated_request_is_answered_again_whatever_the_status_is_now() {
             SenderState::Pending,
             SenderState::Rejected,
             SenderState::None,
+            SenderState::Requested,
         ] {
             let attempt = SendAttempt {
                 earlier: EarlierRequest::Same,

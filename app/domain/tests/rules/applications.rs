@@ -116,7 +116,7 @@ fn sender_names_are_1_to_11_ascii_letters_and_digits() {
 fn sender_statuses_have_their_words() {
     assert_eq!(
         SenderStatus::ALL.map(SenderStatus::as_str),
-        ["pending", "accepted", "rejected", "replaced"]
+        ["pending", "accepted", "rejected", "replaced", "withdrawn"]
     );
     for status in SenderStatus::ALL {
         assert_eq!(SenderStatus::parse(status.as_str()), Some(status));

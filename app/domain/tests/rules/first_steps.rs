@@ -2,7 +2,7 @@
 
 use domain::first_steps::{Progress, Step, StepState, first_steps};
 use domain::records::ApplicationRecord;
-use domain::{ApplicationStatus, Money, SenderStatus, Timestamp};
+use domain::{ApplicationStatus, Money, SenderState, SenderStatus, Timestamp};
 
 use crate::readiness::{ready, request};
 use StepState::{Done, Later, Open, Optional, Waits};
@@ -81,12 +81,15 @@ fn every_step_is_open_in_its_turn() {
 }
 
 #[test]
-fn nothing_can_be_sent_while_a_sender_name_is_undecided_or_rejected() {
-    for (status, state) in [
-        (SenderStatus::Pending, Waits),
-        (SenderStatus::Rejected, Open),
+fn nothing_can_be_sent_while_the_first_sender_name_is_undecided_or_rejected() {
+    for (status, sender_state, state, send) in [
+        (SenderStatus::Pending, SenderState::Pending, Waits, Later),
+        (SenderStatus::Rejected, SenderState::Rejected, Open, Later),
+        (SenderStatus::Pending, SenderState::Requested, Waits, Open),
+        (SenderStatus::Rejected, SenderState::None, Open, Open),
     ] {
         let application = ApplicationRecord {
+            sender_state,
             requested_sender: Some(request(status)),
             ..ready()
         };
@@ -97,6 +100,6 @@ fn nothing_can_be_sent_while_a_sender_name_is_undecided_or_rejected() {
             has_sent: false,
         });
         assert!(steps.contains(&(Step::AskForSenderName, state)));
-        assert!(steps.contains(&(Step::SendFirstMessage, Later)));
+        assert!(steps.contains(&(Step::SendFirstMessage, send)));
     }
 }

@@ -2,7 +2,9 @@
 
 use domain::readiness::{Hindrance, Need, hindrances};
 use domain::records::{ApplicationRecord, SenderRequestRecord};
-use domain::{ApplicationStatus, Category, LostAnswer, Money, Reference, SenderStatus, Timestamp};
+use domain::{
+    ApplicationStatus, Category, LostAnswer, Money, Reference, SenderState, SenderStatus, Timestamp,
+};
 
 const PRICE: Money = Money::from_micros(50_000);
 
@@ -13,6 +15,7 @@ pub fn ready() -> ApplicationRecord {
         category: Category::Sms,
         status: ApplicationStatus::Active,
         sender_name: None,
+        sender_state: SenderState::None,
         requested_sender: None,
         balance: PRICE,
         test_balance: Money::ZERO,
@@ -67,6 +70,7 @@ fn each_thing_that_is_missing_is_named() {
         ),
         (
             ApplicationRecord {
+                sender_state: SenderState::Pending,
                 requested_sender: Some(request(SenderStatus::Pending)),
                 ..ready()
             },
@@ -74,6 +78,7 @@ fn each_thing_that_is_missing_is_named() {
         ),
         (
             ApplicationRecord {
+                sender_state: SenderState::Rejected,
                 requested_sender: Some(request(SenderStatus::Rejected)),
                 ..ready()
             },
@@ -94,14 +99,21 @@ fn each_thing_that_is_missing_is_named() {
 }
 
 #[test]
-fn a_name_in_use_stays_so_beside_a_request_for_another_one() {
+fn a_name_that_is_asked_for_later_keeps_nothing_from_being_sent() {
     for status in [SenderStatus::Pending, SenderStatus::Rejected] {
-        let application = ApplicationRecord {
-            sender_name: Some("Kiosk".to_owned()),
-            requested_sender: Some(request(status)),
-            ..ready()
-        };
-        assert_eq!(hindrances(&application, PRICE, true), []);
+        for (sender_state, name) in [
+            (SenderState::Accepted, Some("Kiosk")),
+            (SenderState::Requested, None),
+            (SenderState::None, None),
+        ] {
+            let application = ApplicationRecord {
+                sender_name: name.map(str::to_owned),
+                sender_state,
+                requested_sender: Some(request(status)),
+                ..ready()
+            };
+            assert_eq!(hindrances(&application, PRICE, true), []);
+        }
     }
 }
 
@@ -109,6 +121,7 @@ fn a_name_in_use_stays_so_beside_a_request_for_another_one() {
 fn several_things_stand_in_the_order_of_the_needs() {
     let application = ApplicationRecord {
         status: ApplicationStatus::Pending,
+        sender_state: SenderState::Pending,
         requested_sender: Some(request(SenderStatus::Pending)),
         balance: Money::ZERO,
         ..ready()

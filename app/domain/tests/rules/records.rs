@@ -52,6 +52,7 @@ fn applications_arrive() {
         category: Category::Sms,
         status: ApplicationStatus::Suspended,
         sender_name: None,
+        sender_state: domain::SenderState::Rejected,
         requested_sender: Some(request),
         balance: Money::from_micros(i64::MAX),
         test_balance: Money::ZERO,

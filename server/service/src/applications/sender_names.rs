@@ -24,8 +24,8 @@ const REJECT: &str = "sender.reject";
 const REQUESTS_OF_APPLICATION: i64 = 100;
 
 impl Service {
-    /// Asks for a sender name. An accepted name stays in use until staff decide; a request that
-    /// still waits is replaced, unless it is for the same name.
+    /// Asks for a sender name. Messages are sent meanwhile as before; a request that still waits is
+    /// replaced, unless it is for the same name.
     ///
     /// # Errors
     /// `NoSuchApplication`, `SenderNameTaken`, `SenderNameUnchanged`, `TooManySenderRequests`.
@@ -53,9 +53,7 @@ impl Service {
                     return Err(Refusal::TooManySenderRequests.into());
                 }
                 senders::insert(tx, row.id, name.as_str(), now).await?;
-                if row.sender_state != SenderState::Accepted {
-                    applications::set_sender(tx, row.id, SenderState::Pending, None).await?;
-                }
+                set_state(tx, &row, row.record.sender_state.after_request()).await?;
                 let (actor, subject) = (Actor::Account(account_id), reference.to_string());
                 let change = Change {
                     before: row.record.sender_name.as_deref(),
@@ -63,6 +61,43 @@ impl Service {
                     detail: None,
                 };
                 audit::insert_change(tx, now, &actor, "sender.request", &subject, change).await
+            })
+        })
+        .await
+    }
+
+    /// Withdraws the request that waits; and after the rejection of a name that the application was
+    /// created with, the wish for it, so that it sends without. Where nothing is to be withdrawn,
+    /// nothing is changed.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`; `SenderlessTaken`, where the application would have no sender name and
+    /// another one of the account has none either.
+    pub async fn withdraw_sender_name(&self, account_id: i64, reference: Reference) -> Result<()> {
+        self.in_transaction_of(reference, move |tx, now| {
+            Box::pin(async move {
+                let row = owned(tx, account_id, reference).await?;
+                let state = row.record.sender_state;
+                let newest = senders::of_application(tx, row.id, 1).await?.pop();
+                let Some(request) = newest.filter(|newest| may_withdraw(newest.status, state))
+                else {
+                    return Ok(());
+                };
+                let after = state.after_withdrawal();
+                if after == SenderState::None
+                    && applications::has_senderless(tx, account_id).await?
+                {
+                    return Err(Refusal::SenderlessTaken.into());
+                }
+                senders::withdraw(tx, request.id, now).await?;
+                set_state(tx, &row, after).await?;
+                let (actor, subject) = (Actor::Account(account_id), reference.to_string());
+                let change = Change {
+                    before: Some(&request.name),
+                    after: None,
+                    detail: None,
+                };
+                audit::insert_change(tx, now, &actor, "sender.withdraw", &subject, change).await
             })
         })
         .await
@@ -169,10 +204,9 @@ impl Service {
                 tx.at(home);
                 let (request, application) = pending(tx, id).await?;
                 decide(tx, &request, SenderStatus::Rejected, Some(&reason), now).await?;
-                if application.sender_state != SenderState::Accepted {
-                    applications::set_sender(tx, application.id, SenderState::Rejected, None)
-                        .await?;
-                }
+                let others = applications::has_senderless(tx, application.account_id).await?;
+                let state = application.record.sender_state.after_rejection(!others);
+                set_state(tx, &application, state).await?;
                 let subject = request.reference.to_string();
                 let detail = format!("{}: {reason}", request.name);
                 audit::insert(tx, now, &actor, REJECT, &subject, Some(&detail)).await?;
@@ -183,6 +217,27 @@ impl Service {
         })
         .await
     }
+}
+
+/// Whether the newest request can be withdrawn, in this state of its application.
+fn may_withdraw(request: SenderStatus, state: SenderState) -> bool {
+    match request {
+        SenderStatus::Pending => true,
+        SenderStatus::Rejected => state == SenderState::Rejected,
+        SenderStatus::Accepted | SenderStatus::Replaced | SenderStatus::Withdrawn => false,
+    }
+}
+
+/// Stores another state than `Accepted`, unless it is the one that the application has.
+async fn set_state(
+    conn: &mut dyn Connection,
+    row: &ApplicationRow,
+    state: SenderState,
+) -> Result<()> {
+    if state == row.record.sender_state {
+        return Ok(());
+    }
+    applications::set_sender(conn, row.id, state, None).await
 }
 
 /// A pending request, and its application.
@@ -211,7 +266,7 @@ fn waits_for(request: &SenderRequestRecord, name: &SenderName) -> bool {
     request.status == SenderStatus::Pending && request.name == name.as_str()
 }
 
-/// Who decided about a request, and when; `None` for a request that the customer replaced.
+/// Who decided about a request, and when; `None` for a request that the customer replaced or withdrew.
 async fn decision_about(
     conn: &mut dyn Connection,
     request: &SenderRequestRecord,
@@ -219,7 +274,9 @@ async fn decision_about(
     let action = match request.status {
         SenderStatus::Accepted => ACCEPT,
         SenderStatus::Rejected => REJECT,
-        SenderStatus::Pending | SenderStatus::Replaced => return Ok(None),
+        SenderStatus::Pending | SenderStatus::Replaced | SenderStatus::Withdrawn => {
+            return Ok(None);
+        }
     };
     // An application may have several requests: a decision is stored with its request's moment.
     let last = audit::last(conn, &request.reference.to_string(), [action; 3]).await?;

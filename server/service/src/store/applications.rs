@@ -36,7 +36,7 @@ macro_rules! listed {
         LEFT JOIN sender_requests s
           ON s.id = (
               SELECT MAX(r.id)
-              FROM sender_requests r WHERE r.application_id = a.id AND r.status <> 'replaced'"
+              FROM sender_requests r WHERE r.application_id = a.id AND r.status NOT IN ('replaced', 'withdrawn')"
                 => concat!(" AND r.home = ", $home),
             ")" => concat!(" AND s.home = ", $home),
             $rest => concat!($in_home, $home),
@@ -228,7 +228,6 @@ pub(crate) struct ApplicationRow {
     pub(crate) id: ApplicationId,
     pub(crate) account_id: i64,
     pub(crate) status_before: Option<ApplicationStatus>,
-    pub(crate) sender_state: SenderState,
     pub(crate) test_day: i64,
     /// Whether the account was closed for good.
     pub(crate) closed: bool,
@@ -302,6 +301,7 @@ fn listed(row: &Row<'_>) -> Result<ApplicationRow> {
         category: category(row)?,
         status: status(row, "status")?,
         sender_name: row.get("sender_name")?,
+        sender_state: sender_state(row)?,
         requested_sender: requested_sender(row)?,
         balance: row.get("balance")?,
         test_balance: row.get("test_balance")?,
@@ -317,7 +317,6 @@ fn listed(row: &Row<'_>) -> Result<ApplicationRow> {
         id: row.get("id")?,
         account_id: row.get("account_id")?,
         status_before: before.as_deref().and_then(ApplicationStatus::parse),
-        sender_state: sender_state(row)?,
         test_day: row.get("test_day")?,
         closed: row.get::<Option<Timestamp>>("closed_at")?.is_some(),
         record,

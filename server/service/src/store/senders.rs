@@ -42,6 +42,11 @@ statements! {
         UPDATE sender_requests SET status = $2, reason = $3, decided_at = $4
         WHERE id = $1 AND status = 'pending'" => " AND home = $5",
     );
+    const WITHDRAW: Sql = in_home!(
+        r"
+        UPDATE sender_requests SET status = 'withdrawn', decided_at = COALESCE(decided_at, $2)
+        WHERE id = $1" => " AND home = $3",
+    );
     const BY_ID: Sql = listed!(" WHERE s.id = $1" => " AND s.home = $2 AND a.home = $2");
     const ALL: Sql = listed!("" => " WHERE s.home = $1 AND a.home = $1", " ORDER BY s.id");
     const PENDING: Sql = listed!(
@@ -130,6 +135,12 @@ pub(crate) async fn decide(
         .execute(conn)
         .await?
         == 1)
+}
+
+/// Marks a request as withdrawn.
+pub(crate) async fn withdraw(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+    let withdrawn = query(WITHDRAW, (id, now)).execute(conn).await?;
+    row::touched("sender_requests", 1, withdrawn)
 }
 
 pub(crate) async fn by_id(

@@ -160,10 +160,15 @@ impl World {
 
     /// A customer whose SMS application is Pending and without money.
     pub async fn pending(&self, email: &str) -> Customer {
+        self.pending_as(email, None).await
+    }
+
+    /// The same, created with a sender name.
+    pub async fn pending_as(&self, email: &str, sender: Option<&str>) -> Customer {
         let account = self.account(email).await;
         let new = self
             .service
-            .create_application(account.id, Category::Sms, None)
+            .create_application(account.id, Category::Sms, sender.map(name).as_ref())
             .await
             .unwrap();
         Customer {
@@ -177,15 +182,20 @@ impl World {
     /// A customer whose SMS application is Active and has this balance.
     pub async fn active(&self, email: &str, balance: &str) -> Customer {
         let customer = self.pending(email).await;
+        self.activate(&customer, balance).await;
+        customer
+    }
+
+    /// Approves a customer's application, and gives it this balance.
+    pub async fn activate(&self, customer: &Customer, balance: &str) {
         self.service
             .approve(&Actor::CommandLine, customer.reference)
             .await
             .unwrap();
         if balance != "0" {
-            self.deposit(&format!("first of {email}"), customer.reference, balance)
-                .await;
+            let bank_id = format!("first of {}", customer.account.email);
+            self.deposit(&bank_id, customer.reference, balance).await;
         }
-        customer
     }
 
     pub async fn deposit(&self, bank_id: &str, reference: Reference, amount: &str) {

@@ -1,13 +1,15 @@
 //! Sender names: requested, accepted, rejected, replaced.
 
-use domain::{Category, Reason, SenderStatus};
-use service::{Actor, Refusal, SendError};
+use domain::{Category, Reason, SenderState, SenderStatus};
+use service::{Actor, AuditFilter, Refusal, SendError};
 
 use crate::database::Backend;
-use crate::world::{World, name};
+use crate::world::{Customer, World, name};
 
 on_each_backend![
-    a_pending_or_rejected_name_refuses_sends_and_an_accepted_one_is_used,
+    a_pending_or_rejected_first_name_refuses_sends_and_an_accepted_one_is_used,
+    a_name_that_is_asked_for_later_stops_nothing,
+    a_request_is_withdrawn_where_the_account_may_have_an_application_without_a_name,
     an_accepted_name_stays_in_use_until_a_new_one_is_accepted,
     a_name_accepted_for_one_account_is_not_accepted_for_another,
     a_newer_request_for_a_name_replaces_one_that_waits,
@@ -15,21 +17,13 @@ on_each_backend![
 
 const STAFF: Actor = Actor::CommandLine;
 
-async fn a_pending_or_rejected_name_refuses_sends_and_an_accepted_one_is_used(backend: Backend) {
+async fn a_pending_or_rejected_first_name_refuses_sends_and_an_accepted_one_is_used(
+    backend: Backend,
+) {
     let world = World::new(backend).await;
-    let customer = world.active("one@example.org", "10").await;
+    let customer = world.pending_as("one@example.org", Some("Acme")).await;
+    world.activate(&customer, "10").await;
     let (service, account) = (&world.service, customer.account.id);
-    let sent = world.send(&customer.live, "12345678").await.unwrap();
-    let first = service
-        .message(&world.access(&customer.live).await, sent.transid.unwrap())
-        .await
-        .unwrap();
-    assert_eq!(first.unwrap().record.sender, None);
-
-    service
-        .request_sender_name(account, customer.reference, &name("Acme"))
-        .await
-        .unwrap();
     let refused = world.send(&customer.live, "12345678").await;
     assert_eq!(refused, Err(SendError::Refused(Reason::SenderPending)));
     world.send(&customer.test, "12345678").await.unwrap();
@@ -68,6 +62,104 @@ async fn a_pending_or_rejected_name_refuses_sends_and_an_accepted_one_is_used(ba
         .unwrap()
         .record;
     assert_eq!(record.sender.as_deref(), Some("AcmeShop"));
+    world.assert_sound().await;
+}
+
+/// How the application stands, what waits of its requests, and what its next message is sent as.
+async fn sent_as(world: &World, customer: &Customer) -> (SenderState, Option<String>) {
+    let sent = world.send(&customer.live, "12345678").await.unwrap();
+    let message = world.message(customer, sent.transid.unwrap()).await;
+    let shown = (world.service)
+        .application(customer.account.id, customer.reference)
+        .await
+        .unwrap();
+    (shown.unwrap().sender_state, message.record.sender)
+}
+
+async fn a_name_that_is_asked_for_later_stops_nothing(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "10").await;
+    let (service, account) = (&world.service, customer.account.id);
+    let ask = async |text| {
+        let name = name(text);
+        let asked = service.request_sender_name(account, customer.reference, &name);
+        asked.await.unwrap();
+        service.sender_requests(true).await.unwrap()[0].id
+    };
+    assert_eq!(sent_as(&world, &customer).await, (SenderState::None, None));
+    let first = ask("Acme").await;
+    assert_eq!(
+        sent_as(&world, &customer).await,
+        (SenderState::Requested, None)
+    );
+    service
+        .reject_sender(&STAFF, first, "too general")
+        .await
+        .unwrap();
+    assert_eq!(sent_as(&world, &customer).await, (SenderState::None, None));
+    let second = ask("AcmeShop").await;
+    service.accept_sender(&STAFF, second).await.unwrap();
+    let as_shop = (SenderState::Accepted, Some("AcmeShop".to_owned()));
+    assert_eq!(sent_as(&world, &customer).await, as_shop);
+    ask("Other").await;
+    assert_eq!(sent_as(&world, &customer).await, as_shop);
+    let withdrawn = service.withdraw_sender_name(account, customer.reference);
+    withdrawn.await.unwrap();
+    assert_eq!(sent_as(&world, &customer).await, as_shop);
+    assert!(service.sender_requests(true).await.unwrap().is_empty());
+    world.assert_sound().await;
+}
+
+async fn a_request_is_withdrawn_where_the_account_may_have_an_application_without_a_name(
+    backend: Backend,
+) {
+    let world = World::new(backend).await;
+    let customer = world.pending_as("one@example.org", Some("Acme")).await;
+    world.activate(&customer, "10").await;
+    let (service, account) = (&world.service, customer.account.id);
+    let withdraw = || service.withdraw_sender_name(account, customer.reference);
+    let other = service
+        .create_application(account, Category::Electricity, None)
+        .await
+        .unwrap();
+    // The other one has no name, so this one must have one.
+    let refused = withdraw().await.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::SenderlessTaken));
+    let refused = world.send(&customer.live, "12345678").await;
+    assert_eq!(refused, Err(SendError::Refused(Reason::SenderPending)));
+    let power = name("Power");
+    let asked = service.request_sender_name(account, other.reference, &power);
+    asked.await.unwrap();
+
+    // A rejected name is given up too.
+    let id = service.sender_requests(true).await.unwrap()[0].id;
+    service
+        .reject_sender(&STAFF, id, "too general")
+        .await
+        .unwrap();
+    withdraw().await.unwrap();
+    assert_eq!(sent_as(&world, &customer).await, (SenderState::None, None));
+    let filter = AuditFilter {
+        subject: Some(customer.reference.to_string()),
+        limit: 100,
+        ..AuditFilter::default()
+    };
+    let recorded = async || service.audit(&filter).await.unwrap().items.len();
+    let before = recorded().await;
+    withdraw().await.unwrap();
+    assert_eq!(recorded().await, before, "nothing was changed");
+
+    // Now the other one must keep its request, and goes on as it did if that is rejected.
+    let refused = service.withdraw_sender_name(account, other.reference).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.refusal(), Some(&Refusal::SenderlessTaken));
+    let id = service.sender_requests(true).await.unwrap()[0].id;
+    service
+        .reject_sender(&STAFF, id, "too general")
+        .await
+        .unwrap();
+    let shown = service.application(account, other.reference).await.unwrap();
+    assert_eq!(shown.unwrap().sender_state, SenderState::Requested);
     world.assert_sound().await;
 }
 
