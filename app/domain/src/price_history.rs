@@ -133,6 +133,7 @@ impl PriceHistory {
     /// Judges a change from a moment on, while it is `now`.
     ///
     /// # Errors
+    /// `PricesInvalid` unless all base prices are above 0 and those abroad above the local one;
     /// `PriceInPast`; `PriceSetTwice`; `NoSuchPrefix` for removing what has no price then;
     /// `PriceNotDearer` for the first moment at which a prefix wouldn't cost more than a local
     /// number.
@@ -142,6 +143,13 @@ impl PriceHistory {
         from: Timestamp,
         now: Timestamp,
     ) -> Result<(), Refusal> {
+        if let PriceChange::Base(Prices {
+            local,
+            international,
+        }) = *change
+        {
+            Prices::new(local, international)?;
+        }
         if from < now {
             return Err(Refusal::PriceInPast);
         }

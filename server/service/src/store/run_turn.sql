@@ -251,10 +251,10 @@ BEGIN
     INTO read, charged, balances, test_balances, last_transfers
     FROM (
         SELECT *, same AND balance >= total AND play >= test_total
-                  AND total + test_total > 0
+                  AND transfers + tests > 0
                   AND (tests = 0 OR paid_at IS NOT NULL OR sent_today + tests <= test_max) AS pays
         FROM (
-            SELECT a.*, r.total, r.test_total, r.tests,
+            SELECT a.*, r.total, r.test_total, r.transfers, r.tests,
                    CASE WHEN a.test_day < today THEN 0 ELSE a.test_sent END AS sent_today,
                    CASE WHEN a.disabled_at IS NULL THEN a.status ELSE 'Suspended' END AS standing,
                    CASE WHEN a.test_day < today THEN play_money ELSE a.test_balance END AS play,
@@ -266,9 +266,10 @@ BEGIN
                      AND a.sender_name IS NOT DISTINCT FROM r.sender_name AS same
             FROM unnest(remembered.ids, remembered.statuses, remembered.live_hashes,
                 remembered.test_hashes, remembered.sender_states, remembered.sender_names,
-                remembered.totals, remembered.test_totals, remembered.tests)
+                remembered.totals, remembered.test_totals, remembered.transfers,
+                remembered.tests)
                 AS r (id, status, live_hash, test_hash, sender_state, sender_name, total,
-                      test_total, tests)
+                      test_total, transfers, tests)
             JOIN applications a ON a.id = ANY (remembered.ids) AND a.id = r.id
             ORDER BY a.id FOR NO KEY UPDATE OF a) l) p;
     IF keys.keys <> '{}' THEN

@@ -1,10 +1,11 @@
 //! Prices: set from a moment on, charged from the commit on, and kept by what was charged.
 
 use domain::{
-    BulkMode, BulkWriting, MessageText, Number, Prefix, PriceChange, PriceRecord, Refusal,
-    Timestamp,
+    BulkMode, BulkWriting, MessageText, Money, Number, Prefix, PriceChange, PriceRecord, Prices,
+    Refusal, Timestamp,
 };
 use service::{Actor, BatchRequest, Error, Service};
+use sqlx::Executor as _;
 
 use crate::database::Backend;
 use crate::uploads::{batch, plain};
@@ -17,6 +18,7 @@ on_each_backend![
     changes_that_begin_in_the_past_or_twice_or_too_cheap_are_refused,
     an_upload_is_priced_by_its_acceptance_and_keeps_its_prices,
     settings_change_nothing_once_staff_have_set_a_price,
+    no_price_is_0,
 ];
 
 const STAFF: Actor = Actor::CommandLine;
@@ -228,4 +230,29 @@ async fn settings_change_nothing_once_staff_have_set_a_price(backend: Backend) {
     let list = service.price_list().await.unwrap();
     assert_eq!(list.prices, prices("0.05", "0.25"));
     service.close().await;
+}
+
+async fn no_price_is_0(backend: Backend) {
+    let world = World::new(backend).await;
+    let free = PriceChange::Base(Prices {
+        local: Money::ZERO,
+        international: money("0.25"),
+    });
+    assert_eq!(refused(&world, free, None).await, Refusal::PricesInvalid);
+    let free = of_prefix("27", Some("0"));
+    let refusal = refused(&world, free, None).await;
+    assert!(
+        matches!(refusal, Refusal::PriceNotDearer { .. }),
+        "{refusal}"
+    );
+    // Nor does the database take one.
+    let mut conn = world.database.connect().await;
+    let row = "INSERT INTO prices (local, international, in_force_at, set_at, set_by) \
+               VALUES (0, 250000, 1, 1, 'test')";
+    let error = conn.execute(row).await.unwrap_err().to_string();
+    assert!(
+        error.contains("check constraint") || error.contains("CHECK constraint"),
+        "{error}"
+    );
+    assert_eq!(world.service.price_changes().await.unwrap().len(), 1);
 }
