@@ -77,13 +77,24 @@ pub fn write<const N: usize>(
 ) -> Result<Vec<u8>, csv::Error> {
     let mut writer = csv::WriterBuilder::new()
         .terminator(csv::Terminator::CRLF)
+        .quote_style(csv::QuoteStyle::Never)
         .from_writer(Vec::new());
     for line in lines {
-        writer.write_record(line)?;
+        writer.write_record(line.map(quoted))?;
     }
     writer
         .into_inner()
         .map_err(|error| error.into_error().into())
+}
+
+/// A cell in quotes where it has what separates cells, be it in the spreadsheets of some countries
+/// alone: what came after that would be a cell of its own, and maybe a formula.
+fn quoted(cell: String) -> String {
+    if cell.contains([',', ';', '\t', '|', '"', '\r', '\n']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell
+    }
 }
 
 /// A spreadsheet runs a cell that starts with one of these as a formula; an apostrophe before it
@@ -98,7 +109,17 @@ pub fn safe(text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::safe;
+    use super::{safe, write};
+
+    #[test]
+    fn cells_with_any_separator_are_quoted() {
+        let line = ["Hi;=1+1", "a\tb", "a|b", "a,b", "say \"Hi\"", "a b"].map(str::to_owned);
+        let file = write([line].into_iter()).unwrap();
+        assert_eq!(
+            String::from_utf8(file).unwrap(),
+            "\"Hi;=1+1\",\"a\tb\",\"a|b\",\"a,b\",\"say \"\"Hi\"\"\",a b\r\n"
+        );
+    }
 
     #[test]
     fn formulas_are_defused() {
