@@ -428,6 +428,8 @@ impl From<Refusal> for Cause {
             | Refusal::AccountNotDisabled
             | Refusal::StaffAlready
             | Refusal::NotStaff
+            | Refusal::FactorBeforeStaff
+            | Refusal::OwnApplication
             | Refusal::LastStaff
             | Refusal::NoteInvalid
             | Refusal::NoSuchDeposit

@@ -121,6 +121,13 @@ pub enum Refusal {
     StaffAlready,
     #[error("The account isn't staff.")]
     NotStaff,
+    #[error(
+        "This person has no second factor, and staff must have one. Have them set one up on the \
+         page Two-factor, and promote them then."
+    )]
+    FactorBeforeStaff,
+    #[error("This is an application of yours: another member of staff has to do it.")]
+    OwnApplication,
     #[error("This is the last member of staff who can sign in. Promote somebody else first.")]
     LastStaff,
     #[error("Too many attempts. Try again in {}.", Minutes(*.retry_after_s))]
@@ -245,7 +252,7 @@ pub enum Refusal {
     #[error("The amount must be greater than 0.")]
     InvalidAmount,
     #[serde(skip)]
-    #[error("The bank id must have 1 to 255 characters.")]
+    #[error("The bank id must have 1 to 255 characters, none of them a control character.")]
     InvalidBankId,
     #[serde(skip)]
     #[error(

@@ -159,6 +159,8 @@ pub struct Limits {
     /// From how many bytes of such messages on, of all accounts together, operator and staff are
     /// warned.
     pub unpaid_bytes_max: i64,
+    /// Whether staff may approve and credit applications of their own, and accept their sender names.
+    pub own_applications: bool,
     /// Who must have a second factor.
     pub require_second_factor: FactorRule,
     /// How many days messages are kept once they are final.
@@ -189,6 +191,7 @@ impl Default for Limits {
             changes_per_second: 1,
             unpaid_test_messages: 5_000,
             unpaid_bytes_max: 1024 * 1024 * 1024,
+            own_applications: false,
             require_second_factor: FactorRule::Staff,
             history_days: 400,
             test_history_days: 7,

@@ -35,7 +35,7 @@ const fn secret(key: Key) -> Key {
 }
 
 /// Every setting there is.
-pub const KEYS: [Key; 42] = [
+pub const KEYS: [Key; 43] = [
     plain("addr", "127.0.0.1:3000"),
     plain("ops_addr", "127.0.0.1:3002"),
     optional("base_url"),
@@ -80,6 +80,8 @@ pub const KEYS: [Key; 42] = [
     plain("unpaid_test_messages", "5000"),
     // How many bytes such messages of all accounts may take before staff and the log are warned.
     plain("unpaid_bytes_max", "1073741824"),
+    // Whether staff may approve and credit applications of their own, and accept their sender names.
+    plain("own_applications", "false"),
     // Who must have a second factor.
     plain("require_second_factor", "staff"),
     // How long a claimed message is one node's; after that node's crash, others wait so long.

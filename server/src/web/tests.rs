@@ -57,7 +57,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 142] = [
+const TABLE: [(&str, &str, &str, Row); 143] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),

@@ -101,6 +101,8 @@ fn of_pages() -> Vec<Refusal> {
         Refusal::AccountNotDisabled,
         Refusal::StaffAlready,
         Refusal::NotStaff,
+        Refusal::FactorBeforeStaff,
+        Refusal::OwnApplication,
         Refusal::LastStaff,
         Refusal::NoSuchDeposit,
         Refusal::DepositAssigned,

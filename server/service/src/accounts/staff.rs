@@ -99,7 +99,7 @@ impl Service {
     /// Makes a customer a member of staff, and signs the account out everywhere.
     ///
     /// # Errors
-    /// `NoSuchAccount`, `StaffAlready`.
+    /// `NoSuchAccount`, `StaffAlready`; `FactorBeforeStaff`, but for the operator.
     pub async fn promote_account(&self, actor: &Actor, email: &str) -> Result<()> {
         self.change_account(*actor, email, Change::Promote, None)
             .await
@@ -139,7 +139,7 @@ impl Service {
                 tx.at(home);
                 let row = accounts::by_id(tx, id).await?;
                 let row = row.ok_or(Refusal::NoSuchAccount)?;
-                refuse(tx, &row, change).await?;
+                refuse(tx, &actor, &row, change).await?;
                 make(tx, id, change, reason.as_deref(), now).await?;
                 if change != Change::Enable {
                     sessions::delete_others(tx, id, "").await?;
@@ -158,13 +158,23 @@ impl Service {
 }
 
 /// Refuses a change that isn't one, or that would leave nobody who can be staff.
-async fn refuse(tx: &mut WriteTx<'_>, row: &AccountRow, change: Change) -> Result<()> {
+async fn refuse(
+    tx: &mut WriteTx<'_>,
+    actor: &Actor,
+    row: &AccountRow,
+    change: Change,
+) -> Result<()> {
     let (staff, disabled) = (row.record.staff, row.disabled_at.is_some());
     let refusal = match change {
         Change::Disable if disabled => Some(Refusal::AccountDisabledAlready),
         Change::Enable if row.record.closed => Some(Refusal::AccountClosed),
         Change::Enable if !disabled => Some(Refusal::AccountNotDisabled),
         Change::Promote if staff => Some(Refusal::StaffAlready),
+        // Else whoever has the password sets up theirs. The operator's first member of staff has
+        // nobody who could wait for that.
+        Change::Promote if !row.record.second_factor && *actor != Actor::CommandLine => {
+            Some(Refusal::FactorBeforeStaff)
+        }
         Change::Demote if !staff => Some(Refusal::NotStaff),
         Change::Disable | Change::Demote if staff && !disabled => {
             let last = accounts::staff(tx).await?.len() <= 1;

@@ -255,7 +255,7 @@ impl Service {
     /// Pending → Active, whether or not activation was requested.
     ///
     /// # Errors
-    /// `NoSuchApplication`, `StatusConflict`.
+    /// `NoSuchApplication`, `OwnApplication`, `StatusConflict`.
     pub async fn approve(&self, actor: &Actor, reference: Reference) -> Result<ApplicationRecord> {
         self.change_status(*actor, reference, StatusAction::Approve, None)
             .await
@@ -279,7 +279,7 @@ impl Service {
     /// Suspended → the status before.
     ///
     /// # Errors
-    /// `NoSuchApplication`, `StatusConflict`.
+    /// `NoSuchApplication`, `OwnApplication`, `StatusConflict`.
     pub async fn reinstate(
         &self,
         actor: &Actor,
@@ -287,6 +287,22 @@ impl Service {
     ) -> Result<ApplicationRecord> {
         self.change_status(*actor, reference, StatusAction::Reinstate, None)
             .await
+    }
+
+    /// Refuses what a member of staff does in favour of an application of their own.
+    ///
+    /// # Errors
+    /// `OwnApplication`, unless the settings allow it.
+    pub(crate) fn refuse_own(&self, actor: &Actor, row: &ApplicationRow) -> Result<()> {
+        if self.is_own(actor, row) {
+            return Err(Refusal::OwnApplication.into());
+        }
+        Ok(())
+    }
+
+    /// Whether the application is one that the settings keep this actor from favouring.
+    pub(crate) fn is_own(&self, actor: &Actor, row: &ApplicationRow) -> bool {
+        *actor == Actor::Account(row.account_id) && !self.limits().own_applications
     }
 
     async fn change_status(
@@ -303,6 +319,9 @@ impl Service {
                     let row = applications::by_reference(tx, reference)
                         .await?
                         .ok_or(Refusal::NoSuchApplication)?;
+                    if action != StatusAction::Suspend {
+                        service.refuse_own(&actor, &row)?;
+                    }
                     let from = row.record.status;
                     let before = row.status_before.unwrap_or(ApplicationStatus::Pending);
                     let subject = reference.to_string();

@@ -146,14 +146,15 @@ impl Service {
     /// Accepts a request: the name is in use from this commit on, and belongs to the account.
     ///
     /// # Errors
-    /// `NoSuchSenderRequest`, `SenderDecided`, `SenderNameTaken`.
+    /// `NoSuchSenderRequest`, `SenderDecided`, `OwnApplication`, `SenderNameTaken`.
     pub async fn accept_sender(&self, actor: &Actor, id: i64) -> Result<SenderRequestRecord> {
-        let actor = *actor;
+        let (service, actor) = (self.clone(), *actor);
         let home = self.home_of_request(id).await?;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 tx.at(home);
                 let (request, application) = pending(tx, id).await?;
+                service.refuse_own(&actor, &application)?;
                 let name = &request.name;
                 let corrupt = || Fault::Corrupt {
                     table: "sender_requests",

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use domain::decision::DepositList;
 use domain::ids::Home;
+use domain::printable::is_control;
 use domain::records::{DepositCase, DepositRecord, Paged, TransferKind};
 use domain::{ApplicationId, Money, Reference, Timestamp};
 
@@ -23,7 +24,7 @@ use crate::store::transfers::{self, BANK, LedgerAccount, Transfer, UNMATCHED};
 use crate::{Service, leave_time, run_detached};
 
 /// The most characters of the id that a bank gives a payment.
-pub(super) const BANK_ID_CHARS_MAX: usize = 255;
+const BANK_ID_CHARS_MAX: usize = 255;
 /// How many payments of an import are credited in a transaction. With SQLite a send waits for the
 /// whole of it.
 const IMPORT_CHUNK: usize = 20;
@@ -240,8 +241,7 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn deposit(&self, bank_id: &str) -> Result<Option<DepositRecord>> {
-        // No stored text has a NUL character, which PostgreSQL refuses.
-        if bank_id.contains('\0') {
+        if !is_bank_id(bank_id) {
             return Ok(None);
         }
         let mut conn = self.store().read().await?;
@@ -260,7 +260,7 @@ impl Service {
     /// Assigns an unmatched deposit to an application.
     ///
     /// # Errors
-    /// `NoSuchDeposit`, `DepositAssigned`, `NoSuchApplication`, `AccountClosed`,
+    /// `NoSuchDeposit`, `DepositAssigned`, `NoSuchApplication`, `AccountClosed`, `OwnApplication`,
     /// `BalanceTooLarge`.
     pub async fn assign_deposit(
         &self,
@@ -268,7 +268,10 @@ impl Service {
         bank_id: &str,
         reference: Reference,
     ) -> Result<DepositRecord> {
-        let (actor, bank_id) = (*actor, bank_id.to_owned());
+        if !is_bank_id(bank_id) {
+            return Err(Refusal::NoSuchDeposit.into());
+        }
+        let (service, actor, bank_id) = (self.clone(), *actor, bank_id.to_owned());
         let home = self.find_home(reference).await?;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
@@ -282,6 +285,7 @@ impl Service {
                 if application.closed {
                     return Err(Refusal::AccountClosed.into());
                 }
+                service.refuse_own(&actor, &application)?;
                 if !deposits::assign(tx, &bank_id, application.id, now).await? {
                     return Err(Refusal::DepositAssigned.into());
                 }
@@ -377,13 +381,17 @@ pub(super) fn valid(request: &DepositRequest) -> Result<()> {
     if request.amount <= Money::ZERO {
         return Err(Refusal::InvalidAmount.into());
     }
-    if request.bank_id.is_empty()
-        || request.bank_id.chars().count() > BANK_ID_CHARS_MAX
-        || request.bank_id.contains('\0')
-    {
+    if !is_bank_id(&request.bank_id) {
         return Err(Refusal::InvalidBankId.into());
     }
     Ok(())
+}
+
+/// Whether a text can be a bank id. One with a control character could be taken for another one, and
+/// PostgreSQL's texts have no NUL.
+pub(super) fn is_bank_id(text: &str) -> bool {
+    let chars = text.chars().count();
+    (1..=BANK_ID_CHARS_MAX).contains(&chars) && !text.contains(is_control)
 }
 
 /// A reference as it is stored: a payer may write anything, even a NUL character, which
@@ -405,7 +413,10 @@ pub(super) async fn credit(
         return same_again(service, tx, &reference, request.amount, known).await;
     }
     let application = match Reference::parse(&request.reference) {
-        Ok(reference) => find(service, tx, reference).await?,
+        // Staff's own payment in a file of theirs waits until somebody else assigns it.
+        Ok(reference) => {
+            (find(service, tx, reference).await?).filter(|row| !service.is_own(actor, row))
+        }
         Err(_) => None,
     };
     // Before anything is written, so that an import can go on with its other lines.

@@ -10,7 +10,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use domain::Money;
 use domain::records::LineOutcome;
 
-use super::deposits::{BANK_ID_CHARS_MAX, written};
+use super::deposits::{is_bank_id, written};
 use crate::store::statements::{BankColumns, FileLine};
 
 /// The most lines of a statement.
@@ -311,13 +311,13 @@ fn payment(
         Amount::Debit => (Money::ZERO, Some(LineOutcome::Debit)),
         Amount::Payment(amount) => (amount, None),
     };
-    let bank_id = written(cell(columns.bank_id));
-    if skipped.is_none() && (bank_id.is_empty() || bank_id.chars().count() > BANK_ID_CHARS_MAX) {
-        return Err("the bank id must have 1 to 255 characters");
+    let bank_id = cell(columns.bank_id);
+    if skipped.is_none() && !is_bank_id(bank_id) {
+        return Err("the bank id must have 1 to 255 characters, none of them a control character");
     }
     Ok(FileLine {
         line: i64::try_from(line).unwrap_or(i64::MAX),
-        bank_id,
+        bank_id: written(bank_id),
         reference: written(cell(columns.reference)),
         amount,
         skipped,

@@ -1,8 +1,8 @@
 //! What staff see of deposits, what is suggested for those without an application, and imports of
 //! many.
 
-use domain::Reference;
 use domain::decision::DepositList;
+use domain::{Money, Reference};
 use service::{Actor, Refusal};
 
 use crate::database::Backend;
@@ -14,6 +14,7 @@ on_each_backend![
     of_two_assignments_one_wins_and_the_other_is_told,
     an_import_of_several_transactions_is_idempotent,
     a_conflict_in_an_import_is_found_before_anything_is_credited,
+    a_bank_id_with_a_control_character_is_refused,
 ];
 
 const STAFF: Actor = Actor::CommandLine;
@@ -168,5 +169,40 @@ async fn a_conflict_in_an_import_is_found_before_anything_is_credited(backend: B
         "{refused:?}"
     );
     assert_eq!(world.balance(&customer.live).await, money("0"));
+    world.assert_sound().await;
+}
+
+async fn a_bank_id_with_a_control_character_is_refused(backend: Backend) {
+    let world = World::new(backend).await;
+    let customer = world.active("one@example.org", "0").await;
+    let reference = customer.reference.as_str();
+    for bank_id in [
+        "",
+        "bank-1\0",
+        "\0",
+        "bank\n1",
+        "bank\u{202e}1",
+        &"b".repeat(256),
+    ] {
+        let request = order(bank_id, reference, "5");
+        let added = world.service.add_deposit(&STAFF, &request).await;
+        let refusal = added.unwrap_err();
+        assert_eq!(
+            refusal.refusal(),
+            Some(&Refusal::InvalidBankId),
+            "{bank_id:?}"
+        );
+        assert_eq!(world.service.deposit(bank_id).await.unwrap(), None);
+        let assigned = world
+            .service
+            .assign_deposit(&STAFF, bank_id, customer.reference);
+        let refusal = assigned.await.unwrap_err();
+        assert_eq!(
+            refusal.refusal(),
+            Some(&Refusal::NoSuchDeposit),
+            "{bank_id:?}"
+        );
+    }
+    assert_eq!(world.balance(&customer.live).await, Money::ZERO);
     world.assert_sound().await;
 }

@@ -1,13 +1,17 @@
 //! What staff do to accounts.
 
 use domain::records::AccountRecord;
-use domain::{ApplicationStatus, Category, MessageStatus, Reason};
-use service::{Actor, ClientInfo, Refusal, SANDBOX_CARRIER, SendError, Service, SessionRow};
+use domain::{ApplicationStatus, Category, MessageStatus, Reason, Reference};
+use service::{
+    Actor, ClientInfo, DepositStatus, Refusal, SANDBOX_CARRIER, SendError, Service, SessionRow,
+};
 
 use crate::database::Backend;
-use crate::world::{Customer, PASSWORD, World, money, password};
+use crate::world::{Customer, PASSWORD, World, money, order, password};
 
 on_each_backend![
+    staff_do_nothing_for_applications_of_their_own,
+    only_somebody_with_a_second_factor_is_promoted_at_the_desk,
     keys_of_a_disabled_account_send_nothing_and_read_on,
     a_send_that_is_remembered_as_allowed_is_refused_in_its_turn,
     messages_of_a_disabled_account_wait_until_it_is_enabled,
@@ -286,4 +290,68 @@ async fn a_lost_second_factor_is_removed(backend: Backend) {
         .change_password(&account, PASSWORD, &new, "")
         .await
         .unwrap();
+}
+
+async fn staff_do_nothing_for_applications_of_their_own(backend: Backend) {
+    let mut world = World::new(backend).await;
+    let own = world.pending_as(EMAIL, Some("Bank")).await;
+    let other = world.pending("two@example.org").await;
+    let (me, reference) = (Actor::Account(own.account.id), own.reference);
+    world
+        .deposit("bank-1", Reference::from_number(1), "7")
+        .await;
+    let sender = world.service.sender_requests(true).await.unwrap()[0].id;
+    {
+        let service = &world.service;
+        assert_eq!(
+            refusal(service.approve(&me, reference)).await,
+            Refusal::OwnApplication
+        );
+        assert_eq!(
+            refusal(service.accept_sender(&me, sender)).await,
+            Refusal::OwnApplication
+        );
+        let assigned = service.assign_deposit(&me, "bank-1", reference);
+        assert_eq!(refusal(assigned).await, Refusal::OwnApplication);
+        service.suspend(&me, reference, "a test").await.unwrap();
+        assert_eq!(
+            refusal(service.reinstate(&me, reference)).await,
+            Refusal::OwnApplication
+        );
+        // What a file credits to it waits.
+        let paid = order("bank-2", reference.as_str(), "5");
+        let paid = service.add_deposit(&me, &paid);
+        assert_eq!(paid.await.unwrap().status, DepositStatus::Unmatched);
+        service
+            .assign_deposit(&ACTOR, "bank-2", reference)
+            .await
+            .unwrap();
+        service.approve(&me, other.reference).await.unwrap();
+        service.reinstate(&ACTOR, reference).await.unwrap();
+    }
+    world.limits.own_applications = true;
+    let world = world.reopen().await;
+    let service = &world.service;
+    service.approve(&me, reference).await.unwrap();
+    service.accept_sender(&me, sender).await.unwrap();
+    service
+        .assign_deposit(&me, "bank-1", reference)
+        .await
+        .unwrap();
+    world.assert_sound().await;
+}
+
+async fn only_somebody_with_a_second_factor_is_promoted_at_the_desk(backend: Backend) {
+    let world = World::new(backend).await;
+    let service = &world.service;
+    let account = world.account(EMAIL).await;
+    let staff = Actor::Account(world.account("two@example.org").await.id);
+    let promoted = service.promote_account(&staff, EMAIL);
+    assert_eq!(refusal(promoted).await, Refusal::FactorBeforeStaff);
+    let secret = service.new_totp_secret();
+    service
+        .give_factor(&ACTOR, account.id, &secret)
+        .await
+        .unwrap();
+    service.promote_account(&staff, EMAIL).await.unwrap();
 }

@@ -215,11 +215,11 @@ async fn bad_files_are_refused_whole(backend: Backend) {
         panic!("the amounts can't be read")
     };
     assert_eq!((first.len(), first[0].0, total), (20, 3, 30));
-    let missing = import(&world, b"id,reference,amount\n,x,1\nbank-1,x\n").await;
+    let missing = import(&world, b"id,reference,amount\n,x,1\nbank-1,x\nb\x0bc,x,1\n").await;
     assert!(
         matches!(
             missing,
-            StatementFile::Bad(BadStatement::Lines { total: 2, .. })
+            StatementFile::Bad(BadStatement::Lines { total: 3, .. })
         ),
         "{missing:?}"
     );
