@@ -45,7 +45,8 @@ pub fn document(base_url: &str, message_pages_max: usize) -> Result<Value, serde
 }
 
 /// Gives each operation what all have: the headers of its answers, and its twin without a key in
-/// the path.
+/// the path. `/sms/reports/{key}` and the twin `/sms/reports/{transid}` are one template; what
+/// stands there is told apart by the header, for which the format has no words.
 fn finish(paths: &mut Map<String, Value>) {
     let mut twins = Map::new();
     for (path, operations) in paths.iter_mut() {
@@ -59,12 +60,13 @@ fn finish(paths: &mut Map<String, Value>) {
             if path != api::DOCUMENT_PATH {
                 name_headers(operation);
             }
+            leave_null_out(operation);
         }
-        if let Some(bare) = path.strip_suffix("/{key}") {
+        if path.contains("/{key}") {
             let twin = operations
                 .iter()
                 .map(|(method, operation)| (method.clone(), with_header(operation.clone())));
-            twins.insert(bare.to_owned(), twin.collect());
+            twins.insert(path.replace("/{key}", ""), twin.collect());
         }
     }
     paths.extend(twins);
@@ -99,6 +101,29 @@ fn name_headers(operation: &mut Value) {
             (name, json!({ "$ref": place }))
         };
         response["headers"] = Value::Object(names.into_iter().map(reference).collect());
+    }
+}
+
+/// Takes the choice of null from what may be left out of a request: it is left out, not null.
+fn leave_null_out(operation: &mut Value) {
+    let parameters = operation.get_mut("parameters");
+    let parameters = parameters.and_then(Value::as_array_mut);
+    let parameters = parameters.into_iter().flatten();
+    parameters.for_each(|parameter| never_null(&mut parameter["schema"]));
+    let contents = operation.pointer_mut("/requestBody/content");
+    let contents = contents.and_then(Value::as_object_mut);
+    let contents = contents.into_iter().flatten();
+    contents.for_each(|(_, content)| never_null(&mut content["schema"]));
+}
+
+fn never_null(schema: &mut Value) {
+    let Some(choices) = schema.get_mut("oneOf").and_then(Value::as_array_mut) else {
+        return;
+    };
+    let all = choices.len();
+    choices.retain(|choice| choice["type"] != "null");
+    if choices.len() < all {
+        *schema = choices.swap_remove(0);
     }
 }
 

@@ -56,9 +56,13 @@ impl Timestamp {
         text.get(..10).unwrap_or(&text).to_owned()
     }
 
-    /// Reads RFC 3339 with any offset; finer parts than milliseconds are dropped.
+    /// Reads RFC 3339 with any offset; finer parts than milliseconds are dropped. Between date and
+    /// time stands a T or a space: the library takes any byte, digits among them.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
+        if !matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' ')) {
+            return None;
+        }
         let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
         i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000_000))
             .ok()

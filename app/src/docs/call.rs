@@ -165,13 +165,11 @@ impl<'a> Call<'a> {
             .flatten();
         let refused = answers.filter(|(status, _)| *status != "200");
         let reasons = refused.map(|(status, answer)| {
-            let schema = &answer["content"]["application/json"]["schema"];
-            let reasons = schema.pointer("/allOf/1/properties/reason/enum");
-            let words = reasons
-                .map_or(&[][..], list)
-                .iter()
-                .filter_map(Value::as_str);
-            (status.as_str(), words.collect())
+            // There is an example of each reason, under its word.
+            let examples = answer["content"]["application/json"]["examples"].as_object();
+            let words = examples.into_iter().flatten();
+            let words = words.map(|(word, _)| word.as_str()).collect();
+            (status.as_str(), words)
         });
         reasons.collect()
     }

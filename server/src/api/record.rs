@@ -39,8 +39,7 @@ pub struct Report<'a> {
     pub currency: &'a str,
     /// Sent with the test key.
     pub test: bool,
-    /// Why it isn't delivered, in a stable word.
-    #[schema(required)]
+    #[schema(value_type = Option<schemas::DeliveryError>, required)]
     pub error: Option<String>,
     pub created_at: Moment,
     #[schema(required)]

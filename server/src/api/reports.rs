@@ -282,7 +282,8 @@ fn moment(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, Fail
         Timestamp::parse(&format!("{text}T00:00:00Z"))
     } else {
         // The `+` of an offset that wasn't escaped came as a space.
-        Timestamp::parse(&text.replace(' ', "+"))
+        let (before, after) = text.split_at_checked(DATE_BYTES + 1).unwrap_or((text, ""));
+        Timestamp::parse(&format!("{before}{}", after.replace(' ', "+")))
     };
     found.map(Some).ok_or_else(|| {
         let detail = format!(

@@ -5,7 +5,7 @@ use domain::message::{PAGE_CHARS, PAGES_MAX_DEFAULT};
 use domain::records::BatchStatus::{Done, Expanding, Sending};
 use serde_json::json;
 use service::IDEMPOTENCY_KEY_CHARS_MAX;
-use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{Object, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -61,12 +61,10 @@ schemas! {
         .pattern(Some("^[^\\u0000]*$"))
         .examples([json!("login-81")])
         .build();
+    /// Strings alone: generators of clients can't use a choice between strings and booleans.
     DryRun = text("1 or true: everything but storing, charging and sending. It neither reads nor \
-        keeps an idempotency key.")
-        .schema_type(SchemaType::from_iter([Type::String, Type::Boolean]))
-        .enum_values(Some([
-            json!("1"), json!("true"), json!("0"), json!("false"), json!(true), json!(false),
-        ]))
+        keeps an idempotency key. In JSON, true and false may also be given as they are.")
+        .enum_values(Some(["1", "true", "0", "false"]))
         .default(Some(json!("0")))
         .build();
     IdempotencyKey = text("Makes a request safe to repeat: for 24 hours after a 200, the same \
@@ -75,12 +73,14 @@ schemas! {
         .min_length(Some(1))
         .max_length(Some(IDEMPOTENCY_KEY_CHARS_MAX))
         .pattern(Some("^[!-~]([ -~]*[!-~])?$"))
+        .examples([json!("order-4711")])
         .build();
     Transid = id("m_", "A message's id.");
     BatchId = id("b_", "A batch's id.");
     Since = text("A moment in RFC 3339, or a date, which begins at midnight UTC.")
-        .pattern(Some("^[0-9]{4}-[0-9]{2}-[0-9]{2}\
-            ([Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?([Zz]|[+ -][0-9]{2}:[0-9]{2}))?$"))
+        .pattern(Some("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\
+            ([Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]+)?\
+            ([Zz]|[+ -]([01][0-9]|2[0-3]):[0-5][0-9]))?$"))
         .examples([json!("2026-11-21T08:30:00Z"), json!("2026-11-21")])
         .build();
     Limit = integer()
@@ -108,11 +108,12 @@ schemas! {
     /// A code that isn't 200.
     CodeFailure = integer().enum_values(Some([500, 501, 502, 503, 504, 505])).build();
     Positive = integer().minimum(Some(1)).build();
+    /// Not a choice of one: generators of clients can't use one of a boolean.
     OnlyTrue = ObjectBuilder::new()
         .schema_type(Type::Boolean)
-        .enum_values(Some([true]))
-        .description(Some("Only on a dry run."))
+        .description(Some("true, and only on a dry run."))
         .build();
+    DeliveryError = delivery_error();
     Warning = choice(
         &domain::NumberWarning::ALL.map(domain::NumberWarning::as_str),
         "An international number that is probably a mistake. looks_local: the home country's code \
@@ -167,6 +168,21 @@ fn counts() -> Object {
             let name = status.as_str();
             object.property(name, count()).required(name)
         })
+        .build()
+}
+
+/// Why a message isn't delivered. The words aren't all that there can be, so that they are no
+/// choice.
+fn delivery_error() -> Object {
+    let words = domain::DeliveryError::ALL.map(domain::DeliveryError::as_str);
+    let description = format!(
+        "Why a message isn't delivered, in a stable word: {}. An underscore and a number of the \
+         network's or the carrier's may follow the word. Some carriers give words of their own \
+         instead.",
+        words.join(", ")
+    );
+    text(&description)
+        .examples(words.map(|word| json!(word)))
         .build()
 }
 

@@ -16,6 +16,7 @@ mod bulk;
 mod call_log;
 mod canary;
 mod changes;
+mod clients;
 mod codes;
 mod commands;
 mod concurrency;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::client::{Answer, MULTIPART, bare, multipart, posted};
+use crate::client::{Answer, MULTIPART, bare, form, multipart, posted};
 use crate::harness::{Place, TestServer};
 
 /// Headers that are HTTP's own business.
@@ -47,6 +47,10 @@ impl Document {
         if kind == "application/json" {
             let fits = self.fits(schema, &answer.json());
             assert_eq!(fits, Ok(()), "{what}");
+            if let Some(reason) = answer.json()["reason"].as_str() {
+                let reasons = response["content"][kind]["examples"].as_object().unwrap();
+                assert!(reasons.contains_key(reason), "{what}");
+            }
         }
     }
 
@@ -324,5 +328,69 @@ fn answers_have_no_field_that_the_document_lacks() {
         for name in value.as_object().unwrap().keys() {
             assert!(known.contains(name), "{schema} has no {name}: {known:?}");
         }
+    }
+}
+
+#[test]
+fn a_body_is_required_where_nothing_works_without_one() {
+    let server = TestServer::demo();
+    let Document(document) = Document::served(&server);
+    for (template, query, status) in [
+        ("/sms/send/{key}", "?number=57000001&message=Hi", 200),
+        ("/sms/bulk/{key}", "?message=Hi", 400),
+    ] {
+        let body = &document["paths"][template]["post"]["requestBody"];
+        assert_eq!(body["required"] == true, status == 400, "{template}");
+        let target = template.replace("{key}", server.key());
+        let request = bare(
+            "POST",
+            &format!("{target}{query}"),
+            &[("Content-Length", "0")],
+        );
+        assert_eq!(server.exchange(&request).status, status, "{template}");
+    }
+}
+
+#[test]
+fn times_are_written_as_the_document_says() {
+    let server = TestServer::demo();
+    let Document(document) = Document::served(&server);
+    let pattern = &document["components"]["schemas"]["Since"]["pattern"];
+    let pattern = regex::Regex::new(pattern.as_str().unwrap()).unwrap();
+    for text in [
+        "2026-11-21",
+        "2026-11-21T08:30:00Z",
+        "2026-11-21t08:30:00z",
+        "2026-11-21T23:59:59.123456789Z",
+        "2026-11-21T08:30:00+02:00",
+        "2026-11-21T08:30:00-23:59",
+        "2026-11-21T08:30:00 02:00",
+        "2026-13-21",
+        "2026-00-21",
+        "2026-11-32",
+        "2026-11-00",
+        "26-11-21",
+        "2026-11-21T24:00:00Z",
+        "2026-11-21T08:60:00Z",
+        "2026-11-21T08:30:61Z",
+        "2026-11-21T08:30:00",
+        "2026-11-21T08:30Z",
+        "2026-11-21 08:30:00Z",
+        "2026-11-21+08:30:00Z",
+        "2026-11-21508:30:00Z",
+        "2026-11-21T08:30:00.Z",
+        "2026-11-21T08:30:00+24:00",
+        "2026-11-21T08:30:00+0200",
+        "20261121",
+        " 2026-11-21",
+    ] {
+        let query = form(&[("from", text)]);
+        let answer = server.get(&format!("/sms/reports/{}?{query}", server.key()));
+        assert_eq!(
+            answer.status == 200,
+            pattern.is_match(text),
+            "{text:?}: {}",
+            answer.text()
+        );
     }
 }

@@ -1,0 +1,45 @@
+"""Calls the API by the client that openapi-generator generates: openapi_generator.py URL KEY.
+
+Prints a line for each call: its operation, and a word of the answer.
+"""
+
+import sys
+
+from sms_client import ApiClient, ApiException, Configuration, DefaultApi, SendParameters
+
+url, key = sys.argv[1:]
+api = DefaultApi(ApiClient(Configuration(host=url, access_token=key)))
+sms = {"number": "00000001", "message": "Hi"}
+many = {"numbers": "00000001\n+00000002", "message": "Hi"}
+rows = {"bulksms": "00000001,Hi\n00000001,Hi, you"}
+
+transid = api.send(key, **sms).transid
+print("send", transid)
+print("sendWithHeader", api.send_with_header(idempotency_key="k", **sms).transid)
+body = SendParameters(**sms)
+print("sendPost", api.send_post(key, send_parameters=body).transid)
+print("sendPost", api.send_post(key, **sms).transid)
+print("sendPostWithHeader", api.send_post_with_header(send_parameters=body).transid)
+
+for kind in "application/x-www-form-urlencoded", "multipart/form-data":
+    print("bulk", api.bulk(key, **rows, _content_type=kind).batchid)
+    batchid = api.bulk_with_header(**many, _content_type=kind).batchid
+    print("bulkWithHeader", batchid)
+
+print("report", api.report(key, transid).report.transid)
+print("reportWithHeader", api.report_with_header(transid).report.transid)
+print("reports", api.reports(key, transid=transid).reports[0].transid)
+print("reportsWithHeader", api.reports_with_header().reports[0].transid)
+print("batch", api.batch(key, batchid).batch.batchid)
+print("batchWithHeader", api.batch_with_header(batchid).batch.batchid)
+print("batches", api.batches(key).batches[0].batchid)
+print("batchesWithHeader", api.batches_with_header(limit=1).batches[0].batchid)
+print("balance", api.balance(key).currency)
+print("balanceWithHeader", api.balance_with_header().currency)
+print("prices", api.prices(key).prices[0].currency)
+print("pricesWithHeader", api.prices_with_header(number="26657000001").price.rule)
+print("openapi", api.openapi()["openapi"])
+try:
+    DefaultApi(ApiClient(Configuration(host=url))).balance("0wrong")
+except ApiException as refused:
+    print("refused", refused.data.reason.value)

@@ -1,0 +1,46 @@
+// Calls the API by the client that openapi-generator generates: node openapi_generator.js URL KEY.
+// Prints a line for each call: its operation, and a word of the answer.
+import { Configuration, DefaultApi, ModelErrorFromJSON, ResponseError } from './sms_client';
+
+const [url = '', key = ''] = process.argv.slice(2);
+const api = new DefaultApi(new Configuration({ basePath: url, accessToken: key }));
+const sms = { number: '00000001', message: 'Hi' };
+const many = { numbers: '00000001\n+00000002', message: 'Hi' };
+const rows = { bulksms: '00000001,Hi\n00000001,Hi, you' };
+
+function print(operation: string, word: string | null | undefined): void {
+  console.log(operation, word);
+}
+
+async function run(): Promise<void> {
+  const transid = (await api.send({ key, ...sms })).transid ?? '';
+  print('send', transid);
+  print('sendWithHeader', (await api.sendWithHeader({ idempotencyKey: 'k', ...sms })).transid);
+  print('sendPost', (await api.sendPost({ key, sendParameters: sms })).transid);
+  print('sendPost', (await api.sendPost({ key, ...sms })).transid);
+  print('sendPostWithHeader', (await api.sendPostWithHeader({ sendParameters: sms })).transid);
+  print('bulk', (await api.bulk({ key, ...rows })).batchid);
+  const batchid = (await api.bulkWithHeader(many)).batchid ?? '';
+  print('bulkWithHeader', batchid);
+  print('report', (await api.report({ key, transid })).report.transid);
+  print('reportWithHeader', (await api.reportWithHeader({ transid })).report.transid);
+  print('reports', (await api.reports({ key, transid })).reports[0]?.transid);
+  print('reportsWithHeader', (await api.reportsWithHeader()).reports[0]?.transid);
+  print('batch', (await api.batch({ key, batchid })).batch.batchid);
+  print('batchWithHeader', (await api.batchWithHeader({ batchid })).batch.batchid);
+  print('batches', (await api.batches({ key })).batches[0]?.batchid);
+  print('batchesWithHeader', (await api.batchesWithHeader({ limit: 1 })).batches[0]?.batchid);
+  print('balance', (await api.balance({ key })).currency);
+  print('balanceWithHeader', (await api.balanceWithHeader()).currency);
+  print('prices', (await api.prices({ key })).prices[0]?.currency);
+  print('pricesWithHeader', (await api.pricesWithHeader({ number: '26657000001' })).price?.rule);
+  print('openapi', (await api.openapi() as { openapi: string }).openapi);
+  try {
+    await new DefaultApi(new Configuration({ basePath: url })).balance({ key: '0wrong' });
+  } catch (refused) {
+    if (!(refused instanceof ResponseError)) throw refused;
+    print('refused', ModelErrorFromJSON(await refused.response.json()).reason);
+  }
+}
+
+void run();

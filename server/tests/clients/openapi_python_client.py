@@ -1,0 +1,65 @@
+"""Calls the API by the client that openapi-python-client generates: openapi_python_client.py URL KEY.
+
+Prints a line for each call: its operation, and a word of the answer.
+"""
+
+import sys
+
+from sms_client import AuthenticatedClient, Client
+from sms_client import models
+from sms_client.api.default import (
+    balance,
+    balance_with_header,
+    batch,
+    batch_with_header,
+    batches,
+    batches_with_header,
+    bulk,
+    bulk_with_header,
+    openapi,
+    prices,
+    prices_with_header,
+    report,
+    report_with_header,
+    reports,
+    reports_with_header,
+    send,
+    send_post,
+    send_post_with_header,
+    send_with_header,
+)
+
+url, key = sys.argv[1:]
+plain = Client(base_url=url)
+signed = AuthenticatedClient(base_url=url, token=key)
+sms = {"number": "00000001", "message": "Hi"}
+many = {"numbers": "00000001\n+00000002", "message": "Hi"}
+rows = {"bulksms": "00000001,Hi\n00000001,Hi, you"}
+
+transid = send.sync(key, client=plain, **sms).transid
+print("send", transid)
+print("sendWithHeader", send_with_header.sync(client=signed, idempotency_key="k", **sms).transid)
+body = models.SendParameters(**sms)
+print("sendPost", send_post.sync(key, client=plain, body=body).transid)
+print("sendPostWithHeader", send_post_with_header.sync(client=signed, body=body).transid)
+print("sendPost", send_post.sync(key, client=plain, **sms).transid)
+
+for body in models.OneToOne(**rows), models.OneToMany(**many), models.BulkMultipart(**many):
+    batchid = bulk.sync(key, client=plain, body=body).batchid
+    print("bulk", batchid)
+    print("bulkWithHeader", bulk_with_header.sync(client=signed, body=body).batchid)
+
+print("report", report.sync(key, transid, client=plain).report.transid)
+print("reportWithHeader", report_with_header.sync(transid, client=signed).report.transid)
+print("reports", reports.sync(key, client=plain, transid=transid).reports[0].transid)
+print("reportsWithHeader", reports_with_header.sync(client=signed).reports[0].transid)
+print("batch", batch.sync(key, batchid, client=plain).batch.batchid)
+print("batchWithHeader", batch_with_header.sync(batchid, client=signed).batch.batchid)
+print("batches", batches.sync(key, client=plain).batches[0].batchid)
+print("batchesWithHeader", batches_with_header.sync(client=signed, limit=1).batches[0].batchid)
+print("balance", balance.sync(key, client=plain).currency)
+print("balanceWithHeader", balance_with_header.sync(client=signed).currency)
+print("prices", prices.sync(key, client=plain).prices[0].currency)
+print("pricesWithHeader", prices_with_header.sync(client=signed, number="26657000001").price.rule)
+print("openapi", openapi.sync(client=plain)["openapi"])
+print("refused", send.sync("wrong", client=plain, **sms).reason)

@@ -1,0 +1,93 @@
+// Calls the API by openapi-fetch with the types that openapi-typescript generates:
+// node openapi_typescript.js URL KEY. Prints a line for each call: its operation, and a word of the
+// answer.
+import createClient from 'openapi-fetch';
+import type { paths } from './sms_client';
+
+const [url = '', key = ''] = process.argv.slice(2);
+const plain = createClient<paths, 'application/json'>({ baseUrl: url });
+const headers = { Authorization: `Bearer ${key}` };
+const signed = createClient<paths, 'application/json'>({ baseUrl: url, headers });
+const path = { key };
+const sms = { number: '00000001', message: 'Hi' };
+const many = { numbers: '00000001\n+00000002', message: 'Hi' };
+const rows = { bulksms: '00000001,Hi\n00000001,Hi, you' };
+const form = { 'Content-Type': 'application/x-www-form-urlencoded' };
+
+function print(operation: string, word: string | null | undefined): void {
+  console.log(operation, word);
+}
+
+/** The body of multipart/form-data. */
+function parts(body: Record<string, string>): FormData {
+  const data = new FormData();
+  for (const [name, value] of Object.entries(body)) data.append(name, value);
+  return data;
+}
+
+async function run(): Promise<void> {
+  const sent = await plain.GET('/sms/send/{key}', { params: { path, query: sms } });
+  const transid = sent.data?.transid ?? '';
+  print('send', transid);
+  const header = { 'Idempotency-Key': 'k' };
+  const signedSend = await signed.GET('/sms/send', { params: { query: sms, header } });
+  print('sendWithHeader', signedSend.data?.transid);
+  for (const body of [sms, undefined]) {
+    const query = body ? {} : sms;
+    const posted = await plain.POST('/sms/send/{key}', { params: { path, query }, body });
+    print('sendPost', posted.data?.transid);
+  }
+  const formSend = await plain.POST('/sms/send/{key}', {
+    params: { path },
+    body: sms,
+    headers: form,
+  });
+  print('sendPost', formSend.data?.transid);
+  const signedPost = await signed.POST('/sms/send', { body: sms });
+  print('sendPostWithHeader', signedPost.data?.transid);
+
+  const bulk = await plain.POST('/sms/bulk/{key}', {
+    params: { path },
+    body: rows,
+    headers: form,
+  });
+  print('bulk', bulk.data?.batchid);
+  const uploaded = await signed.POST('/sms/bulk', { body: many, bodySerializer: () => parts(many) });
+  const batchid = uploaded.data?.batchid ?? '';
+  print('bulkWithHeader', batchid);
+
+  const report = await plain.GET('/sms/reports/{key}/{transid}', {
+    params: { path: { key, transid } },
+  });
+  print('report', report.data?.report.transid);
+  const signedReport = await signed.GET('/sms/reports/{transid}', { params: { path: { transid } } });
+  print('reportWithHeader', signedReport.data?.report.transid);
+  const query = { transid, from: '2026-01-01' };
+  const reports = await plain.GET('/sms/reports/{key}', { params: { path, query } });
+  print('reports', reports.data?.reports[0]?.transid);
+  const signedReports = await signed.GET('/sms/reports');
+  print('reportsWithHeader', signedReports.data?.reports[0]?.transid);
+  const batch = await plain.GET('/sms/batches/{key}/{batchid}', {
+    params: { path: { key, batchid } },
+  });
+  print('batch', batch.data?.batch.batchid);
+  const signedBatch = await signed.GET('/sms/batches/{batchid}', { params: { path: { batchid } } });
+  print('batchWithHeader', signedBatch.data?.batch.batchid);
+  const batches = await plain.GET('/sms/batches/{key}', { params: { path } });
+  print('batches', batches.data?.batches[0]?.batchid);
+  const signedBatches = await signed.GET('/sms/batches', { params: { query: { limit: 1 } } });
+  print('batchesWithHeader', signedBatches.data?.batches[0]?.batchid);
+  print('balance', (await plain.GET('/sms/balance/{key}', { params: { path } })).data?.currency);
+  print('balanceWithHeader', (await signed.GET('/sms/balance')).data?.currency);
+  const prices = await plain.GET('/sms/prices/{key}', { params: { path } });
+  print('prices', prices.data?.prices[0]?.currency);
+  const number = { query: { number: '26657000001' } };
+  const signedPrices = await signed.GET('/sms/prices', { params: number });
+  print('pricesWithHeader', signedPrices.data?.price?.rule);
+  print('openapi', ((await plain.GET('/openapi.json')).data as { openapi: string }).openapi);
+  const wrong = { path: { key: '0wrong' } };
+  const refused = await plain.GET('/sms/balance/{key}', { params: wrong });
+  print('refused', refused.error?.reason);
+}
+
+void run();
