@@ -13,11 +13,12 @@ mod refusals;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{Request, Response, StatusCode};
+use axum::http::header::{CONNECTION, Entry};
+use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -182,11 +183,20 @@ async fn talk<H: Handler>(
 ) {
     let refusing = handler.clone();
     let stream = Refusals::new(stream, move |status| refusing.refuse(status));
+    let stopping = stop.clone();
     let service = service_fn(move |request| {
         let (handler, busy) = (handler.clone(), place.begin_request());
+        let persists = persists(&request);
+        let stopping = stopping.clone();
         async move {
-            let answer = handler.handle(peer, request).await;
+            let mut answer = handler.handle(peer, request).await;
             drop(busy);
+            if let Ok(answer) = &mut answer
+                && persists
+                && !stopping.is_cancelled()
+            {
+                announce_idle_time(answer.headers_mut());
+            }
             answer
         }
     });
@@ -211,6 +221,30 @@ async fn talk<H: Handler>(
     if let Err(error) = ended {
         // Clients that leave are everyday; the error's words name no part of the request.
         tracing::debug!(kind = kind(&error), "connection ended early");
+    }
+}
+
+/// Whether the client wants to use the connection again.
+fn persists(request: &Request<Incoming>) -> bool {
+    let named = request.headers().get_all(CONNECTION).iter();
+    let mut named = named.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let closes = named.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"));
+    request.version() == Version::HTTP_11 && !closes
+}
+
+/// Says how long the connection may idle, so that no client sends a request while it is closed. An
+/// answer that closes it keeps its word for that.
+fn announce_idle_time(headers: &mut HeaderMap) {
+    static IDLE_TIME: LazyLock<Option<HeaderValue>> = LazyLock::new(|| {
+        let seconds = HEADER_READ_TIMEOUT.as_secs();
+        HeaderValue::try_from(format!("timeout={seconds}")).ok()
+    });
+    if let Some(idle_time) = &*IDLE_TIME
+        && let Entry::Vacant(connection) = headers.entry(CONNECTION)
+    {
+        // RFC 9110 §7.6.1: a header about the connection is named there.
+        connection.insert(HeaderValue::from_static("keep-alive"));
+        headers.insert("keep-alive", idle_time.clone());
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod refusals;
 pub mod schemas;
 
+use app::docs::VERSION_RULES;
 use domain::Reason;
 use domain::message::PAGE_CHARS;
 use serde_json::{Map, Value, json};
@@ -28,7 +29,7 @@ pub fn document(base_url: &str, message_pages_max: usize) -> Result<Value, serde
     document["info"] = json!({
         "title": "Heliograph SMS API",
         "version": "1",
-        "description": DESCRIPTION,
+        "description": format!("{DESCRIPTION}\n\n{VERSION_RULES}"),
     });
     document["servers"] = json!([{ "url": base_url }]);
     let components = &mut document["components"];

@@ -24,7 +24,10 @@ pub const fn advice(reason: Reason) -> &'static str {
             "Compare the parameter with the API reference; the address must be readable, too."
         }
         Reason::AmbiguousBulk => "Choose one kind of upload, and leave out the other's fields.",
-        Reason::InvalidFile => "Correct the lines that errors names, and upload the file again.",
+        Reason::InvalidFile => {
+            "Correct the lines that errors names. If error_count says that there are more, upload \
+             the file with dryrun=1, which sends nothing, until none is left."
+        }
         Reason::InvalidEncoding => {
             "Encode text as UTF-8, and each byte of it as % and two digits in an address or form."
         }

@@ -198,7 +198,10 @@ impl<'a> Call<'a> {
         } else {
             ""
         };
-        let mut command = format!("curl {get}{base_url}{path}");
+        let mut command = format!("curl --retry 3 {get}{base_url}{path}");
+        if (way.parameters.iter()).any(|parameter| parameter.name == "Idempotency-Key") {
+            command += " \\\n  --header \"Idempotency-Key: order-$(date +%s)-$$\"";
+        }
         for (name, example) in given {
             let (option, value) = if example.contains('\n') {
                 ("--form", format!("@{name}.txt"))

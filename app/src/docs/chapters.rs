@@ -1,11 +1,11 @@
 //! The chapters beside those about calls.
 
-use domain::MessageStatus;
-use domain::records::PriceTable;
-use leptos::prelude::*;
-
 use crate::price_table::listed as listed_prices;
+use crate::reports::error_sentences;
 use crate::ui::{StateMark, Table};
+use domain::records::PriceTable;
+use domain::{DeliveryError, MessageStatus};
+use leptos::prelude::*;
 
 /// The chapters about keys, which authorise a call, and about calls that have to be repeated.
 pub fn keys(key: &str, base_url: &str) -> impl IntoView + use<> {
@@ -17,7 +17,7 @@ pub fn keys(key: &str, base_url: &str) -> impl IntoView + use<> {
              of the logs of proxies:"
         </p>
         <pre tabindex="0"><code>{format!(
-            "curl {base_url}/sms/balance --header 'Authorization: Bearer {key}'",
+            "curl --retry 3 {base_url}/sms/balance --header 'Authorization: Bearer {key}'",
         )}</code></pre>
         <h2 id="repeat">"Calls without an answer"</h2>
         <p>
@@ -26,6 +26,16 @@ pub fn keys(key: &str, base_url: &str) -> impl IntoView + use<> {
             <code>"Idempotency-Key"</code>
             ": for 24 hours after a 200, the same request with the same key is given the same \
              answer, and nothing is sent or charged twice."
+        </p>
+        <p>
+            "429 means that there are too many requests, and 503 that the service can't answer \
+             now. Nothing was sent or charged. Wait for the seconds that the header "
+            <code>"Retry-After"</code>
+            " says, and send the same request again, with the same header "
+            <code>"Idempotency-Key"</code>
+            ". The examples on this page do so with curl's option "
+            <code>"--retry"</code>
+            ", and an application's page Quick start has programs in five languages."
         </p>
     }
 }
@@ -78,6 +88,26 @@ pub fn statuses() -> impl IntoView {
     view! {
         <h2 id="statuses">"Statuses"</h2>
         {statuses}
+    }
+}
+
+/// The chapter about why messages aren't delivered.
+pub fn errors() -> impl IntoView {
+    let errors = Table::wide(&DeliveryError::ALL)
+        .styled("key", "Error", |error| error.as_str())
+        .column("Meaning", |error| error_sentences(*error).0)
+        .column("What to do", |error| error_sentences(*error).1)
+        .in_region("Errors of messages");
+    view! {
+        <h2 id="errors">"Errors of messages"</h2>
+        <p>
+            "The field " <code>"error"</code>
+            " of a report says why a message isn't delivered. These words are stable. An \
+             underscore and a number of the network's or the carrier's may follow the word, as in "
+            <code>"undeliverable_011"</code>
+            ". Some carriers give words of their own instead, so programs look at the status first."
+        </p>
+        {errors}
     }
 }
 

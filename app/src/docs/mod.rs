@@ -15,6 +15,8 @@ mod reasons;
 #[cfg(feature = "ssr")]
 mod schema;
 #[cfg(feature = "ssr")]
+mod versions;
+#[cfg(feature = "ssr")]
 mod written;
 
 use leptos::prelude::*;
@@ -30,6 +32,8 @@ pub use advice::advice;
 pub use data::Written;
 #[cfg(feature = "ssr")]
 pub use reasons::reason_address;
+#[cfg(feature = "ssr")]
+pub use versions::VERSION_RULES;
 #[cfg(feature = "ssr")]
 pub use written::chapters;
 #[cfg(feature = "ssr")]
@@ -82,8 +86,10 @@ fn Chapters(written: Written, counter: PageData<CounterData>) -> impl IntoView {
                 <a href="#reports" rel="external">"Reports"</a>
                 <a href="#balance" rel="external">"Balance"</a>
                 <a href="#statuses" rel="external">"Statuses"</a>
+                <a href="#errors" rel="external">"Errors"</a>
                 <a href="#test" rel="external">"Test key"</a>
                 <a href="#codes" rel="external">"Codes"</a>
+                <a href="#versions" rel="external">"Versions"</a>
                 <a href="#prices" rel="external">"Prices"</a>
                 <a href=format!("#{ANCHOR}") rel="external">"Count a text"</a>
             </nav>

@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use super::call::calls;
 use super::calls::call_chapters;
-use super::chapters::{keys, outcomes, prices, statuses};
+use super::chapters::{errors, keys, outcomes, prices, statuses};
 use super::data::Written;
 use super::reasons::reasons;
+use super::versions::versions;
 use crate::portal_request::current_request;
 use crate::problem::Problem;
 
@@ -25,8 +26,10 @@ pub fn chapters(document: &Value, base_url: &str) -> String {
             keys(KEY, base_url),
             call_chapters(&calls(document), base_url, KEY),
             statuses(),
+            errors(),
             outcomes(),
             reasons(document),
+            versions(document),
         );
         chapters.to_html()
     })

@@ -14,7 +14,7 @@ pub fn advice(status: MessageStatus, error: Option<&str>) -> Option<&'static str
 }
 
 /// What happened, and what to do.
-type Sentences = (&'static str, &'static str);
+pub type Sentences = (&'static str, &'static str);
 
 const ASK_FOR_THE_NUMBER: &str =
     "Ask the person for the number again, with the country code if it is abroad.";
@@ -50,7 +50,8 @@ fn explained(status: MessageStatus, error: Option<&str>) -> Option<Sentences> {
     )
 }
 
-const fn sentences(error: DeliveryError) -> Sentences {
+/// What an error means, and what to do about it.
+pub const fn sentences(error: DeliveryError) -> Sentences {
     match error {
         DeliveryError::NoRoute => (
             "No carrier takes messages to this number.",

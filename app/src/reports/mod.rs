@@ -28,6 +28,8 @@ pub use batch::BATCH_EVENTS_PATH;
 #[cfg(feature = "ssr")]
 pub use chart::of_status;
 pub use explained::meaning;
+#[cfg(feature = "ssr")]
+pub use explained::sentences as error_sentences;
 pub use filter::{CSV_PATH, REPORTS_PATH, ReportFilter};
 #[cfg(feature = "ssr")]
 pub use found::open_counts;

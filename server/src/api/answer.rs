@@ -89,7 +89,8 @@ pub struct ErrorBody<'a> {
     #[schema(value_type = schemas::RequestId, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     requestid: Option<&'a str>,
-    /// Of a refused file, the first bad rows.
+    /// Of a refused file, the first 20 bad rows. To find the others, correct these and upload the
+    /// file with dryrun=1, which sends nothing, until none is left.
     #[schema(value_type = Vec<RowError>, required = false, min_items = 1, max_items = 20)]
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<Vec<RowError>>,

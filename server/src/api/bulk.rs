@@ -124,8 +124,9 @@ struct UploadedParts {
     path = "/sms/bulk/{key}",
     operation_id = "bulk",
     summary = "Send a file of messages",
-    description = "All or nothing: one bad row refuses the file and names its bad rows; too little \
-        money refuses it too. Otherwise the whole price is reserved and the answer comes at once, \
+    description = "All or nothing: one bad row refuses the file. The first 20 bad rows are named, \
+        and how many there are: correct them and upload the file with dryrun=1 until none is left. \
+        Too little money refuses it too. Otherwise the whole price is reserved and the answer comes at once, \
         while the rows become messages. At most 1,000,000 rows and 256 MiB unless the service is \
         set up otherwise. An application has only so many uploads under way at a time, with its \
         live and its test key together, and a test key has two, dry runs included; one more is \

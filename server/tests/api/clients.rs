@@ -9,7 +9,7 @@ use std::sync::Once;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::TestServer;
+use crate::harness::{Place, TestServer};
 
 /// The folder of the programs that call every operation, and of the generators from npm.
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients");
@@ -26,7 +26,7 @@ impl Bench {
     fn start() -> Self {
         set_up();
         let environment = [("HELIOGRAPH_REQUESTS_PER_SECOND", "1000")];
-        let server = TestServer::start(crate::harness::Place::new(), &["--demo"], &environment);
+        let server = TestServer::start(Place::new(), &["--demo"], &environment);
         let folder = TempDir::new().unwrap();
         let document = server.get("/openapi.json").text();
         std::fs::write(folder.path().join("openapi.json"), document).unwrap();
@@ -99,7 +99,14 @@ impl Bench {
         let calls: Vec<(&str, &str)> = lines.collect();
         for (operation, word) in &calls {
             match (*operation, word.get(..2)) {
-                (_, Some("m_")) => assert_eq!(self.server.report(key, word)["message"], "Hi"),
+                (_, Some("m_")) => {
+                    let report = self.server.report(key, word);
+                    // An upload's rows are the newest messages once they are there.
+                    assert!(
+                        report["message"].as_str().unwrap().starts_with("Hi"),
+                        "{report}"
+                    );
+                }
                 (_, Some("b_")) => assert_eq!(self.server.batch(key, word)["rows"], 2),
                 ("balance" | "balanceWithHeader" | "prices", _) => assert_eq!(*word, "USD"),
                 ("pricesWithHeader", _) => assert_eq!(*word, "international_not_8_digits"),

@@ -6,13 +6,38 @@ use crate::client::{bare, form};
 use crate::harness::TestServer;
 
 #[test]
-fn a_client_that_is_slow_with_its_header_is_cut_off() {
+fn a_slow_header_and_an_idle_connection_have_the_time_that_is_announced() {
     let server = TestServer::demo();
-    let mut connection = server.connect();
-    connection.write(b"GET /sms/balance/x HTTP/1.1\r\nHost: te");
+    let [mut idle, mut slow] = [(); 2].map(|()| server.connect());
+    let mut idles = Vec::new();
+    for target in ["/sms/balance/x", "/login"] {
+        idle.write(&bare("GET", target, &[]));
+        let answer = idle.read().unwrap();
+        assert_eq!(answer.header("connection"), Some("keep-alive"), "{target}");
+        idles.push(answer.header("keep-alive").unwrap().to_owned());
+    }
+    slow.write(b"GET /sms/balance/x HTTP/1.1\r\nHost: te");
     let started = Instant::now();
-    assert!(connection.ends());
-    assert!(started.elapsed() < Duration::from_secs(35));
+    assert!(idle.ends() && slow.ends());
+    let seconds = started.elapsed().as_secs_f64().round();
+    assert!((14.0..35.0).contains(&seconds), "{seconds}");
+    assert_eq!(idles, ["timeout=15", "timeout=15"]);
+}
+
+#[test]
+fn no_time_is_announced_where_the_connection_ends() {
+    let server = TestServer::demo();
+    let closing = bare("GET", "/sms/balance/x", &[("Connection", "TE, Close")]);
+    let old = b"GET /sms/balance/x HTTP/1.0\r\nHost: test\r\n\r\n".to_vec();
+    let bulk = bare("POST", "/sms/bulk/x", &[("Content-Length", "0")]);
+    for request in [closing, old, bulk] {
+        let mut connection = server.connect();
+        connection.write(&request);
+        let answer = connection.read().unwrap();
+        answer.is(401, 504, "api_invalid");
+        assert_eq!(answer.header("keep-alive"), None);
+        assert!(connection.ends());
+    }
 }
 
 #[test]

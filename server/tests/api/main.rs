@@ -26,6 +26,7 @@ mod costs;
 mod crash;
 mod crash_bulk;
 mod demo;
+mod docs;
 mod dry_run;
 mod follow;
 mod idempotency;

@@ -6,7 +6,13 @@ use crate::client::{Answer, MULTIPART, bare, form, multipart, posted};
 use crate::harness::{Place, TestServer};
 
 /// Headers that are HTTP's own business.
-const UNDOCUMENTED: [&str; 4] = ["content-type", "content-length", "date", "connection"];
+const UNDOCUMENTED: [&str; 5] = [
+    "content-type",
+    "content-length",
+    "date",
+    "connection",
+    "keep-alive",
+];
 
 struct Document(Value);
 

@@ -31,9 +31,13 @@ public class Send {
             .build();
         var client = HttpClient.newHttpClient();
         for (int attempt = 1; ; attempt++) {
+            long pause = attempt;
             try {
                 var answer = client.send(request, BodyHandlers.ofString());
-                if (answer.statusCode() < 500 || attempt == 3) {
+                var busy = answer.statusCode() == 429 || answer.statusCode() >= 500;
+                // Of 429 and 503 the answer says in how many seconds to send again.
+                pause = answer.headers().firstValueAsLong("Retry-After").orElse(pause);
+                if (!busy || attempt == 3 || pause > 60) {
                     // {"code":200,"transid":"m_…",…}, or the code and the reason of a refusal.
                     System.out.println(answer.body());
                     return;
@@ -41,7 +45,7 @@ public class Send {
             } catch (IOException fault) {
                 if (attempt == 3) throw fault;
             }
-            Thread.sleep(attempt * 1000);
+            Thread.sleep(pause * 1000);
         }
     }
 }

@@ -10,15 +10,19 @@ const headers = {
 
 async function send() {
   for (let attempt = 1; ; attempt += 1) {
+    let pause = attempt;
     try {
       const body = new URLSearchParams(sms);
       const signal = AbortSignal.timeout(10_000);
       const answer = await fetch('BASE_URL/sms/send', { method: 'POST', headers, body, signal });
-      if (answer.status < 500 || attempt === 3) return await answer.json();
+      const busy = answer.status === 429 || answer.status >= 500;
+      // Of 429 and 503 the answer says in how many seconds to send again.
+      pause = Number(answer.headers.get('Retry-After') ?? attempt);
+      if (!busy || attempt === 3 || pause > 60) return await answer.json();
     } catch (error) {
       if (attempt === 3) throw error;
     }
-    await new Promise((resolve) => setTimeout(resolve, attempt * 1000));
+    await new Promise((resolve) => setTimeout(resolve, pause * 1000));
   }
 }
 

@@ -8,19 +8,28 @@ $headers = [
 ];
 
 for ($attempt = 1; $attempt <= 3; $attempt++) {
+    $pause = $attempt;
     $call = curl_init('BASE_URL/sms/send');
     curl_setopt_array($call, [
         CURLOPT_POSTFIELDS => http_build_query($sms),
         CURLOPT_HTTPHEADER => $headers,
         CURLOPT_RETURNTRANSFER => true,
         CURLOPT_TIMEOUT => 10,
+        // Of 429 and 503 the answer says in how many seconds to send again.
+        CURLOPT_HEADERFUNCTION => function ($call, $line) use (&$pause) {
+            if (stripos($line, 'Retry-After:') === 0) {
+                $pause = (int) substr($line, strlen('Retry-After:'));
+            }
+            return strlen($line);
+        },
     ]);
     $body = curl_exec($call);
     $status = curl_getinfo($call, CURLINFO_RESPONSE_CODE);
-    if ($body !== false && $status < 500) {
+    $busy = $body === false || $status === 429 || $status >= 500;
+    if (!$busy || $attempt === 3 || $pause > 60) {
         break;
     }
-    sleep($attempt);
+    sleep($pause);
 }
 if ($body === false) {
     exit("There was no answer.\n");

@@ -18,17 +18,21 @@ headers = {
 def send():
     body = urllib.parse.urlencode(sms).encode()
     for attempt in (1, 2, 3):
+        pause = attempt
         request = urllib.request.Request("BASE_URL/sms/send", body, headers)
         try:
             with urllib.request.urlopen(request, timeout=10) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as refused:
-            if refused.code < 500 or attempt == 3:
+            busy = refused.code == 429 or refused.code >= 500
+            # Of 429 and 503 the answer says in how many seconds to send again.
+            pause = int(refused.headers.get("Retry-After", attempt))
+            if not busy or attempt == 3 or pause > 60:
                 return json.load(refused)
         except OSError:
             if attempt == 3:
                 raise
-        time.sleep(attempt)
+        time.sleep(pause)
 
 
 answer = send()
