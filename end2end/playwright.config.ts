@@ -23,7 +23,7 @@ function browser(variable: string, usual: string[]): string {
   throw new Error(`There is no ${names.join(' or ')}: install it, or name it in ${variable}.`);
 }
 
-/** The tests that Firefox runs too: all of them, or the main journeys through the portal. */
+/** The tests that Firefox runs too: all of them, or the longest journeys through the portal. */
 const inFirefox =
   process.env['FIREFOX_TESTS'] === 'all'
     ? '*.spec.ts'
