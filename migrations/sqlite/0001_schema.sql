@@ -706,13 +706,24 @@ CREATE TABLE audit (
     subject TEXT NOT NULL,       -- what it was done to
     before  TEXT,                -- what was changed, before the change; never a secret
     after   TEXT,                -- what was changed, after the change; never a secret
-    detail  TEXT                 -- a reason, an amount; never a secret
+    detail  TEXT,                -- a reason, an amount; never a secret
+    chain   INTEGER NOT NULL,    -- the account that did it; 0: the operator, or the service itself
+    number  INTEGER NOT NULL,    -- in its chain, from 1
+    hash    TEXT NOT NULL        -- SHA-256 of the hash before it in the chain and of this entry
 ) STRICT;
 CREATE INDEX audit_by_subject ON audit (subject, id);
+CREATE UNIQUE INDEX audit_by_chain ON audit (chain, number);
 CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 CREATE TRIGGER audit_never_goes BEFORE DELETE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+
+-- Where each chain of the audit log ends: an entry that is missing at the end is missed by it.
+CREATE TABLE audit_chains (
+    chain  INTEGER PRIMARY KEY,
+    number INTEGER NOT NULL, -- of the last entry
+    hash   TEXT NOT NULL     -- of the last entry
+) STRICT;
 
 -- What staff write down about an account; its owner doesn't see it. There is no foreign key: Citus
 -- rewrites a table that refers to accounts, which a table that is never changed refuses.

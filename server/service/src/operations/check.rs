@@ -4,7 +4,7 @@ use domain::Money;
 
 use crate::error::Result;
 use crate::store::query::{At, Connection};
-use crate::store::{WriteTx, check, deposits, prices, transfers};
+use crate::store::{WriteTx, audit_check, check, deposits, prices, transfers};
 use crate::{MESSAGE_LIFETIME_MS, Service, homes};
 use domain::ids::Home;
 
@@ -43,6 +43,10 @@ impl Service {
             all.ledger = ledger(&mut tx, self.homes()).await?;
             all.waiting = deposits::unmatched_sum(&mut tx).await?;
         }
+        let mut snapshot = self.store().snapshot().await?;
+        all.violations
+            .extend(audit_check::breaks(&mut snapshot).await?);
+        snapshot.rollback().await?;
         let mut conn = self.store().read().await?;
         let fault = prices::history(&mut conn).await?.fault();
         all.violations.extend(fault.map(|fault| fault.to_string()));
@@ -74,7 +78,9 @@ pub(crate) async fn violations(tx: &mut WriteTx<'_>, homes: i64) -> Result<Vec<S
     for home in homes::all(homes) {
         found.push(find(&mut *tx, home).await?);
     }
-    Ok(sum(found)?.words())
+    let mut words = sum(found)?.words();
+    words.extend(audit_check::breaks(tx).await?);
+    Ok(words)
 }
 
 async fn ledger(tx: &mut WriteTx<'_>, homes: impl Iterator<Item = Home>) -> Result<Money> {

@@ -8,15 +8,16 @@ use domain::Timestamp;
 use domain::decision::Decided;
 use domain::support::AuditRecord;
 
-use super::accounts;
 use super::query::{Argument, Connection, Row, query, query_of};
 use super::sql::{Sql, statements};
+use super::{accounts, audit_chain};
 use crate::error::Result;
 
 statements! {
     const INSERT: Sql = Sql::same(r"
-        INSERT INTO audit (at, actor, address, action, subject, before, after, detail)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+        INSERT INTO audit (at, actor, address, action, subject, before, after, detail,
+                           chain, number, hash)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
     const HAS_SINCE: Sql = Sql::same(r"
         SELECT id FROM audit
         WHERE subject = $1 AND actor = $2 AND action = $3 AND at > $4 LIMIT 1");
@@ -126,16 +127,35 @@ pub(crate) async fn insert_change(
     if change.before.is_some() && change.before == change.after {
         return Ok(());
     }
-    let address = conn.client_address().map(str::to_owned);
+    let chain = match actor {
+        Actor::Account(id) => *id,
+        Actor::CommandLine | Actor::System => audit_chain::OF_NO_ACCOUNT,
+    };
+    let place = audit_chain::next(&mut *conn, chain).await?;
+    let entry = AuditRecord {
+        id: 0,
+        at: now,
+        who: actor.to_string(),
+        address: conn.client_address().map(str::to_owned),
+        action: action.to_owned(),
+        subject: subject.to_owned(),
+        before: change.before.map(str::to_owned),
+        after: change.after.map(str::to_owned),
+        detail: change.detail.map(str::to_owned),
+    };
+    let hash = audit_chain::end(&mut *conn, &place, &entry).await?;
     let values = (
         now,
-        actor.to_string(),
-        address.as_deref(),
+        entry.who.as_str(),
+        entry.address.as_deref(),
         action,
         subject,
         change.before,
         change.after,
         change.detail,
+        place.chain,
+        place.number,
+        hash.as_str(),
     );
     query(INSERT, values).execute(conn).await.map(drop)
 }
@@ -210,7 +230,7 @@ pub(crate) async fn list(
         .await
 }
 
-fn record(row: &Row<'_>) -> Result<AuditRecord> {
+pub(crate) fn record(row: &Row<'_>) -> Result<AuditRecord> {
     Ok(AuditRecord {
         id: row.get("id")?,
         at: row.get("at")?,

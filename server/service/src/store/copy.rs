@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied, each after the tables that it refers to. The other tables hold the
 /// state of running processes.
-pub(crate) const TABLES: [&str; 42] = [
+pub(crate) const TABLES: [&str; 43] = [
     "installation",
     "prices",
     "accounts",
@@ -59,6 +59,7 @@ pub(crate) const TABLES: [&str; 42] = [
     "dropped_days",
     "idempotency",
     "audit",
+    "audit_chains",
     "account_notes",
 ];
 

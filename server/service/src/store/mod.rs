@@ -10,6 +10,8 @@ pub(crate) mod api_calls;
 pub(crate) mod api_keys;
 pub(crate) mod applications;
 pub(crate) mod audit;
+pub(crate) mod audit_chain;
+pub(crate) mod audit_check;
 pub(crate) mod balances;
 pub(crate) mod batches;
 mod binary;

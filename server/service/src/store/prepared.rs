@@ -45,6 +45,8 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::api_keys::STATEMENTS,
     super::applications::STATEMENTS,
     super::audit::STATEMENTS,
+    super::audit_chain::STATEMENTS,
+    super::audit_check::STATEMENTS,
     super::balances::STATEMENTS,
     super::batches::STATEMENTS,
     super::carriers::STATEMENTS,

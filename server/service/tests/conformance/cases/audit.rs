@@ -2,14 +2,17 @@
 
 use domain::support::AuditRecord;
 use service::{Actor, AuditFilter, ClientInfo, Refusal};
+use sqlx::{AssertSqlSafe, Executor as _};
 
 use crate::database::Backend;
-use crate::world::{HOUR_MS, World};
+use crate::world::{HOUR_MS, World, name, order};
 
 on_each_backend![
     an_entry_says_who_from_where_and_what_changed,
     entries_are_filtered_and_read_page_by_page,
     a_visit_is_recorded_once_an_hour,
+    a_changed_log_is_found,
+    writers_of_a_chain_take_turns,
 ];
 
 const STAFF: Actor = Actor::CommandLine;
@@ -158,4 +161,74 @@ async fn a_visit_is_recorded_once_an_hour(backend: Backend) {
     let wrong = visit(staff.id, staff.id).await.unwrap_err();
     assert_eq!(wrong.refusal(), Some(&Refusal::NoSuchApplication));
     assert_eq!(visits().await, 3);
+}
+
+/// What somebody does to the log who may change the database, and words of what is found.
+const TAMPERED: [(&str, &str); 6] = [
+    (
+        "UPDATE audit SET action = 'nothing.happened' WHERE action = 'deposit.add'",
+        "was changed",
+    ),
+    (
+        "UPDATE audit SET at = at + 1 WHERE id = (SELECT MAX(id) FROM audit)",
+        "was changed",
+    ),
+    (
+        "DELETE FROM audit WHERE id = (SELECT MIN(id) FROM audit WHERE chain = 0)",
+        "are missing",
+    ),
+    (
+        "DELETE FROM audit WHERE number = (SELECT MAX(number) FROM audit WHERE chain = 0) \
+         AND chain = 0",
+        "last entries",
+    ),
+    (
+        "UPDATE audit SET subject = CASE number WHEN 1 THEN 'b' ELSE 'a' END WHERE chain = 0",
+        "was changed",
+    ),
+    ("DELETE FROM audit_chains WHERE chain = 0", "last entries"),
+];
+
+async fn a_changed_log_is_found(backend: Backend) {
+    for (statement, words) in TAMPERED {
+        let world = World::new(backend).await;
+        let customer = world.active("customer@example.org", "10").await;
+        let acme = name("Acme");
+        let (account, reference) = (customer.account.id, customer.reference);
+        let asked = world.service.request_sender_name(account, reference, &acme);
+        asked.await.unwrap();
+        world.assert_sound().await;
+        let mut conn = world.database.connect().await;
+        for unlock in world.database.audit_unlocked() {
+            conn.execute(*unlock).await.unwrap();
+        }
+        conn.execute(AssertSqlSafe(statement)).await.unwrap();
+        let found = world.service.check().await.unwrap();
+        assert!(
+            found.iter().any(|what| what.contains(words)),
+            "{statement}: {found:?}"
+        );
+    }
+}
+
+async fn writers_of_a_chain_take_turns(backend: Backend) {
+    let world = World::new(backend).await;
+    let mut customers = Vec::new();
+    for n in 0..4 {
+        customers.push(world.active(&format!("c{n}@example.org"), "0").await);
+    }
+    let tasks: Vec<_> = (0..40)
+        .map(|n| {
+            let service = world.service.clone();
+            let reference = customers[n % 4].reference;
+            tokio::spawn(async move {
+                let order = order(&format!("bank-{n}"), reference.as_str(), "1");
+                service.add_deposit(&STAFF, &order).await.map(drop)
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    world.assert_sound().await;
 }

@@ -85,6 +85,20 @@ impl Database {
         })
     }
 
+    /// What makes the audit log one that can be changed.
+    pub const fn audit_unlocked(&self) -> &'static [&'static str] {
+        match self {
+            Self::Sqlite(_) => &[
+                "DROP TRIGGER audit_never_changes",
+                "DROP TRIGGER audit_never_goes",
+            ],
+            Self::Postgres(_) => &[
+                "DROP TRIGGER audit_never_changes ON audit",
+                "GRANT UPDATE, DELETE ON audit TO CURRENT_USER",
+            ],
+        }
+    }
+
     /// Whether even a superuser can't change the ledger.
     #[expect(
         clippy::unused_self,

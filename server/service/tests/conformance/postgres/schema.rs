@@ -549,7 +549,8 @@ async fn the_ledger_and_the_audit_log_refuse_changes_in_both_schemas() {
             conn.execute(insert).await.unwrap();
         }
         for row in [
-            "INSERT INTO audit (at, actor, action, subject) VALUES (1, 'a', 'b', 'c')",
+            "INSERT INTO audit (at, actor, action, subject, chain, number, hash) \
+             VALUES (1, 'a', 'b', 'c', 0, 1, 'd')",
             "INSERT INTO account_notes (account_id, at, author, text) VALUES (1, 1, 'a', 'b')",
         ] {
             conn.execute(row).await.unwrap();
