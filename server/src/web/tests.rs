@@ -708,14 +708,15 @@ async fn the_reference_has_every_call_and_an_anchor_for_every_reason() {
         assert_eq!(found, 1, "{anchor}");
     }
     for snippet in [
-        "curl http://test/sms/bulk/YOUR_KEY \\\n  --form 'bulksms=@bulksms.txt'",
+        "curl --retry 3 http://test/sms/bulk/YOUR_KEY \\\n  --header ",
+        "--form 'bulksms=@bulksms.txt'",
         "--form 'numbers=@numbers.txt'",
-        "curl --get http://test/sms/send/YOUR_KEY \\\n  --data-urlencode 'number=57000001' \\\n  \
-         --data-urlencode 'message=",
+        "curl --retry 3 --get http://test/sms/send/YOUR_KEY \\\n  --header ",
+        "--data-urlencode 'number=57000001' \\\n  --data-urlencode 'message=",
         ">query or body<",
         "The home country is Lesotho (+266).",
         "and no +: a local number in Lesotho (+266)",
-        "curl http://test/sms/reports/YOUR_KEY/m_0000000000000",
+        "curl --retry 3 http://test/sms/reports/YOUR_KEY/m_0000000000000",
     ] {
         assert!(page.contains(snippet), "{snippet}");
     }
