@@ -53,8 +53,8 @@ use problem::{ComeBack, ReturnedForm};
 use reports::{ReportPage, ReportsPage};
 #[cfg(any(feature = "ssr", feature = "support"))]
 use support::{
-    AssignPage, AuditPage, CarriersPage, DepositsPage, ImportPage, MailsPage, MarginPage,
-    SendersPage, SupportAccountPage, SupportAccountsPage, SupportApplicationsPage,
+    ApprovalsPage, AssignPage, AuditPage, CarriersPage, DepositsPage, ImportPage, MailsPage,
+    MarginPage, SendersPage, SupportAccountPage, SupportAccountsPage, SupportApplicationsPage,
     SupportMessagePage, SupportPage, SupportPricesPage, SupportSearchPage, VisitPage,
 };
 use time_zone::ShownZone;
@@ -124,6 +124,7 @@ fn SupportRoutes() -> impl leptos_router::MatchNestedRoutes + Clone {
             <Route path=path!("/support/mail") view=MailsPage/>
             <Route path=path!("/support/prices") view=SupportPricesPage/>
             <Route path=path!("/support/margin") view=MarginPage/>
+            <Route path=path!("/support/approvals") view=ApprovalsPage/>
             <Route path=path!("/support/accounts") view=SupportAccountsPage/>
             <Route path=path!("/support/accounts/:account") view=SupportAccountPage/>
             <Route

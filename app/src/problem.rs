@@ -430,6 +430,8 @@ impl From<Refusal> for Cause {
             | Refusal::NotStaff
             | Refusal::FactorBeforeStaff
             | Refusal::OwnApplication
+            | Refusal::OwnRequest
+            | Refusal::NoSuchApproval
             | Refusal::LastStaff
             | Refusal::NoteInvalid
             | Refusal::NoSuchDeposit

@@ -341,6 +341,15 @@ CREATE TABLE incidents (
     began_at   INTEGER NOT NULL      -- when staff wrote it
 ) STRICT;
 
+-- What a member of staff asked for and a second one has to approve. What was decided is deleted; the
+-- audit log has it.
+CREATE TABLE approvals (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again
+    act      TEXT NOT NULL,      -- what was asked for, as JSON
+    asked_by INTEGER NOT NULL REFERENCES accounts (id), -- who asked
+    asked_at INTEGER NOT NULL    -- when; it ends a week later
+) STRICT;
+
 -- The ledger account of an application has the application's id. Our own ledger accounts are
 -- negative: -1 the bank (where deposits come from), -2 unmatched deposits, -3 revenue, -4 reserved.
 -- The price of a batch is charged to the reserved account when the upload is accepted, settled from

@@ -7,6 +7,7 @@ pub mod account;
 pub mod admission;
 pub mod api_key;
 pub mod application;
+pub mod approval;
 pub mod browser;
 pub mod bulk;
 pub mod decision;

@@ -128,6 +128,10 @@ pub enum Refusal {
     FactorBeforeStaff,
     #[error("This is an application of yours: another member of staff has to do it.")]
     OwnApplication,
+    #[error("You asked for this yourself: another member of staff has to approve it.")]
+    OwnRequest,
+    #[error("There is no such request: it was decided, or it ended.")]
+    NoSuchApproval,
     #[error("This is the last member of staff who can sign in. Promote somebody else first.")]
     LastStaff,
     #[error("Too many attempts. Try again in {}.", Minutes(*.retry_after_s))]

@@ -18,9 +18,11 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
+    super::approvals::APPROVALS_PATH,
     crate::portal_request::{CurrentRequest, is_shown, prove, staff},
     crate::problem::Cause,
     domain::Refusal,
+    domain::approval::StaffAct,
     domain::records::AccountRecord,
     service::Actor,
 };
@@ -88,11 +90,15 @@ pub async fn change_account(
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let done = change(&current, &account, id, (&action, &reason), &proof).await;
-    done.map_err(|problem| problem.typed("reason", &reason))?;
-    leptos_axum::redirect(&format!("/support/accounts/{id}"));
+    if done.map_err(|problem| problem.typed("reason", &reason))? {
+        leptos_axum::redirect(&format!("/support/accounts/{id}"));
+    } else {
+        leptos_axum::redirect(APPROVALS_PATH);
+    }
     Ok(())
 }
 
+/// Whether it was done; otherwise it waits for a second member of staff.
 #[cfg(feature = "ssr")]
 async fn change(
     current: &CurrentRequest,
@@ -100,7 +106,7 @@ async fn change(
     id: i64,
     (action, reason): (&str, &str),
     proof: &str,
-) -> Result<(), Problem> {
+) -> Result<bool, Problem> {
     let service = current.service();
     let found = service.account(id).await?;
     let email = found.ok_or(Cause::Refused(Refusal::NoSuchAccount))?.email;
@@ -110,9 +116,15 @@ async fn change(
         DISABLE => service.disable_account(&actor, &email, reason).await?,
         ENABLE => service.enable_account(&actor, &email).await?,
         SIGN_OUT => service.sign_out_account(&actor, &email).await?,
-        PROMOTE => service.promote_account(&actor, &email).await?,
+        PROMOTE => {
+            let act = StaffAct::Promote { email };
+            return Ok(service.act(account.id, act).await?);
+        }
         DEMOTE => service.demote_account(&actor, &email).await?,
-        RESET_FACTOR => service.reset_factor(&actor, &email).await?,
+        RESET_FACTOR => {
+            let act = StaffAct::ResetFactor { email };
+            return Ok(service.act(account.id, act).await?);
+        }
         RESET_LINK => {
             let token = service.issue_reset(&actor, &email).await?;
             let link = format!("{}/reset/{token}", current.site().base_url);
@@ -121,7 +133,7 @@ async fn change(
         }
         _ => return Err(Cause::Unreadable.into()),
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Writes a note on an account.

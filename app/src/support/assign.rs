@@ -14,9 +14,10 @@ use crate::problem::Problem;
 use crate::ui::{Fact, FormState, Loaded, Page, PostForm, ProofField, StateMark, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
+    super::approvals::APPROVALS_PATH,
     crate::portal_request::{prove, staff},
     crate::problem::Cause,
-    service::Actor,
+    domain::approval::StaffAct,
 };
 
 /// The page's address.
@@ -68,10 +69,13 @@ pub async fn assign_deposit(
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     prove(&current, &account, &proof).await?;
-    let actor = Actor::Account(account.id);
-    let service = current.service();
-    service.assign_deposit(&actor, &bank_id, reference).await?;
-    leptos_axum::redirect("/support/deposits?assigned=1");
+    let act = StaffAct::AssignDeposit { bank_id, reference };
+    let done = current.service().act(account.id, act).await?;
+    leptos_axum::redirect(if done {
+        "/support/deposits?assigned=1"
+    } else {
+        APPROVALS_PATH
+    });
     Ok(())
 }
 

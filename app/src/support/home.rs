@@ -114,6 +114,9 @@ fn Contents(data: SupportView) -> impl IntoView {
                     <a href="/support/margin">"Margin"</a>
                 </li>
                 <li>
+                    <a href="/support/approvals">"Approvals"</a>
+                </li>
+                <li>
                     <a href="/support/mail">"Mail"</a>
                 </li>
             </ul>

@@ -12,8 +12,10 @@ use crate::problem::Problem;
 use crate::ui::{FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton, Table};
 #[cfg(feature = "ssr")]
 use {
+    super::approvals::APPROVALS_PATH,
     crate::portal_request::{prove, staff},
     crate::problem::Cause,
+    domain::approval::StaffAct,
     service::{Actor, BankColumns},
 };
 
@@ -86,9 +88,12 @@ pub async fn confirm_statement(
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     prove(&current, &account, &proof).await?;
-    let service = current.service();
-    service.confirm_statement(account.id, statement).await?;
-    leptos_axum::redirect(&format!("{IMPORT_PATH}?statement={statement}"));
+    let act = StaffAct::ConfirmStatement { id: statement };
+    if current.service().act(account.id, act).await? {
+        leptos_axum::redirect(&format!("{IMPORT_PATH}?statement={statement}"));
+    } else {
+        leptos_axum::redirect(APPROVALS_PATH);
+    }
     Ok(())
 }
 

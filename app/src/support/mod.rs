@@ -3,6 +3,7 @@
 mod account;
 mod accounts;
 mod applications;
+mod approvals;
 mod assign;
 mod audit;
 mod carrier;
@@ -27,6 +28,7 @@ mod visit;
 pub use account::SupportAccountPage;
 pub use accounts::SupportAccountsPage;
 pub use applications::SupportApplicationsPage;
+pub use approvals::ApprovalsPage;
 pub use assign::AssignPage;
 pub use audit::{AUDIT_CSV_PATH, AuditAddress, AuditPage};
 pub use carriers::{CARRIER_EVENTS_PATH, CarriersNow, CarriersPage};

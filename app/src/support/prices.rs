@@ -15,10 +15,11 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
+    super::approvals::APPROVALS_PATH,
     crate::portal_request::{prove, staff},
     crate::problem::{Cause, Filter},
+    domain::approval::StaffAct,
     domain::{Money, Number, Prefix, Prices, Refusal},
-    service::Actor,
 };
 
 /// How many changes the page shows, the newest first.
@@ -127,8 +128,10 @@ async fn set(change: Result<PriceChange, Refusal>, from: &str, proof: &str) -> R
     };
     let change = change.map_err(Cause::from)?;
     prove(&current, &account, proof).await?;
-    let actor = Actor::Account(account.id);
-    current.service().set_price(&actor, change, from).await?;
+    let act = StaffAct::SetPrice { change, from };
+    if !current.service().act(account.id, act).await? {
+        leptos_axum::redirect(APPROVALS_PATH);
+    }
     Ok(())
 }
 

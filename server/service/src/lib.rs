@@ -161,6 +161,8 @@ pub struct Limits {
     pub unpaid_bytes_max: i64,
     /// Whether staff may approve and credit applications of their own, and accept their sender names.
     pub own_applications: bool,
+    /// Whether money, second factors and new members of staff take two members of staff at the desk.
+    pub four_eyes: bool,
     /// Who must have a second factor.
     pub require_second_factor: FactorRule,
     /// How many days messages are kept once they are final.
@@ -192,6 +194,7 @@ impl Default for Limits {
             unpaid_test_messages: 5_000,
             unpaid_bytes_max: 1024 * 1024 * 1024,
             own_applications: false,
+            four_eyes: false,
             require_second_factor: FactorRule::Staff,
             history_days: 400,
             test_history_days: 7,

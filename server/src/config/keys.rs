@@ -35,7 +35,7 @@ const fn secret(key: Key) -> Key {
 }
 
 /// Every setting there is.
-pub const KEYS: [Key; 43] = [
+pub const KEYS: [Key; 44] = [
     plain("addr", "127.0.0.1:3000"),
     plain("ops_addr", "127.0.0.1:3002"),
     optional("base_url"),
@@ -82,6 +82,8 @@ pub const KEYS: [Key; 43] = [
     plain("unpaid_bytes_max", "1073741824"),
     // Whether staff may approve and credit applications of their own, and accept their sender names.
     plain("own_applications", "false"),
+    // Whether money, second factors and new members of staff take two members of staff.
+    plain("four_eyes", "false"),
     // Who must have a second factor.
     plain("require_second_factor", "staff"),
     // How long a claimed message is one node's; after that node's crash, others wait so long.

@@ -389,6 +389,7 @@ impl Reader<'_> {
             test_history_days: self.within("test_history_days", &TEST_HISTORY_LIMITS_DAYS)?,
             message_tables: self.message_tables()?,
             own_applications: self.parsed("own_applications", "true or false")?,
+            four_eyes: self.parsed("four_eyes", "true or false")?,
             require_second_factor: self.require_second_factor()?,
             ..service::Limits::default()
         })

@@ -57,7 +57,7 @@ const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
 /// Method, path as the router has it, arguments of a server function, and who gets what. What
 /// stands in braces is replaced by what the customer has.
-const TABLE: [(&str, &str, &str, Row); 143] = [
+const TABLE: [(&str, &str, &str, Row); 146] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
     ("GET", "/login", "", EVERYBODY),
@@ -251,6 +251,9 @@ const TABLE: [(&str, &str, &str, Row); 143] = [
     ("GET", "/support/mail", "", STAFF),
     ("GET", "/fn/mails", "", STAFF),
     ("POST", "/fn/retry-mail", "id=0", STAFF),
+    ("GET", "/support/approvals", "", STAFF),
+    ("GET", "/fn/approvals", "", STAFF),
+    ("POST", "/fn/decide-approval", "id=0&action=decline", STAFF),
     ("GET", "/support/applications", "", STAFF),
     ("GET", "/fn/support-applications", "", STAFF),
     (

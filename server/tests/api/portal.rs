@@ -3,7 +3,7 @@
 use service::{Clock, TotpSecret};
 
 use crate::client::{Answer, bare, form};
-use crate::harness::TestServer;
+use crate::harness::{Place, TestServer};
 
 pub const PASSWORD: &str = "correct horse battery";
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -285,6 +285,52 @@ fn a_page_shows_a_notice_or_a_problem() {
     assert!(page.contains("The password is wrong."), "{page}");
     assert!(!page.contains(notice), "{page}");
     assert!(browser.get(accepted).text().contains(notice));
+}
+
+#[test]
+fn what_takes_two_members_of_staff_waits_on_a_page() {
+    let settings = [("HELIOGRAPH_FOUR_EYES", "true")];
+    let server = TestServer::start(Place::new(), &["--demo"], &settings);
+    server
+        .place
+        .json(&["deposit", "add", "nobodys", "7", "--bank-id", "bank-1"]);
+    let mut staff = Browser::of_staff(&server);
+    let fields = [("bank_id", "bank-1"), ("reference", server.reference())];
+    assert_eq!(
+        location(&staff.post("assign-deposit", &fields)),
+        "/support/approvals"
+    );
+    let unmatched = server.place.json(&["deposit", "unmatched"]);
+    assert_eq!(unmatched.as_array().unwrap().len(), 1);
+    let page = staff.get("/support/approvals").text();
+    let asked = format!(
+        "Assign the deposit bank-1 to the application {}",
+        server.reference()
+    );
+    assert!(page.contains(&asked), "{page}");
+    // Whoever asked can only take it back.
+    assert!(!page.contains("value=\"approve\""));
+    let id = page.split("name=\"id\" value=\"").nth(1).unwrap();
+    let id = id.split('"').next().unwrap();
+    let from = "http://test/support/approvals";
+    let refused = staff.post_from(
+        from,
+        "decide-approval",
+        &[("id", id), ("action", "approve")],
+    );
+    assert_eq!(
+        location(&refused),
+        "/support/approvals#problem-decide-approval"
+    );
+    let page = staff.get("/support/approvals").text();
+    assert!(page.contains("You asked for this yourself"), "{page}");
+    staff.post_from(
+        from,
+        "decide-approval",
+        &[("id", id), ("action", "decline")],
+    );
+    let page = staff.get("/support/approvals").text();
+    assert!(page.contains("Nothing waits for a second member of staff."));
 }
 
 #[test]

@@ -103,6 +103,8 @@ fn of_pages() -> Vec<Refusal> {
         Refusal::NotStaff,
         Refusal::FactorBeforeStaff,
         Refusal::OwnApplication,
+        Refusal::OwnRequest,
+        Refusal::NoSuchApproval,
         Refusal::LastStaff,
         Refusal::NoSuchDeposit,
         Refusal::DepositAssigned,

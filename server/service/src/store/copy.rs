@@ -17,7 +17,7 @@ use domain::{Timestamp, ids};
 
 /// The tables that are copied, each after the tables that it refers to. The other tables hold the
 /// state of running processes.
-pub(crate) const TABLES: [&str; 43] = [
+pub(crate) const TABLES: [&str; 44] = [
     "installation",
     "prices",
     "accounts",
@@ -40,6 +40,7 @@ pub(crate) const TABLES: [&str; 43] = [
     "sender_name_owners",
     "staff_lists",
     "incidents",
+    "approvals",
     "batches",
     "transfers",
     "deposits",

@@ -9,6 +9,7 @@ pub(crate) mod accounts;
 pub(crate) mod api_calls;
 pub(crate) mod api_keys;
 pub(crate) mod applications;
+pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod audit_chain;
 pub(crate) mod audit_check;

@@ -44,6 +44,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::api_calls::STATEMENTS,
     super::api_keys::STATEMENTS,
     super::applications::STATEMENTS,
+    super::approvals::STATEMENTS,
     super::audit::STATEMENTS,
     super::audit_chain::STATEMENTS,
     super::audit_check::STATEMENTS,

@@ -2,6 +2,7 @@
 //! all of them.
 
 pub(crate) mod accounts;
+mod approvals;
 pub(crate) mod audit;
 mod messages;
 mod search;

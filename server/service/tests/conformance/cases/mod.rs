@@ -3,6 +3,7 @@
 
 mod accounts;
 mod applications;
+mod approvals;
 mod audit;
 mod batches;
 mod bounds;

@@ -1,0 +1,80 @@
+//! What a member of staff asks for and a second one approves.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+use crate::ids::Reference;
+use crate::price_history::PriceChange;
+
+/// How many days a request waits for a second member of staff.
+pub const APPROVAL_DAYS: i64 = 7;
+
+/// What one member of staff alone may not do where the settings ask for two.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StaffAct {
+    AssignDeposit {
+        bank_id: String,
+        reference: Reference,
+    },
+    /// Credits the lines of a bank statement.
+    ConfirmStatement {
+        id: i64,
+    },
+    SetPrice {
+        change: PriceChange,
+        /// `None`: from the approval on.
+        from: Option<Timestamp>,
+    },
+    ResetFactor {
+        email: String,
+    },
+    Promote {
+        email: String,
+    },
+}
+
+impl fmt::Display for StaffAct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AssignDeposit { bank_id, reference } => {
+                write!(
+                    f,
+                    "Assign the deposit {bank_id} to the application {reference}"
+                )
+            }
+            Self::ConfirmStatement { id } => write!(f, "Credit the bank statement {id}"),
+            Self::SetPrice { change, from } => {
+                match change {
+                    PriceChange::Base(prices) => write!(
+                        f,
+                        "Set the base prices to {} and {}",
+                        prices.local, prices.international
+                    ),
+                    PriceChange::Prefix(prefix, Some(price)) => {
+                        write!(f, "Set the price of the prefix {prefix} to {price}")
+                    }
+                    PriceChange::Prefix(prefix, None) => {
+                        write!(f, "Remove the price of the prefix {prefix}")
+                    }
+                }?;
+                from.map_or(Ok(()), |from| write!(f, " from {from}"))
+            }
+            Self::ResetFactor { email } => write!(f, "Remove the second factor of {email}"),
+            Self::Promote { email } => write!(f, "Make {email} a member of staff"),
+        }
+    }
+}
+
+/// A request that waits for a second member of staff.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalRecord {
+    pub id: i64,
+    pub act: StaffAct,
+    /// The account of who asked.
+    pub asked_by: i64,
+    /// Their email.
+    pub email: String,
+    pub asked_at: Timestamp,
+}

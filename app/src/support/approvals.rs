@@ -1,0 +1,123 @@
+//! `/support/approvals`: what members of staff asked for and a second one has to approve.
+
+use domain::approval::{APPROVAL_DAYS, ApprovalRecord};
+use leptos::prelude::*;
+use leptos::server_fn::codec::GetUrl;
+use serde::{Deserialize, Serialize};
+
+use super::desk::row_form;
+use crate::page_data::PageData;
+use crate::problem::Problem;
+use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, ProofField, Table};
+#[cfg(feature = "ssr")]
+use crate::{
+    portal_request::{prove, staff},
+    problem::Cause,
+};
+
+/// The page's address.
+pub const APPROVALS_PATH: &str = "/support/approvals";
+
+const APPROVE: &str = "approve";
+const DECLINE: &str = "decline";
+
+/// The data of the page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ApprovalsView {
+    waiting: Vec<ApprovalRecord>,
+    /// The account that reads.
+    account_id: i64,
+}
+
+/// What waits for a second member of staff.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
+#[server(prefix = "/fn", endpoint = "approvals", input = GetUrl)]
+pub async fn load_approvals() -> Result<ApprovalsView, Problem> {
+    let (current, account) = staff().await?;
+    Ok(ApprovalsView {
+        waiting: current.service().approvals().await?,
+        account_id: account.id,
+    })
+}
+
+/// Approves or declines what another member of staff asked for.
+///
+/// # Errors
+/// When nobody is signed in, whoever is signed in isn't staff, a proof is needed or wrong, the
+/// request is gone or the reader's own, what was asked for can't be done, or the service fails.
+#[server(prefix = "/fn", endpoint = "decide-approval")]
+pub async fn decide_approval(
+    id: i64,
+    action: String,
+    #[server(default)] proof: String,
+) -> Result<(), Problem> {
+    let (current, account) = staff().await?;
+    let service = current.service();
+    match action.as_str() {
+        APPROVE => {
+            prove(&current, &account, &proof).await?;
+            service.approve_act(account.id, id).await?;
+        }
+        DECLINE => service.decline_act(account.id, id).await?,
+        _ => return Err(Cause::Unreadable.into()),
+    }
+    leptos_axum::redirect(APPROVALS_PATH);
+    Ok(())
+}
+
+#[component]
+pub fn ApprovalsPage() -> impl IntoView {
+    let form = FormState::new::<DecideApproval>("approval-alert");
+    let data = PageData::new(move || {
+        form.accepted.track();
+        LoadApprovals {}
+    });
+    view! { <Loaded data render=move |data| view! { <Approvals data form/> }/> }
+}
+
+#[component]
+fn Approvals(data: ApprovalsView, form: FormState) -> impl IntoView {
+    let reader = data.account_id;
+    let lead = format!(
+        "Money, second factors and new members of staff take two: one asks, another one approves. \
+         A request ends after {APPROVAL_DAYS} days."
+    );
+    view! {
+        <Page title="Approvals">
+            <p class="back">
+                <a href="/support">"Support"</a>
+            </p>
+            <p class="lead">{lead}</p>
+            <FormAlert form/>
+            {Table::wide(&data.waiting)
+                .styled("figures", "Asked (UTC)", |one| view! { <Moment at=one.asked_at/> })
+                .column("Asked by", |one| one.email.clone())
+                .column("What", |one| one.act.to_string())
+                .styled(BUTTONS, "Action", move |one| actions(one, reader, form))
+                .in_region_or("Approvals", "Nothing waits for a second member of staff.")}
+        </Page>
+    }
+}
+
+fn actions(request: &ApprovalRecord, reader: i64, form: FormState) -> impl IntoView + use<> {
+    let id = request.id.to_string();
+    let declined = vec![("id", id.clone()), ("action", DECLINE.to_owned())];
+    let approve = (request.asked_by != reader).then(|| {
+        view! {
+            <PostForm form inline=true>
+                <input type="hidden" name="id" value=id/>
+                <input type="hidden" name="action" value=APPROVE/>
+                <ProofField form/>
+                <button type="submit" class="button">
+                    "Approve"
+                </button>
+            </PostForm>
+        }
+    });
+    view! {
+        {approve}
+        {row_form(form, "Decline", declined, None)}
+    }
+}
