@@ -16,6 +16,7 @@ use crate::{
 };
 
 /// The page's address.
+#[cfg(feature = "ssr")]
 pub const APPROVALS_PATH: &str = "/support/approvals";
 
 const APPROVE: &str = "approve";

@@ -10,6 +10,10 @@ use domain::{ApplicationStatus, Money, Prefix, Refusal, SenderStatus, Timestamp}
 
 /// What a page can show.
 fn of_pages() -> Vec<Refusal> {
+    [of_customers(), of_staff()].concat()
+}
+
+fn of_customers() -> Vec<Refusal> {
     vec![
         Refusal::EmailTaken,
         Refusal::TimeZoneUnknown,
@@ -72,6 +76,11 @@ fn of_pages() -> Vec<Refusal> {
             decided: None,
         },
         Refusal::LastCarrier { waiting: 3 },
+    ]
+}
+
+fn of_staff() -> Vec<Refusal> {
+    vec![
         Refusal::NoSuchIncident,
         Refusal::IncidentInvalid,
         Refusal::TooManyIncidents,
