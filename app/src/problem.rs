@@ -430,6 +430,7 @@ impl From<Refusal> for Cause {
             | Refusal::NotStaff
             | Refusal::FactorBeforeStaff
             | Refusal::OwnApplication
+            | Refusal::OwnPrices
             | Refusal::OwnRequest
             | Refusal::NoSuchApproval
             | Refusal::LastStaff

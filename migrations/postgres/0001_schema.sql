@@ -358,6 +358,7 @@ CREATE TABLE bank_statements (
     loaded_at    BIGINT,
     confirmed_at BIGINT,
     confirmed_by BIGINT REFERENCES accounts (id),
+    asked_by     BIGINT REFERENCES accounts (id),
     last_line    BIGINT NOT NULL,
     done_at      BIGINT
 );

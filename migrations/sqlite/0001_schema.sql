@@ -405,6 +405,7 @@ CREATE TABLE bank_statements (
     loaded_at    INTEGER,             -- when the last line was stored; null: not whole
     confirmed_at INTEGER,             -- when staff confirmed it; null: nothing is credited
     confirmed_by INTEGER REFERENCES accounts (id), -- who confirmed it
+    asked_by     INTEGER REFERENCES accounts (id), -- who asked for that, where it took two
     last_line    INTEGER NOT NULL,    -- the lines up to this one are credited
     done_at      INTEGER              -- when the last line was credited
 ) STRICT;

@@ -1,7 +1,11 @@
 //! Margins as CSV (RFC 4180), for spreadsheets.
 
+use std::iter;
+
 use domain::Timestamp;
 use domain::records::MarginLine;
+
+use crate::report_csv::write;
 
 /// The names of the columns.
 const NAMES: [&str; 12] = [
@@ -24,13 +28,9 @@ const NAMES: [&str; 12] = [
 /// # Errors
 /// When a line can't be written.
 pub fn file(lines: &[MarginLine], currency: &str) -> Result<Vec<u8>, csv::Error> {
-    let mut writer = csv::WriterBuilder::new()
-        .terminator(csv::Terminator::CRLF)
-        .from_writer(Vec::new());
-    writer.write_record(NAMES)?;
-    for line in lines {
+    let row = |line: &MarginLine| {
         let figures = &line.figures;
-        writer.write_record([
+        [
             Timestamp::of_day(line.day).to_date(),
             line.reference.to_string(),
             line.rule.clone(),
@@ -43,11 +43,9 @@ pub fn file(lines: &[MarginLine], currency: &str) -> Result<Vec<u8>, csv::Error>
             figures.cost.to_string(),
             figures.margin().to_string(),
             currency.to_owned(),
-        ])?;
-    }
-    writer
-        .into_inner()
-        .map_err(|error| error.into_error().into())
+        ]
+    };
+    write(iter::once(NAMES.map(str::to_owned)).chain(lines.iter().map(row)))
 }
 
 #[cfg(test)]

@@ -128,6 +128,10 @@ pub enum Refusal {
     FactorBeforeStaff,
     #[error("This is an application of yours: another member of staff has to do it.")]
     OwnApplication,
+    #[error(
+        "You have an application, which pays these prices: another member of staff has to do it."
+    )]
+    OwnPrices,
     #[error("You asked for this yourself: another member of staff has to approve it.")]
     OwnRequest,
     #[error("There is no such request: it was decided, or it ended.")]

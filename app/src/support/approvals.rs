@@ -1,11 +1,13 @@
 //! `/support/approvals`: what members of staff asked for and a second one has to approve.
 
-use domain::approval::{APPROVAL_DAYS, ApprovalRecord};
+use domain::approval::{APPROVAL_DAYS, ApprovalRecord, StaffAct};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
+use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 use super::desk::row_form;
+use super::import::IMPORT_PATH;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, ProofField, Table};
@@ -95,10 +97,31 @@ fn Approvals(data: ApprovalsView, form: FormState) -> impl IntoView {
             {Table::wide(&data.waiting)
                 .styled("figures", "Asked (UTC)", |one| view! { <Moment at=one.asked_at/> })
                 .column("Asked by", |one| one.email.clone())
-                .column("What", |one| one.act.to_string())
+                .column("What", what)
                 .styled(BUTTONS, "Action", move |one| actions(one, reader, form))
                 .in_region_or("Approvals", "Nothing waits for a second member of staff.")}
         </Page>
+    }
+}
+
+/// What is asked for, with a link to what the sentence alone doesn't show.
+fn what(request: &ApprovalRecord) -> impl IntoView + use<> {
+    let search = |text: &str| format!("/support/search?q={}", Url::escape(text));
+    let (name, href) = match &request.act {
+        StaffAct::AssignDeposit { reference, .. } => {
+            ("the application", search(reference.as_str()))
+        }
+        StaffAct::ConfirmStatement { id } => ("its lines", format!("{IMPORT_PATH}?statement={id}")),
+        StaffAct::SetPrice { .. } => ("the prices", "/support/prices".to_owned()),
+        StaffAct::ResetFactor { email } | StaffAct::Promote { email } => {
+            ("the account", search(email))
+        }
+    };
+    view! {
+        {request.act.to_string()}
+        " ("
+        <a href=href>{name}</a>
+        ")"
     }
 }
 

@@ -576,6 +576,9 @@ impl Service {
 /// The work of a verb or a chore in its transaction.
 type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 't>>;
 
+/// What a verb does in a transaction, its own or that of another verb.
+type Verb<T> = Box<dyn for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send>;
+
 /// Waits after a part of long work for three times as long as the part took, since its beginning:
 /// so that sends find the database free most of the time.
 async fn leave_time(begun: Instant) {

@@ -82,3 +82,17 @@ fn without_scripts_the_form_says_so_too() {
     assert!(browser.get(&page).text().contains(sentence));
     assert_eq!(server.place.rows("sender_requests"), 1);
 }
+
+#[test]
+fn files_that_staff_import_are_limited_too() {
+    let environment = [("HELIOGRAPH_CHANGES_AT_ONCE", "5")];
+    let server = TestServer::start(Place::new(), &["--demo"], &environment);
+    let mut staff = Browser::of_staff(&server);
+    // A form without a file isn't taken, but counts.
+    let refused = (0..100)
+        .map(|_| staff.request("POST", "/support/import/file", &[], ""))
+        .find(|answer| answer.status != 400)
+        .unwrap();
+    assert_eq!(refused.status, 429);
+    assert_eq!(refused.header("retry-after"), Some("1"));
+}

@@ -4,6 +4,7 @@ use service::{Clock, TotpSecret};
 
 use crate::client::{Answer, bare, form};
 use crate::harness::{Place, TestServer};
+use crate::two_factor::{code, give_factor, half_signed_in};
 
 pub const PASSWORD: &str = "correct horse battery";
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -83,7 +84,7 @@ impl<'a> Browser<'a> {
         browser
     }
 
-    fn request(
+    pub fn request(
         &mut self,
         method: &str,
         target: &str,
@@ -310,8 +311,7 @@ fn what_takes_two_members_of_staff_waits_on_a_page() {
     assert!(page.contains(&asked), "{page}");
     // Whoever asked can only take it back.
     assert!(!page.contains("value=\"approve\""));
-    let id = page.split("name=\"id\" value=\"").nth(1).unwrap();
-    let id = id.split('"').next().unwrap();
+    let id = first_request(&page);
     let from = "http://test/support/approvals";
     let refused = staff.post_from(
         from,
@@ -330,7 +330,29 @@ fn what_takes_two_members_of_staff_waits_on_a_page() {
         &[("id", id), ("action", "decline")],
     );
     let page = staff.get("/support/approvals").text();
-    assert!(page.contains("Nothing waits for a second member of staff."));
+    let nothing = "Nothing waits for a second member of staff.";
+    assert!(page.contains(nothing));
+
+    staff.post("assign-deposit", &fields);
+    let email = "second@example.org";
+    Browser::registered(&server, email);
+    let secret = give_factor(&server.place, email);
+    server.place.json(&["account", "promote", email]);
+    let (mut other, _) = half_signed_in(&server, email, "/support");
+    other.post("sign-in-code", &[("code", &code(&secret, 0)), ("next", "")]);
+    let page = other.get("/support/approvals").text();
+    let id = first_request(&page);
+    let fields = [("id", id), ("action", "approve")];
+    other.post_from(from, "decide-approval", &fields);
+    assert!(other.get("/support/approvals").text().contains(nothing));
+    let unmatched = server.place.json(&["deposit", "unmatched"]);
+    assert_eq!(unmatched.as_array().unwrap().len(), 0);
+}
+
+/// The id of the first request on the page of approvals.
+fn first_request(page: &str) -> &str {
+    let id = page.split("name=\"id\" value=\"").nth(1).unwrap();
+    id.split('"').next().unwrap()
 }
 
 #[test]

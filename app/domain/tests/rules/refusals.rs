@@ -112,6 +112,7 @@ fn of_staff() -> Vec<Refusal> {
         Refusal::NotStaff,
         Refusal::FactorBeforeStaff,
         Refusal::OwnApplication,
+        Refusal::OwnPrices,
         Refusal::OwnRequest,
         Refusal::NoSuchApproval,
         Refusal::LastStaff,

@@ -5,13 +5,13 @@ use domain::Timestamp;
 use domain::decision;
 use domain::records::AccountRecord;
 
-use crate::Service;
 use crate::accounts::second_factor::FactorChange;
 use crate::error::{Refusal, Result};
 use crate::store::accounts::{self, AccountRow};
 use crate::store::audit::{self, Actor};
 use crate::store::{WriteTx, applications, second_factors, sessions};
 use crate::wakes::Wake;
+use crate::{Service, Verb};
 
 /// An account as staff see it.
 #[derive(Clone, Debug)]
@@ -101,7 +101,13 @@ impl Service {
     /// # Errors
     /// `NoSuchAccount`, `StaffAlready`; `FactorBeforeStaff`, but for the operator.
     pub async fn promote_account(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.change_account(*actor, email, Change::Promote, None)
+        self.in_transaction(self.promoting_account(*actor, email).await?)
+            .await
+    }
+
+    /// The verb that makes somebody a member of staff.
+    pub(crate) async fn promoting_account(&self, actor: Actor, email: &str) -> Result<Verb<()>> {
+        self.changing_account(actor, email, Change::Promote, None)
             .await
     }
 
@@ -119,7 +125,13 @@ impl Service {
     /// # Errors
     /// `NoSuchAccount`, `NoSecondFactor`.
     pub async fn reset_factor(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.change_account(*actor, email, Change::ResetFactor, None)
+        self.in_transaction(self.resetting_factor(*actor, email).await?)
+            .await
+    }
+
+    /// The verb that removes a second factor.
+    pub(crate) async fn resetting_factor(&self, actor: Actor, email: &str) -> Result<Verb<()>> {
+        self.changing_account(actor, email, Change::ResetFactor, None)
             .await
     }
 
@@ -130,11 +142,22 @@ impl Service {
         change: Change,
         reason: Option<String>,
     ) -> Result<()> {
+        let verb = self.changing_account(actor, email, change, reason).await?;
+        self.in_transaction(verb).await
+    }
+
+    async fn changing_account(
+        &self,
+        actor: Actor,
+        email: &str,
+        change: Change,
+        reason: Option<String>,
+    ) -> Result<Verb<()>> {
         let found = self.find_account(email).await?;
         let id = found.ok_or(Refusal::NoSuchAccount)?.id;
         let home = self.home_of_account(id).await?;
         let factor_removed = self.factor_changed(id, FactorChange::Removed);
-        self.in_transaction(move |tx, now| {
+        Ok(Box::new(move |tx, now| {
             Box::pin(async move {
                 tx.at(home);
                 let row = accounts::by_id(tx, id).await?;
@@ -152,8 +175,7 @@ impl Service {
                 let changed = changed.because(reason.as_deref());
                 audit::insert_change(tx, now, &actor, action, &subject, changed).await
             })
-        })
-        .await
+        }))
     }
 }
 

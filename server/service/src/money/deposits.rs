@@ -21,7 +21,7 @@ use crate::store::installation;
 use crate::store::query::Connection;
 use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, LedgerAccount, Transfer, UNMATCHED};
-use crate::{Service, leave_time, run_detached};
+use crate::{Service, Verb, leave_time, run_detached};
 
 /// The most characters of the id that a bank gives a payment.
 const BANK_ID_CHARS_MAX: usize = 255;
@@ -92,7 +92,7 @@ impl Service {
     ) -> Result<DepositOutcome> {
         let (service, actor, deposit) = (self.clone(), *actor, deposit.clone());
         self.in_transaction(move |tx, now| {
-            Box::pin(async move { credit(&service, tx, &actor, &deposit, now).await })
+            Box::pin(async move { credit(&service, tx, (&actor, None), &deposit, now).await })
         })
         .await
     }
@@ -268,12 +268,23 @@ impl Service {
         bank_id: &str,
         reference: Reference,
     ) -> Result<DepositRecord> {
+        let verb = self.assigning_deposit(*actor, bank_id, reference).await?;
+        self.in_transaction(verb).await
+    }
+
+    /// The verb that assigns a deposit.
+    pub(crate) async fn assigning_deposit(
+        &self,
+        actor: Actor,
+        bank_id: &str,
+        reference: Reference,
+    ) -> Result<Verb<DepositRecord>> {
         if !is_bank_id(bank_id) {
             return Err(Refusal::NoSuchDeposit.into());
         }
-        let (service, actor, bank_id) = (self.clone(), *actor, bank_id.to_owned());
+        let (service, bank_id) = (self.clone(), bank_id.to_owned());
         let home = self.find_home(reference).await?;
-        self.in_transaction(move |tx, now| {
+        Ok(Box::new(move |tx, now| {
             Box::pin(async move {
                 let deposit = deposits::by_bank_id(tx, &bank_id)
                     .await?
@@ -307,8 +318,7 @@ impl Service {
                     ..deposit
                 })
             })
-        })
-        .await
+        }))
     }
 }
 
@@ -345,7 +355,7 @@ async fn credit_all(
     lock_receivers(service, tx, requests).await?;
     let mut counts = ImportOutcome::default();
     for (index, request) in requests.iter().enumerate() {
-        let credited = credit(service, tx, actor, request, now).await;
+        let credited = credit(service, tx, (actor, None), request, now).await;
         let outcome = credited.map_err(|error| error.of_request(first + index))?;
         match (outcome.already, outcome.status) {
             (true, _) => counts.skipped += 1,
@@ -400,10 +410,11 @@ pub(super) fn written(reference: &str) -> String {
     reference.replace('\0', "")
 }
 
+/// Credits a payment; `asked_by` asked for it where another member of staff approved it.
 pub(super) async fn credit(
     service: &Service,
     tx: &mut WriteTx<'_>,
-    actor: &Actor,
+    (actor, asked_by): (&Actor, Option<Actor>),
     request: &DepositRequest,
     now: Timestamp,
 ) -> Result<DepositOutcome> {
@@ -415,7 +426,10 @@ pub(super) async fn credit(
     let application = match Reference::parse(&request.reference) {
         // Staff's own payment in a file of theirs waits until somebody else assigns it.
         Ok(reference) => {
-            (find(service, tx, reference).await?).filter(|row| !service.is_own(actor, row))
+            let is_own = |row: &_| {
+                service.is_own(actor, row) || asked_by.is_some_and(|by| service.is_own(&by, row))
+            };
+            (find(service, tx, reference).await?).filter(|row| !is_own(row))
         }
         Err(_) => None,
     };

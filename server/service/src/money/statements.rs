@@ -18,7 +18,7 @@ use crate::store::audit::{self, Actor};
 use crate::store::gate::Priority;
 use crate::store::statements::{BankColumns, FileLine, UnderWay};
 use crate::store::{Chore, WriteTx, installation, statements};
-use crate::{Service, leave_time, run_blocking, run_detached};
+use crate::{Service, Verb, leave_time, run_blocking, run_detached};
 
 /// How many lines of a file are stored in a transaction. With SQLite a send waits for the whole of
 /// it.
@@ -220,22 +220,15 @@ impl Service {
         }))
     }
 
-    /// Confirms a bank statement: its lines are credited from now on.
+    /// Confirms a bank statement: its lines are credited from now on. Lines for applications of
+    /// whoever confirms it stay unmatched, for somebody else to assign.
     ///
     /// # Errors
     /// `StatementConfirmed` when it was confirmed before, or isn't there; `Uncertain` when the
     /// database can't be used.
     pub async fn confirm_statement(&self, account_id: i64, id: i64) -> Result<()> {
-        self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                if !statements::confirm(tx, id, now, account_id).await? {
-                    return Err(Refusal::StatementConfirmed.into());
-                }
-                let (actor, subject) = (Actor::Account(account_id), id.to_string());
-                audit::insert(tx, now, &actor, "statement.confirm", &subject, None).await
-            })
-        })
-        .await
+        self.in_transaction(confirming_statement(account_id, None, id))
+            .await
     }
 
     /// Credits the lines of confirmed statements: some in each transaction, with the place that
@@ -288,6 +281,20 @@ impl Service {
     }
 }
 
+/// The verb that confirms a bank statement; `asked_by` asked for it where another member of staff
+/// approved it.
+pub(crate) fn confirming_statement(account_id: i64, asked_by: Option<i64>, id: i64) -> Verb<()> {
+    Box::new(move |tx, now| {
+        Box::pin(async move {
+            if !statements::confirm(tx, id, now, (account_id, asked_by)).await? {
+                return Err(Refusal::StatementConfirmed.into());
+            }
+            let (actor, subject) = (Actor::Account(account_id), id.to_string());
+            audit::insert(tx, now, &actor, "statement.confirm", &subject, None).await
+        })
+    })
+}
+
 async fn credit_lines(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -317,9 +324,10 @@ async fn credit_lines(
         .unzip();
     deposits::lock_receivers(service, tx, &requests).await?;
     let actor = Actor::Account(statement.confirmed_by);
+    let by = (&actor, statement.asked_by.map(Actor::Account));
     let mut count = 0;
     for (line, request) in lines.into_iter().zip(&requests) {
-        let outcome = match deposits::credit(service, tx, &actor, request, now).await {
+        let outcome = match deposits::credit(service, tx, by, request, now).await {
             Ok(outcome) if outcome.already => LineOutcome::Known,
             Ok(outcome) => match outcome.status {
                 DepositStatus::Credited => LineOutcome::Credited,

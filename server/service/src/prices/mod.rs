@@ -7,11 +7,11 @@ use std::sync::Arc;
 use domain::records::{NumberPrice, PriceChangeRecord, PriceList, PriceTable};
 use domain::{Kind, Number, PriceChange, PriceHistory, PriceRow, PricesInForce, Timestamp};
 
-use crate::Service;
-use crate::error::Result;
+use crate::error::{Refusal, Result};
 use crate::store::audit::{self, Actor, Change};
 use crate::store::query::Connection;
 use crate::store::{installation, prices};
+use crate::{Service, Verb};
 
 impl Service {
     /// The currency, and the base prices that a send would be charged now.
@@ -84,15 +84,31 @@ impl Service {
     /// Sets a price from a moment on, at once without one; the moment from which it is in force.
     ///
     /// # Errors
-    /// See [`PriceHistory::judge`].
+    /// `OwnPrices`; see [`PriceHistory::judge`].
     pub async fn set_price(
         &self,
         actor: &Actor,
         change: PriceChange,
         from: Option<Timestamp>,
     ) -> Result<Timestamp> {
-        let actor = *actor;
-        self.in_transaction(move |tx, now| {
+        let verb = self.setting_price(*actor, change, from).await?;
+        self.in_transaction(verb).await
+    }
+
+    /// The verb that sets a price.
+    pub(crate) async fn setting_price(
+        &self,
+        actor: Actor,
+        change: PriceChange,
+        from: Option<Timestamp>,
+    ) -> Result<Verb<Timestamp>> {
+        if let Actor::Account(id) = actor
+            && !self.limits().own_applications
+            && !self.applications(id).await?.is_empty()
+        {
+            return Err(Refusal::OwnPrices.into());
+        }
+        Ok(Box::new(move |tx, now| {
             Box::pin(async move {
                 let history = prices::history(tx).await?;
                 let now = history.moment(now);
@@ -110,8 +126,7 @@ impl Service {
                 audit::insert_change(tx, now, &actor, "price.set", &subject, change).await?;
                 Ok(from)
             })
-        })
-        .await
+        }))
     }
 
     /// The prices in force.

@@ -66,7 +66,7 @@ statements! {
             SELECT line FROM bank_statement_lines WHERE statement_id = $1 ORDER BY line LIMIT $2)");
     const FORGET: Sql = Sql::same("DELETE FROM bank_statements WHERE id = $1");
     const CONFIRM: Sql = Sql::same(r"
-        UPDATE bank_statements SET confirmed_at = $2, confirmed_by = $3
+        UPDATE bank_statements SET confirmed_at = $2, confirmed_by = $3, asked_by = $4
         WHERE id = $1 AND loaded_at IS NOT NULL AND confirmed_at IS NULL");
     const BY_ID: Sql = Sql::same(r"
         SELECT id, created_at, confirmed_at, done_at
@@ -76,7 +76,7 @@ statements! {
         FROM bank_statements WHERE loaded_at IS NOT NULL ORDER BY id DESC LIMIT $1");
     /// The oldest statement that is being credited.
     const UNDER_WAY: Sql = Sql::same(r"
-        SELECT id, confirmed_by, last_line
+        SELECT id, confirmed_by, asked_by, last_line
         FROM bank_statements WHERE confirmed_at IS NOT NULL AND done_at IS NULL
         ORDER BY id LIMIT 1");
     const NEXT_LINES: Sql = Sql::same(r"
@@ -149,6 +149,8 @@ pub(crate) struct UnderWay {
     pub(crate) id: i64,
     /// The account that confirmed it.
     pub(crate) confirmed_by: i64,
+    /// The account that asked for that, where it took two.
+    pub(crate) asked_by: Option<i64>,
     /// The lines up to this one are credited.
     pub(crate) last_line: i64,
 }
@@ -226,9 +228,10 @@ pub(crate) async fn confirm(
     conn: &mut dyn Connection,
     id: i64,
     now: Timestamp,
-    account_id: i64,
+    (confirmed_by, asked_by): (i64, Option<i64>),
 ) -> Result<bool> {
-    Ok(query(CONFIRM, (id, now, account_id)).execute(conn).await? == 1)
+    let values = (id, now, confirmed_by, asked_by);
+    Ok(query(CONFIRM, values).execute(conn).await? == 1)
 }
 
 pub(crate) async fn by_id(conn: &mut dyn Connection, id: i64) -> Result<Option<BankStatement>> {
@@ -244,6 +247,7 @@ pub(crate) async fn under_way(conn: &mut dyn Connection) -> Result<Option<UnderW
         Ok(UnderWay {
             id: row.get("id")?,
             confirmed_by: row.get("confirmed_by")?,
+            asked_by: row.get("asked_by")?,
             last_line: row.get("last_line")?,
         })
     };

@@ -1,41 +1,32 @@
 //! What takes two members of staff, where the settings say so: one asks, another one approves.
 
+use domain::Timestamp;
 use domain::approval::{APPROVAL_DAYS, ApprovalRecord, StaffAct};
 use domain::timestamp::DAY_MS;
 
-use crate::Service;
 use crate::error::{Refusal, Result};
-use crate::store::applications;
+use crate::money::statements::confirming_statement;
+use crate::store::WriteTx;
 use crate::store::approvals;
 use crate::store::audit::{self, Actor};
+use crate::{Service, Verb, run_detached};
 
 impl Service {
     /// Does what a member of staff asks for, and returns true; or keeps it until a second one
     /// approves, and returns false.
     ///
     /// # Errors
-    /// Those of the act itself where it is done; `OwnApplication`.
+    /// Those of the act itself.
     pub async fn act(&self, account_id: i64, act: StaffAct) -> Result<bool> {
-        let actor = Actor::Account(account_id);
+        let verb = self.verb_of(account_id, None, act.clone()).await?;
         if !self.limits().four_eyes {
-            self.perform(account_id, act).await?;
+            self.in_transaction(verb).await?;
             return Ok(true);
         }
-        let home = match &act {
-            StaffAct::AssignDeposit { reference, .. } => {
-                let home = self.find_home(*reference).await?;
-                Some((*reference, home.ok_or(Refusal::NoSuchApplication)?))
-            }
-            _ => None,
-        };
-        let service = self.clone();
+        self.rehearse(verb).await?;
+        let actor = Actor::Account(account_id);
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
-                if let Some((reference, home)) = home {
-                    tx.at(home);
-                    let row = applications::by_reference(tx, reference).await?;
-                    service.refuse_own(&actor, &row.ok_or(Refusal::NoSuchApplication)?)?;
-                }
                 approvals::delete_until(tx, now.plus_ms(-APPROVAL_DAYS * DAY_MS)).await?;
                 approvals::insert(tx, &act, account_id, now).await?;
                 audit::insert(tx, now, &actor, "approval.ask", &act.to_string(), None).await
@@ -43,6 +34,16 @@ impl Service {
         })
         .await?;
         Ok(false)
+    }
+
+    /// Does a verb and takes it back, so that what can't be done is refused when it is asked for.
+    async fn rehearse(&self, verb: Verb<()>) -> Result<()> {
+        let service = self.clone();
+        run_detached(async move {
+            let mut tx = service.store().begin().await?;
+            verb(&mut tx, service.now()).await
+        })
+        .await
     }
 
     /// What waits for a second member of staff, oldest first.
@@ -55,20 +56,25 @@ impl Service {
         approvals::waiting(&mut conn, after).await
     }
 
-    /// Does what another member of staff asked for. What was done is no longer asked for; where that
-    /// can't be written, it is asked for still, and doing it again is refused or changes nothing.
+    /// Does what another member of staff asked for, and ends the request, in one transaction.
     ///
     /// # Errors
     /// `NoSuchApproval`, `OwnRequest`, and those of the act itself.
     pub async fn approve_act(&self, account_id: i64, id: i64) -> Result<()> {
-        let found = self.approvals().await?.into_iter().find(|one| one.id == id);
-        let request = found.ok_or(Refusal::NoSuchApproval)?;
-        if request.asked_by == account_id {
+        let request = self.waiting_request(id).await?;
+        let asked_by = request.asked_by;
+        if asked_by == account_id {
             return Err(Refusal::OwnRequest.into());
         }
-        let actor = Actor::Account(account_id);
-        self.perform(account_id, request.act.clone()).await?;
-        self.end_request(actor, request, "approval.approve").await
+        let verb = self.verb_of(account_id, Some(asked_by), request.act.clone());
+        let verb = verb.await?;
+        self.in_transaction(move |tx, now| {
+            Box::pin(async move {
+                end(tx, now, account_id, &request, "approval.approve").await?;
+                verb(tx, now).await
+            })
+        })
+        .await
     }
 
     /// Ends a request without doing it; whoever asked may do so too.
@@ -76,44 +82,57 @@ impl Service {
     /// # Errors
     /// `NoSuchApproval`.
     pub async fn decline_act(&self, account_id: i64, id: i64) -> Result<()> {
-        let found = self.approvals().await?.into_iter().find(|one| one.id == id);
-        let request = found.ok_or(Refusal::NoSuchApproval)?;
-        let actor = Actor::Account(account_id);
-        self.end_request(actor, request, "approval.decline").await
-    }
-
-    async fn end_request(
-        &self,
-        actor: Actor,
-        request: ApprovalRecord,
-        action: &'static str,
-    ) -> Result<()> {
+        let request = self.waiting_request(id).await?;
         self.in_transaction(move |tx, now| {
-            Box::pin(async move {
-                if !approvals::delete(tx, request.id).await? {
-                    return Err(Refusal::NoSuchApproval.into());
-                }
-                let asked_by = format!("asked by {}", request.email);
-                let subject = request.act.to_string();
-                audit::insert(tx, now, &actor, action, &subject, Some(&asked_by)).await
-            })
+            Box::pin(async move { end(tx, now, account_id, &request, "approval.decline").await })
         })
         .await
     }
 
-    async fn perform(&self, account_id: i64, act: StaffAct) -> Result<()> {
-        let actor = &Actor::Account(account_id);
-        match act {
-            StaffAct::AssignDeposit { bank_id, reference } => self
-                .assign_deposit(actor, &bank_id, reference)
-                .await
-                .map(drop),
-            StaffAct::ConfirmStatement { id } => self.confirm_statement(account_id, id).await,
-            StaffAct::SetPrice { change, from } => {
-                self.set_price(actor, change, from).await.map(drop)
-            }
-            StaffAct::ResetFactor { email } => self.reset_factor(actor, &email).await,
-            StaffAct::Promote { email } => self.promote_account(actor, &email).await,
-        }
+    async fn waiting_request(&self, id: i64) -> Result<ApprovalRecord> {
+        let found = self.approvals().await?.into_iter().find(|one| one.id == id);
+        Ok(found.ok_or(Refusal::NoSuchApproval)?)
     }
+
+    /// The verb that an account does; `asked_by` is who asked for it where it takes two.
+    async fn verb_of(
+        &self,
+        account: i64,
+        asked_by: Option<i64>,
+        act: StaffAct,
+    ) -> Result<Verb<()>> {
+        let actor = Actor::Account(account);
+        Ok(match act {
+            StaffAct::AssignDeposit { bank_id, reference } => {
+                discarding(self.assigning_deposit(actor, &bank_id, reference).await?)
+            }
+            StaffAct::ConfirmStatement { id } => confirming_statement(account, asked_by, id),
+            StaffAct::SetPrice { change, from } => {
+                discarding(self.setting_price(actor, change, from).await?)
+            }
+            StaffAct::ResetFactor { email } => self.resetting_factor(actor, &email).await?,
+            StaffAct::Promote { email } => self.promoting_account(actor, &email).await?,
+        })
+    }
+}
+
+/// The verb without what it returns.
+fn discarding<T: Send + 'static>(verb: Verb<T>) -> Verb<()> {
+    Box::new(move |tx, now| Box::pin(async move { verb(tx, now).await.map(drop) }))
+}
+
+/// Deletes a request that was decided, with an entry of who decided it.
+async fn end(
+    tx: &mut WriteTx<'_>,
+    now: Timestamp,
+    account_id: i64,
+    request: &ApprovalRecord,
+    action: &'static str,
+) -> Result<()> {
+    if !approvals::delete(tx, request.id).await? {
+        return Err(Refusal::NoSuchApproval.into());
+    }
+    let asked_by = format!("asked by {}", request.email);
+    let (actor, subject) = (Actor::Account(account_id), request.act.to_string());
+    audit::insert(tx, now, &actor, action, &subject, Some(&asked_by)).await
 }

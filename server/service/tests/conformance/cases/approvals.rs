@@ -1,15 +1,21 @@
 //! What takes two members of staff, where the settings say so.
 
+use std::fmt::Write as _;
+
 use domain::approval::StaffAct;
 use domain::records::AccountRecord;
 use domain::{Prefix, PriceChange, Reference};
 use service::{Actor, Refusal};
 
+use super::statements::stored;
 use crate::database::Backend;
 use crate::world::{HOUR_MS, World, money};
 
 on_each_backend![
     one_member_of_staff_asks_and_another_one_approves,
+    what_cannot_be_done_is_refused_when_it_is_asked_for,
+    of_several_decisions_at_once_one_counts,
+    a_statement_credits_no_application_of_the_two,
     nobody_approves_for_an_application_of_their_own,
     a_request_ends_after_a_week_and_with_its_author,
     without_the_setting_one_is_enough,
@@ -40,6 +46,14 @@ async fn strict(backend: Backend) -> (World, AccountRecord, AccountRecord) {
     (world, one, two)
 }
 
+fn a_price(prefix: &str) -> StaffAct {
+    let prefix = Prefix::parse(prefix).unwrap();
+    StaffAct::SetPrice {
+        change: PriceChange::Prefix(prefix, Some(money("0.3"))),
+        from: None,
+    }
+}
+
 /// The only request that waits.
 async fn waiting(world: &World) -> i64 {
     let waiting = world.service.approvals().await.unwrap();
@@ -58,16 +72,12 @@ async fn one_member_of_staff_asks_and_another_one_approves(backend: Backend) {
         .deposit("bank-1", Reference::from_number(1), "7")
         .await;
     let email = customer.account.email.clone();
-    let prefix = Prefix::parse("27").unwrap();
     let acts = [
         StaffAct::AssignDeposit {
             bank_id: "bank-1".to_owned(),
             reference: customer.reference,
         },
-        StaffAct::SetPrice {
-            change: PriceChange::Prefix(prefix, Some(money("0.3"))),
-            from: None,
-        },
+        a_price("27"),
         StaffAct::Promote {
             email: email.clone(),
         },
@@ -92,13 +102,69 @@ async fn one_member_of_staff_asks_and_another_one_approves(backend: Backend) {
         assert_ne!(state().await, before, "{act}");
         let again = service.approve_act(two.id, id);
         assert_eq!(refusal(again).await, Refusal::NoSuchApproval);
-        let asked = service.act(one.id, act).await.unwrap();
-        assert!(!asked);
-        service
-            .decline_act(one.id, waiting(&world).await)
-            .await
-            .unwrap();
+        assert_eq!(service.approvals().await.unwrap(), []);
     }
+    world.assert_sound().await;
+}
+
+async fn what_cannot_be_done_is_refused_when_it_is_asked_for(backend: Backend) {
+    let (world, one, two) = strict(backend).await;
+    let service = &world.service;
+    let asked = service.act(one.id, StaffAct::Promote { email: two.email });
+    assert_eq!(refusal(asked).await, Refusal::StaffAlready);
+    let asked = service.act(one.id, StaffAct::ConfirmStatement { id: 7 });
+    assert_eq!(refusal(asked).await, Refusal::StatementConfirmed);
+    assert_eq!(service.approvals().await.unwrap(), []);
+}
+
+async fn of_several_decisions_at_once_one_counts(backend: Backend) {
+    let (world, one, two) = strict(backend).await;
+    let three = staff(&world, "three@example.org").await;
+    let service = &world.service;
+    let mut set = service.price_changes().await.unwrap().len();
+    for prefix in 1..=9 {
+        let act = a_price(&format!("27{prefix}"));
+        service.act(one.id, act).await.unwrap();
+        let id = waiting(&world).await;
+        let (first, second, declined) = tokio::join!(
+            service.approve_act(two.id, id),
+            service.approve_act(three.id, id),
+            service.decline_act(one.id, id),
+        );
+        let done = [&first, &second, &declined];
+        let done: Vec<_> = done.iter().map(|decided| decided.is_ok()).collect();
+        let count = done.iter().filter(|done| **done).count();
+        assert_eq!(count, 1, "{done:?}");
+        set += usize::from(!done[2]);
+        assert_eq!(service.price_changes().await.unwrap().len(), set);
+    }
+}
+
+async fn a_statement_credits_no_application_of_the_two(backend: Backend) {
+    let (world, one, two) = strict(backend).await;
+    let service = &world.service;
+    let customer = world.pending("customer@example.org").await;
+    let mut text = format!("id;reference;amount\nbank-0;{};7\n", customer.reference);
+    let mut own = Vec::new();
+    for account in [&one, &two] {
+        let made = service.create_application(account.id, domain::Category::Sms, None);
+        let made = made.await.unwrap();
+        writeln!(text, "bank-{};{};7", account.id, made.reference).unwrap();
+        own.push(made.live_key);
+    }
+    let id = stored(&world, &text).await;
+    let act = StaffAct::ConfirmStatement { id };
+    service.act(one.id, act).await.unwrap();
+    service.credit_statements().await.unwrap();
+    assert_eq!(world.balance(&customer.live).await, money("0"));
+    let request = waiting(&world).await;
+    service.approve_act(two.id, request).await.unwrap();
+    service.credit_statements().await.unwrap();
+    assert_eq!(world.balance(&customer.live).await, money("7"));
+    for key in &own {
+        assert_eq!(world.balance(key).await, money("0"));
+    }
+    assert_eq!(service.unmatched_deposits().await.unwrap().len(), 2);
     world.assert_sound().await;
 }
 
@@ -130,8 +196,7 @@ async fn nobody_approves_for_an_application_of_their_own(backend: Backend) {
 async fn a_request_ends_after_a_week_and_with_its_author(backend: Backend) {
     let (world, one, two) = strict(backend).await;
     let service = &world.service;
-    let email = world.account("customer@example.org").await.email;
-    let act = StaffAct::Promote { email };
+    let act = a_price("27");
     service.act(one.id, act.clone()).await.unwrap();
     let id = waiting(&world).await;
     world.pass(7 * 24 * HOUR_MS);

@@ -1,7 +1,9 @@
 //! What staff do to accounts.
 
 use domain::records::AccountRecord;
-use domain::{ApplicationStatus, Category, MessageStatus, Reason, Reference};
+use domain::{
+    ApplicationStatus, Category, MessageStatus, Prefix, PriceChange, Reason, Reference, Timestamp,
+};
 use service::{
     Actor, ClientInfo, DepositStatus, Refusal, SANDBOX_CARRIER, SendError, Service, SessionRow,
 };
@@ -52,6 +54,12 @@ fn reason<T: std::fmt::Debug>(answer: Result<T, SendError>) -> Reason {
 async fn status(world: &World, customer: &Customer) -> ApplicationStatus {
     let found = world.service.find_application(customer.reference).await;
     found.unwrap().unwrap().status
+}
+
+async fn set_price(service: &Service, actor: Actor) -> service::Result<Timestamp> {
+    let prefix = Prefix::parse("27").unwrap();
+    let change = PriceChange::Prefix(prefix, Some(money("0.3")));
+    service.set_price(&actor, change, None).await
 }
 
 /// A device of an account, signed in by the password alone.
@@ -326,6 +334,7 @@ async fn staff_do_nothing_for_applications_of_their_own(backend: Backend) {
             .assign_deposit(&ACTOR, "bank-2", reference)
             .await
             .unwrap();
+        assert_eq!(refusal(set_price(service, me)).await, Refusal::OwnPrices);
         service.approve(&me, other.reference).await.unwrap();
         service.reinstate(&ACTOR, reference).await.unwrap();
     }
@@ -334,6 +343,7 @@ async fn staff_do_nothing_for_applications_of_their_own(backend: Backend) {
     let service = &world.service;
     service.approve(&me, reference).await.unwrap();
     service.accept_sender(&me, sender).await.unwrap();
+    set_price(service, me).await.unwrap();
     service
         .assign_deposit(&me, "bank-1", reference)
         .await

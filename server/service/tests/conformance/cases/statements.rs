@@ -33,7 +33,7 @@ async fn import(world: &World, bytes: &[u8]) -> StatementFile {
     imported.await.unwrap()
 }
 
-async fn stored(world: &World, text: &str) -> i64 {
+pub async fn stored(world: &World, text: &str) -> i64 {
     match import(world, text.as_bytes()).await {
         StatementFile::Stored(id) => id,
         other => panic!("{other:?}"),

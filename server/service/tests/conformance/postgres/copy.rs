@@ -339,7 +339,7 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
                 FROM accounts; \
                 INSERT INTO reminders VALUES ('activations', 1); \
                 INSERT INTO approvals SELECT 1, '{}', MAX(id), 1 FROM accounts; \
-                INSERT INTO bank_statements VALUES (3, 1, 2, 3, NULL, 1, 4); \
+                INSERT INTO bank_statements VALUES (3, 1, 2, 3, NULL, NULL, 1, 4); \
                 INSERT INTO bank_statement_lines VALUES (3, 1, 'b', '=1+1', 5, 'waiting'); \
                 INSERT INTO bank_columns VALUES ('id;amount', 0, 1, 2, NULL); \
                 INSERT INTO passkeys SELECT 7, MAX(id), 'x', 'Phone', '{}', 5, 1, 2 FROM accounts";
