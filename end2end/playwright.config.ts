@@ -29,6 +29,11 @@ const inFirefox =
     ? '*.spec.ts'
     : ['two-factor.spec.ts', 'whole-way.spec.ts'];
 
+/** What has no form to send, so that it is enough to run it with scripts. */
+const withoutForms = ['interactions', 'quick-start', 'retries', 'tour'].map(
+  (name) => `${name}.spec.ts`,
+);
+
 const chromium: PlaywrightTestConfig['use'] = {
   browserName: 'chromium',
   launchOptions: {
@@ -84,7 +89,11 @@ export default defineConfig({
   },
   projects: [
     { name: 'with-javascript', use: { ...chromium, javaScriptEnabled: true } },
-    { name: 'without-javascript', use: { ...chromium, javaScriptEnabled: false } },
+    {
+      name: 'without-javascript',
+      testIgnore: withoutForms,
+      use: { ...chromium, javaScriptEnabled: false },
+    },
     // By this protocol scripts can't be turned off.
     { name: 'firefox', testMatch: inFirefox, use: { ...firefox, javaScriptEnabled: true } },
   ],

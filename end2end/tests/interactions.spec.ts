@@ -9,10 +9,9 @@ const COLUMNS = 'time.number.message.status.sender.completed.pages.segments.cost
 // a phone. A figure of one machine: it is printed, never judged.
 test('the time from an interaction to the next paint is measured', async ({
   portal,
-  scripts,
   context,
 }) => {
-  test.skip(!measures || !scripts, 'it is measured on demand, with scripts');
+  test.skip(!measures, 'it is measured on demand');
   test.setTimeout(120_000);
   const { key } = await portal.customer();
   const row = (i: number): [string, string] => [

@@ -45,8 +45,7 @@ for (const [interpreter, file] of [
   ['php', 'send.php'],
   ['java', 'Send.java'],
 ] as const) {
-  test(`${file} sends again when the service asks for it`, async ({ javaScriptEnabled }) => {
-    test.skip(javaScriptEnabled === false, 'No page is opened: once is enough.');
+  test(`${file} sends again when the service asks for it`, async () => {
     const service = await busyService();
     const folder = await mkdtemp(join(tmpdir(), 'retries-'));
     try {

@@ -16,9 +16,7 @@ const makesPictures = process.env['TOUR_PICTURES'] === '1';
 test('a newcomer comes from the front page to the first delivered message', async ({
   portal,
   server,
-  scripts,
 }) => {
-  test.skip(!scripts, 'the way without scripts is tested in parts');
   const { page } = portal;
   await page.setViewportSize({ width: 1000, height: 800 });
   const headings = (await readFile(join(docs, 'TOUR.md'), 'utf8')).match(/^## .+$/gm) ?? [];
