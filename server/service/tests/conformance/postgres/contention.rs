@@ -60,10 +60,11 @@ async fn work(service: Service, seed: u64, done: Arc<AtomicBool>) {
 /// The service repeats what a deadlock or a conflict undid: no caller is told of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_fails_because_other_processes_write_at_the_same_time() {
-    const SENDS: usize = 250;
     // The server looks for deadlocks when somebody has waited for so long: by default a second.
     const SOON_SEEN: &str = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = \
         20', current_database()); END $$";
+    // From each customer; `make soak` asks for more.
+    let sends = std::env::var("SOAK_SENDS").map_or(100, |text| text.parse().unwrap());
     let world = World::with(Backend::SHARED, network(&[("acme", 1, None)])).await;
     world
         .database
@@ -97,8 +98,8 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
             )));
         }
     }
-    for n in 0..SENDS {
-        let sends = customers
+    for n in 0..sends {
+        let sending = customers
             .iter()
             .zip(services.iter().cycle().skip(n))
             .map(|(customer, service)| service.send(request(&customer.live, "12345678", "hello")));
@@ -114,7 +115,7 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
             })
             .collect();
         let (sent, imported) = tokio::join!(
-            join_all(sends),
+            join_all(sending),
             services[n % 3].import_deposits(&STAFF, &deposits),
         );
         assert!(sent.iter().all(Result::is_ok), "{sent:?}");
