@@ -18,7 +18,7 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
-    super::approvals::APPROVALS_PATH,
+    super::desk::APPROVALS_PATH,
     crate::portal_request::{CurrentRequest, is_shown, prove, staff},
     crate::problem::Cause,
     domain::Refusal,

@@ -12,14 +12,11 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, ProofField, Table};
 #[cfg(feature = "ssr")]
-use crate::{
-    portal_request::{prove, staff},
-    problem::Cause,
+use {
+    super::desk::APPROVALS_PATH,
+    crate::portal_request::{prove, staff},
+    crate::problem::Cause,
 };
-
-/// The page's address.
-#[cfg(feature = "ssr")]
-pub const APPROVALS_PATH: &str = "/support/approvals";
 
 const APPROVE: &str = "approve";
 const DECLINE: &str = "decline";

@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::ui::{Fact, FormState, Loaded, Page, PostForm, ProofField, StateMark, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
-    super::approvals::APPROVALS_PATH,
+    super::desk::APPROVALS_PATH,
     crate::portal_request::{prove, staff},
     crate::problem::Cause,
     domain::approval::StaffAct,

@@ -9,6 +9,10 @@ use super::lists::{ReasonField, SetStaffList};
 use crate::problem::Problem;
 use crate::ui::{FormState, PostForm};
 
+/// The address of the page of approvals, where a form leads that takes two members of staff.
+#[cfg(feature = "ssr")]
+pub const APPROVALS_PATH: &str = "/support/approvals";
+
 /// The forms of a page of cases: the decisions, and the lists that staff decide by.
 #[derive(Clone, Copy)]
 pub struct CaseForms {

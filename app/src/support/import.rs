@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::ui::{FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton, Table};
 #[cfg(feature = "ssr")]
 use {
-    super::approvals::APPROVALS_PATH,
+    super::desk::APPROVALS_PATH,
     crate::portal_request::{prove, staff},
     crate::problem::Cause,
     domain::approval::StaffAct,

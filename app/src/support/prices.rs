@@ -15,7 +15,7 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
-    super::approvals::APPROVALS_PATH,
+    super::desk::APPROVALS_PATH,
     crate::portal_request::{prove, staff},
     crate::problem::{Cause, Filter},
     domain::approval::StaffAct,
