@@ -33,7 +33,7 @@ impl Need {
 
 /// What keeps an application from sending, or what it sends from being handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Hindrance {
+pub enum Blocker {
     /// Applications of its category send no messages at all.
     Category,
     /// It is Pending, and the customer didn't request activation yet.
@@ -50,7 +50,7 @@ pub enum Hindrance {
     NoCarrier,
 }
 
-impl Hindrance {
+impl Blocker {
     /// What is missing; `None` where nothing helps.
     #[must_use]
     pub const fn need(self) -> Option<Need> {
@@ -82,32 +82,32 @@ impl Hindrance {
 /// Everything that keeps an application from sending now. `local_price` is what a page to a local
 /// number costs, `has_carrier` whether a carrier takes messages.
 #[must_use]
-pub fn hindrances(
+pub fn blockers(
     application: &ApplicationRecord,
     local_price: Money,
     has_carrier: bool,
-) -> Vec<Hindrance> {
+) -> Vec<Blocker> {
     let activation = match application.status {
         ApplicationStatus::Active => None,
-        ApplicationStatus::Suspended => Some(Hindrance::Suspended),
+        ApplicationStatus::Suspended => Some(Blocker::Suspended),
         ApplicationStatus::Pending if application.activation_requested_at.is_some() => {
-            Some(Hindrance::ActivationWaits)
+            Some(Blocker::ActivationWaits)
         }
-        ApplicationStatus::Pending => Some(Hindrance::ActivationNotRequested),
+        ApplicationStatus::Pending => Some(Blocker::ActivationNotRequested),
     };
     if application.category != Category::Sms {
-        return [Some(Hindrance::Category), activation]
+        return [Some(Blocker::Category), activation]
             .into_iter()
             .flatten()
             .collect();
     }
     let sender = match application.sender_state {
-        SenderState::Pending => Some(Hindrance::SenderNameWaits),
-        SenderState::Rejected => Some(Hindrance::SenderNameRejected),
+        SenderState::Pending => Some(Blocker::SenderNameWaits),
+        SenderState::Rejected => Some(Blocker::SenderNameRejected),
         SenderState::None | SenderState::Requested | SenderState::Accepted => None,
     };
-    let balance = (application.balance < local_price).then_some(Hindrance::Balance);
-    let carrier = (!has_carrier).then_some(Hindrance::NoCarrier);
+    let balance = (application.balance < local_price).then_some(Blocker::Balance);
+    let carrier = (!has_carrier).then_some(Blocker::NoCarrier);
     [activation, sender, balance, carrier]
         .into_iter()
         .flatten()

@@ -1,7 +1,7 @@
 //! The data that the pages of an application share.
 
 use domain::history::HistoryEntry;
-use domain::readiness::Hindrance;
+use domain::readiness::Blocker;
 use domain::records::{ApplicationRecord, KeyRecord};
 use domain::{KeyKind, Money, Timestamp};
 use leptos::prelude::*;
@@ -13,7 +13,7 @@ use crate::problem::Problem;
 #[cfg(feature = "ssr")]
 use {
     crate::incidents::incident_notes, crate::portal_request::signed_in, crate::problem::Cause,
-    domain::Reference, domain::decision::Work, domain::readiness::hindrances,
+    domain::Reference, domain::decision::Work, domain::readiness::blockers,
     domain::records::ApiCallRecord, service::Service,
 };
 
@@ -22,7 +22,7 @@ use {
 pub struct ApplicationView {
     pub application: ApplicationRecord,
     /// What keeps it from sending now.
-    pub hindrances: Vec<Hindrance>,
+    pub blockers: Vec<Blocker>,
     /// What a page to a local number costs.
     pub local_price: Money,
     pub currency: String,
@@ -67,17 +67,17 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
     let site = current.site();
     let local_price = service.price_list().await?.prices.local;
     let delivers = service.has_carrier_for_messages().await?;
-    let hindrances = hindrances(&application, local_price, delivers);
-    let usual = async |work, hindrance| {
-        if hindrances.contains(&hindrance) {
+    let blockers = blockers(&application, local_price, delivers);
+    let usual = async |work, blocker| {
+        if blockers.contains(&blocker) {
             service.usual_answer_ms(work).await
         } else {
             Ok(None)
         }
     };
     Ok(ApplicationView {
-        activation_ms: usual(Work::Activations, Hindrance::ActivationWaits).await?,
-        sender_ms: usual(Work::SenderNames, Hindrance::SenderNameWaits).await?,
+        activation_ms: usual(Work::Activations, Blocker::ActivationWaits).await?,
+        sender_ms: usual(Work::SenderNames, Blocker::SenderNameWaits).await?,
         incidents: incident_notes(service).await?,
         keys: service
             .key_records(account.id, application.reference)
@@ -91,7 +91,7 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
         payment_instructions: site.payment_instructions.clone(),
         base_url: site.base_url.clone(),
         application,
-        hindrances,
+        blockers,
         local_price,
     })
 }

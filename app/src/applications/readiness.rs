@@ -1,6 +1,6 @@
 //! "Can this application send now?": each need of it ticked, or with what is to be done.
 
-use domain::readiness::{Hindrance, Need};
+use domain::readiness::{Blocker, Need};
 use domain::records::{ApplicationRecord, KeyRecord};
 use domain::{Category, KeyKind};
 use leptos::prelude::*;
@@ -12,7 +12,7 @@ use crate::ui::{FormAlert, FormState, Moment, PostForm, SubmitButton, answered_w
 /// The answer, and the list of what an application needs to send.
 #[component]
 pub fn Readiness(data: ApplicationView, activate: FormState) -> impl IntoView {
-    let needs: &[Need] = if data.hindrances.contains(&Hindrance::Category) {
+    let needs: &[Need] = if data.blockers.contains(&Blocker::Category) {
         &[Need::Activation]
     } else {
         &Need::ALL
@@ -23,17 +23,17 @@ pub fn Readiness(data: ApplicationView, activate: FormState) -> impl IntoView {
     view! {
         <section class="panel" aria-labelledby="readiness">
             <h2 id="readiness">"Can this application send now?"</h2>
-            <p><strong>{answer(&data.hindrances)}</strong></p>
+            <p><strong>{answer(&data.blockers)}</strong></p>
             <ul class="checks">{items}</ul>
         </section>
     }
 }
 
-fn answer(hindrances: &[Hindrance]) -> &'static str {
-    match hindrances {
+fn answer(blockers: &[Blocker]) -> &'static str {
+    match blockers {
         [] => "Yes.",
-        [Hindrance::Category, ..] => NOT_FOR_SMS,
-        [Hindrance::NoCarrier] => {
+        [Blocker::Category, ..] => NOT_FOR_SMS,
+        [Blocker::NoCarrier] => {
             "Yes, but what it sends waits: no carrier takes messages at present."
         }
         _ => "No, not with its API key.",
@@ -43,19 +43,19 @@ fn answer(hindrances: &[Hindrance]) -> &'static str {
 /// A need: whether it is met, and what to do where it isn't.
 fn item(data: &ApplicationView, need: Need, activate: FormState) -> impl IntoView + use<> {
     let application = &data.application;
-    let hindrance = data
-        .hindrances
+    let blocker = data
+        .blockers
         .iter()
         .find(|found| found.need() == Some(need));
-    let (class, mark) = match hindrance {
+    let (class, mark) = match blocker {
         None => ("check check-met", "Done: "),
-        Some(hindrance) if hindrance.is_for_customer() => ("check check-open", "To do: "),
+        Some(blocker) if blocker.is_for_customer() => ("check check-open", "To do: "),
         Some(_) => ("check check-waits", "Waits: "),
     };
-    let words = match hindrance {
+    let words = match blocker {
         None => met(data, need).into_any(),
-        Some(Hindrance::ActivationNotRequested) => ask_for_activation(application, activate),
-        Some(hindrance) => unmet(data, *hindrance),
+        Some(Blocker::ActivationNotRequested) => ask_for_activation(application, activate),
+        Some(blocker) => unmet(data, *blocker),
     };
     view! {
         <li class=class>
@@ -122,12 +122,12 @@ fn has_test_key(application: &ApplicationRecord) -> Option<&'static str> {
     sends.then_some(" The test key works already.")
 }
 
-fn unmet(data: &ApplicationView, hindrance: Hindrance) -> AnyView {
+fn unmet(data: &ApplicationView, blocker: Blocker) -> AnyView {
     let application = &data.application;
     let page = |name: &str| format!("/applications/{}{name}", application.reference);
-    match hindrance {
-        Hindrance::Category | Hindrance::ActivationNotRequested => ().into_any(),
-        Hindrance::ActivationWaits => {
+    match blocker {
+        Blocker::Category | Blocker::ActivationNotRequested => ().into_any(),
+        Blocker::ActivationWaits => {
             let asked = application.activation_requested_at;
             view! {
                 "You requested activation "
@@ -138,7 +138,7 @@ fn unmet(data: &ApplicationView, hindrance: Hindrance) -> AnyView {
             }
             .into_any()
         }
-        Hindrance::Suspended => {
+        Blocker::Suspended => {
             let reason = application.suspend_reason.clone();
             let reason = reason.unwrap_or_else(|| "none given".to_owned());
             view! {
@@ -147,14 +147,14 @@ fn unmet(data: &ApplicationView, hindrance: Hindrance) -> AnyView {
             }
             .into_any()
         }
-        Hindrance::SenderNameWaits => view! {
+        Blocker::SenderNameWaits => view! {
             "We check the sender name "
             {asked_for(application)}
             ". Until it is accepted, nothing can be sent. "
             {answered_within(data.sender_ms)}
         }
         .into_any(),
-        Hindrance::SenderNameRejected => {
+        Blocker::SenderNameRejected => {
             let request = application.requested_sender.as_ref();
             let reason = request.and_then(|request| request.reason.clone());
             view! {
@@ -167,8 +167,8 @@ fn unmet(data: &ApplicationView, hindrance: Hindrance) -> AnyView {
             }
             .into_any()
         }
-        Hindrance::Balance => balance(data),
-        Hindrance::NoCarrier => "No carrier takes messages at present. What is sent is accepted \
+        Blocker::Balance => balance(data),
+        Blocker::NoCarrier => "No carrier takes messages at present. What is sent is accepted \
                                  and waits for up to 48 hours; what no carrier took is given back."
             .into_any(),
     }

@@ -1,6 +1,6 @@
 //! What keeps an application from sending.
 
-use domain::readiness::{Hindrance, Need, hindrances};
+use domain::readiness::{Blocker, Need, blockers};
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::{
     ApplicationStatus, Category, LostAnswer, Money, Reference, SenderState, SenderStatus, Timestamp,
@@ -43,7 +43,7 @@ pub fn request(status: SenderStatus) -> SenderRequestRecord {
 
 #[test]
 fn an_application_that_has_all_it_needs_can_send() {
-    assert_eq!(hindrances(&ready(), PRICE, true), []);
+    assert_eq!(blockers(&ready(), PRICE, true), []);
 }
 
 #[test]
@@ -53,20 +53,20 @@ fn each_thing_that_is_missing_is_named() {
         ..ready()
     };
     let cases = [
-        (pending.clone(), Hindrance::ActivationNotRequested),
+        (pending.clone(), Blocker::ActivationNotRequested),
         (
             ApplicationRecord {
                 activation_requested_at: Some(Timestamp::from_unix_ms(1)),
                 ..pending
             },
-            Hindrance::ActivationWaits,
+            Blocker::ActivationWaits,
         ),
         (
             ApplicationRecord {
                 status: ApplicationStatus::Suspended,
                 ..ready()
             },
-            Hindrance::Suspended,
+            Blocker::Suspended,
         ),
         (
             ApplicationRecord {
@@ -74,7 +74,7 @@ fn each_thing_that_is_missing_is_named() {
                 requested_sender: Some(request(SenderStatus::Pending)),
                 ..ready()
             },
-            Hindrance::SenderNameWaits,
+            Blocker::SenderNameWaits,
         ),
         (
             ApplicationRecord {
@@ -82,20 +82,20 @@ fn each_thing_that_is_missing_is_named() {
                 requested_sender: Some(request(SenderStatus::Rejected)),
                 ..ready()
             },
-            Hindrance::SenderNameRejected,
+            Blocker::SenderNameRejected,
         ),
         (
             ApplicationRecord {
                 balance: Money::from_micros(49_999),
                 ..ready()
             },
-            Hindrance::Balance,
+            Blocker::Balance,
         ),
     ];
-    for (application, hindrance) in cases {
-        assert_eq!(hindrances(&application, PRICE, true), [hindrance]);
+    for (application, blocker) in cases {
+        assert_eq!(blockers(&application, PRICE, true), [blocker]);
     }
-    assert_eq!(hindrances(&ready(), PRICE, false), [Hindrance::NoCarrier]);
+    assert_eq!(blockers(&ready(), PRICE, false), [Blocker::NoCarrier]);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_name_that_is_asked_for_later_keeps_nothing_from_being_sent() {
                 requested_sender: Some(request(status)),
                 ..ready()
             };
-            assert_eq!(hindrances(&application, PRICE, true), []);
+            assert_eq!(blockers(&application, PRICE, true), []);
         }
     }
 }
@@ -126,8 +126,8 @@ fn several_things_stand_in_the_order_of_the_needs() {
         balance: Money::ZERO,
         ..ready()
     };
-    let found = hindrances(&application, PRICE, false);
-    let needs: Vec<_> = found.iter().map(|hindrance| hindrance.need()).collect();
+    let found = blockers(&application, PRICE, false);
+    let needs: Vec<_> = found.iter().map(|blocker| blocker.need()).collect();
     let all_but_keys = [
         Need::Activation,
         Need::SenderName,
@@ -143,12 +143,12 @@ fn an_application_of_another_category_sends_nothing_whatever_it_has() {
         category: Category::Electricity,
         ..ready()
     };
-    assert_eq!(hindrances(&application, PRICE, true), [Hindrance::Category]);
+    assert_eq!(blockers(&application, PRICE, true), [Blocker::Category]);
     let pending = ApplicationRecord {
         status: ApplicationStatus::Pending,
         ..application
     };
     // Its activation can be requested all the same.
-    let both = [Hindrance::Category, Hindrance::ActivationNotRequested];
-    assert_eq!(hindrances(&pending, PRICE, true), both);
+    let both = [Blocker::Category, Blocker::ActivationNotRequested];
+    assert_eq!(blockers(&pending, PRICE, true), both);
 }
