@@ -23,7 +23,7 @@ mod store;
 mod support;
 mod turn;
 mod uploads;
-mod wakes;
+mod wakeups;
 pub mod zones;
 
 use std::path::PathBuf;
@@ -105,7 +105,7 @@ use turn::Turn;
 use uploads::Uploads;
 use uploads::spool_folder::SpoolFolder;
 use uploads::spool_store::Spools;
-use wakes::Wakes;
+use wakeups::Wakeups;
 use webauthn_rs::Webauthn;
 
 /// How long a message may take, from acceptance to its final status.
@@ -238,7 +238,7 @@ struct Inner {
     prices: KnownPrices,
     scan_starts: ScanStarts,
     routes_changed: Notify,
-    wakes: Arc<Wakes>,
+    wakeups: Arc<Wakeups>,
     parked_names: ParkedNames,
     segment_homes: SegmentHomes,
     node: Node,
@@ -344,7 +344,7 @@ impl Service {
             prices: KnownPrices::default(),
             scan_starts: ScanStarts::default(),
             routes_changed: Notify::new(),
-            wakes: Arc::default(),
+            wakeups: Arc::default(),
             parked_names: ParkedNames::default(),
             segment_homes: SegmentHomes::default(),
             node,
@@ -356,7 +356,7 @@ impl Service {
         }
         turn::spawn(&service).map_err(OpenError::Thread)?;
         if shared {
-            let tasks = wakes::spawn(&service, !beside);
+            let tasks = wakeups::spawn(&service, !beside);
             *service.tasks() = tasks;
         }
         Ok(service)
@@ -382,7 +382,7 @@ impl Service {
         let tasks = std::mem::take(&mut *self.tasks());
         tasks.iter().for_each(AbortHandle::abort);
         if !tasks.is_empty() {
-            wakes::tell_now(self).await;
+            wakeups::notify_now(self).await;
         }
         self.inner.node.leave(self.store(), self.now()).await;
         self.inner.store.close().await;
@@ -427,7 +427,7 @@ impl Service {
 
     /// Wakes the tasks that hand messages to carriers, after a carrier was drained or resumed.
     pub fn drained(&self) -> &Notify {
-        &self.inner.wakes.drained
+        &self.inner.wakeups.drained
     }
 
     /// Wakes the task that reroutes messages, after a carrier became usable or unusable, or a probe
@@ -438,17 +438,17 @@ impl Service {
 
     /// Wakes all tasks that wait on this after each commit that put messages into the queue.
     pub fn queued(&self) -> &Notify {
-        &self.inner.wakes.queued
+        &self.inner.wakeups.queued
     }
 
     /// Wakes the task that expands uploads after each upload that is accepted.
     pub fn batch_accepted(&self) -> &Notify {
-        &self.inner.wakes.batch_accepted
+        &self.inner.wakeups.batch_accepted
     }
 
     /// Wakes the task that lets put-aside messages go on, after each reinstatement.
     pub fn reinstated(&self) -> &Notify {
-        &self.inner.wakes.reinstated
+        &self.inner.wakeups.reinstated
     }
 
     /// Waits until nothing can be written any more, because what was written may not be on disk.

@@ -10,7 +10,7 @@ use crate::error::{Refusal, Result};
 use crate::store::accounts::{self, AccountRow};
 use crate::store::audit::{self, Actor};
 use crate::store::{WriteTx, applications, second_factors, sessions};
-use crate::wakes::Wake;
+use crate::wakeups::Wakeup;
 use crate::{Service, Verb};
 
 /// An account as staff see it.
@@ -83,7 +83,7 @@ impl Service {
     pub async fn enable_account(&self, actor: &Actor, email: &str) -> Result<()> {
         self.change_account(*actor, email, Change::Enable, None)
             .await?;
-        self.inner.wake(Wake::Reinstated);
+        self.inner.wake(Wakeup::Reinstated);
         Ok(())
     }
 

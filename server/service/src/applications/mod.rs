@@ -26,7 +26,7 @@ use crate::store::applications::{self, ApplicationIds, ApplicationRow, NewRow, S
 use crate::store::audit::{self, Actor, Change};
 use crate::store::query::Connection;
 use crate::store::{accounts, api_keys, senders};
-use crate::wakes::Wake;
+use crate::wakeups::Wakeup;
 
 pub use statement::StatementFilter;
 
@@ -357,7 +357,7 @@ impl Service {
             })
             .await?;
         if action == StatusAction::Reinstate {
-            self.inner.wake(Wake::Reinstated);
+            self.inner.wake(Wakeup::Reinstated);
         }
         Ok(changed)
     }

@@ -8,7 +8,7 @@ use crate::store::audit::{self, Actor, Change};
 use crate::store::gate::Priority;
 use crate::store::query::Connection;
 use crate::store::{carriers, queue};
-use crate::wakes::Wake;
+use crate::wakeups::Wakeup;
 use crate::{Service, run_detached};
 
 /// How long a connection's state counts: an older state isn't kept up to date by any process.
@@ -95,7 +95,7 @@ impl Service {
         });
         let changed = draining.await?;
         if changed {
-            self.inner.wake(Wake::Drained);
+            self.inner.wake(Wakeup::Drained);
         }
         Ok(changed)
     }
@@ -147,7 +147,7 @@ impl Service {
         });
         let changed = resuming.await?;
         if changed {
-            self.inner.wake(Wake::Drained);
+            self.inner.wake(Wakeup::Drained);
         }
         Ok(changed)
     }

@@ -14,7 +14,7 @@ use crate::store::queue::{self, Requeued};
 use crate::store::segments::{self, NewSegment};
 use crate::store::submits::{self, Begun};
 use crate::store::tally::Counter;
-use crate::wakes::Wake;
+use crate::wakeups::Wakeup;
 use crate::{Service, run_detached_with_tries};
 
 /// How many claims one transaction ends.
@@ -83,7 +83,7 @@ impl Service {
         queue::requeue(&mut tx, &again).await?;
         self.lose(&mut tx, &lost, now).await?;
         tx.commit().await?;
-        self.inner.wake(Wake::Queued);
+        self.inner.wake(Wakeup::Queued);
         Ok(count)
     }
 

@@ -32,7 +32,7 @@ use crate::store::segments::{self, Segment};
 use crate::store::submits::{self, Outstanding};
 use crate::store::turn_call::ClaimAnswer;
 use crate::store::{WriteTx, installation};
-use crate::wakes::Wake;
+use crate::wakeups::Wakeup;
 use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
 
 /// Margin: no submit starts in the last sixth of a lease (10 s of 60). The last answers are stored
@@ -311,7 +311,7 @@ impl Service {
     pub async fn resume_put_aside(&self) -> Result<()> {
         let resumed = self.in_each_home(|home| self.resume_at(home));
         if resumed.await?.into_iter().any(|resumed| resumed > 0) {
-            self.inner.wake(Wake::Queued);
+            self.inner.wake(Wakeup::Queued);
         }
         Ok(())
     }

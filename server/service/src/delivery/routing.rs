@@ -14,7 +14,7 @@ use crate::money::releases::settle;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Moved, Routed};
-use crate::wakes::Wake;
+use crate::wakeups::Wakeup;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 
 /// The name in place of a carrier for queued messages that no route is for.
@@ -332,7 +332,7 @@ impl Service {
         let ended = messages::finish(&mut tx, &rejected, now).await?;
         settle(&mut tx, &ended, now).await?;
         tx.commit().await?;
-        self.inner.wake(Wake::Queued);
+        self.inner.wake(Wakeup::Queued);
         Ok(Some(last))
     }
 

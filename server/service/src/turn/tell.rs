@@ -15,7 +15,7 @@ use crate::delivery::{ClaimSearch, Claimed, Learned, Submitted};
 use crate::money::play_money::play_money;
 use crate::store::idempotency::KeptKey;
 use crate::store::turn_call::{ClaimAnswer, FoundApplication, TurnAnswer, TurnCall};
-use crate::wakes::Wake;
+use crate::wakeups::Wakeup;
 
 /// Inputs that are still to be stored.
 #[derive(Default)]
@@ -135,7 +135,7 @@ impl Guess {
             places.fill_all(&carrier, claimed, learned);
         }
         if places.has_queued() {
-            service.inner.wakes.tell_others(Wake::Queued);
+            service.inner.wakeups.notify_others(Wakeup::Queued);
         }
         places.hand_over(lease);
         left

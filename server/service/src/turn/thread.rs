@@ -23,7 +23,7 @@ use crate::money::releases::settle;
 use crate::store::gate::Priority;
 use crate::store::messages::Ended;
 use crate::store::{Committed, Unanswered, WriteTx, prices};
-use crate::wakes::Wake;
+use crate::wakeups::Wakeup;
 use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
 
 /// A turn that took longer than this is logged.
@@ -318,7 +318,7 @@ impl Outcome {
     /// Answers all inputs and hands messages over.
     fn tell(self, service: &Service, inputs: Vec<Input>) {
         if self.places.has_queued() {
-            service.inner.wakes.tell_others(Wake::Queued);
+            service.inner.wakeups.notify_others(Wakeup::Queued);
         }
         self.places.hand_over(self.lease);
         for (input, answer) in inputs.into_iter().zip(self.answers) {

@@ -22,7 +22,7 @@ use crate::store::transfers::{self, MessageTransfer, RESERVED, Subject};
 use crate::store::{WriteTx, applications, row};
 use crate::uploads::spool_store::Spool;
 use crate::uploads::{RowCount, Spooled, UploadPermit};
-use crate::wakes::Wake;
+use crate::wakeups::Wakeup;
 use crate::{Service, run_detached};
 use domain::records::TransferKind;
 
@@ -146,7 +146,7 @@ impl Service {
             }
             found?;
         }
-        self.inner.wake(Wake::BatchAccepted);
+        self.inner.wake(Wakeup::BatchAccepted);
         Ok(accepted)
     }
 

@@ -20,7 +20,7 @@ use crate::store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject,
 use crate::store::{Chore, WriteTx};
 use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::uploads::spool_store::{ROWS_MAX, Spools};
-use crate::wakes::Wake;
+use crate::wakeups::Wakeup;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 use domain::records::TransferKind;
 
@@ -171,7 +171,7 @@ impl Service {
             return Ok(Step::Elsewhere);
         }
         tx.commit().await?;
-        self.inner.wake(Wake::Queued);
+        self.inner.wake(Wakeup::Queued);
         Ok(if upload.expanded_rows + step.rows == upload.rows {
             Step::Last
         } else {

@@ -1,5 +1,5 @@
-//! Waking the tasks that wait for work, in this process and in the others. A wake may be lost: each
-//! of these tasks also looks for work by itself, now and then.
+//! Wakes up the tasks that wait for work, in this process and in the others. A wakeup may get lost:
+//! each of these tasks also polls for work from time to time.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
@@ -13,7 +13,7 @@ use crate::{Inner, Service};
 
 /// A kind of work that tasks are woken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wake {
+pub(crate) enum Wakeup {
     /// Messages were put into the queue.
     Queued,
     /// An upload was accepted.
@@ -24,7 +24,7 @@ pub(crate) enum Wake {
     Drained,
 }
 
-impl Wake {
+impl Wakeup {
     const ALL: [Self; 4] = [
         Self::Queued,
         Self::BatchAccepted,
@@ -37,90 +37,90 @@ impl Wake {
     }
 }
 
-/// How long the other processes wait at most to be told again: each notification takes a lock that
-/// all commits with a notification share.
+/// The shortest time between two notifications to the other processes. Each notification takes a
+/// lock that all commits with a notification share.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long to wait before trying again to listen.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The tasks that wait, and what the other processes are still to be told.
+/// The tasks that wait, and the wakeups that the other processes haven't got yet.
 #[derive(Default)]
-pub(crate) struct Wakes {
+pub(crate) struct Wakeups {
     pub(crate) queued: Notify,
     pub(crate) batch_accepted: Notify,
     pub(crate) reinstated: Notify,
     pub(crate) drained: Notify,
-    untold: AtomicU8,
-    telling: Notify,
+    pending: AtomicU8,
+    notifying: Notify,
 }
 
-impl Wakes {
+impl Wakeups {
     /// Wakes the other processes soon.
-    pub(crate) fn tell_others(&self, what: Wake) {
-        self.untold.fetch_or(what.bit(), Ordering::Relaxed);
-        self.telling.notify_one();
+    pub(crate) fn notify_others(&self, what: Wakeup) {
+        self.pending.fetch_or(what.bit(), Ordering::Relaxed);
+        self.notifying.notify_one();
     }
 }
 
 impl Inner {
     /// Wakes the tasks of this process and, soon, those of the other processes.
-    pub(crate) fn wake(&self, what: Wake) {
+    pub(crate) fn wake(&self, what: Wakeup) {
         self.wake_here(what);
-        self.wakes.tell_others(what);
+        self.wakeups.notify_others(what);
     }
 
-    fn wake_here(&self, what: Wake) {
+    fn wake_here(&self, what: Wakeup) {
         match what {
-            Wake::Queued => {
+            Wakeup::Queued => {
                 self.turn.look();
-                self.wakes.queued.notify_waiters();
+                self.wakeups.queued.notify_waiters();
             }
-            Wake::BatchAccepted => self.wakes.batch_accepted.notify_one(),
-            Wake::Reinstated => self.wakes.reinstated.notify_one(),
-            Wake::Drained => self.wakes.drained.notify_waiters(),
+            Wakeup::BatchAccepted => self.wakeups.batch_accepted.notify_one(),
+            Wakeup::Reinstated => self.wakeups.reinstated.notify_one(),
+            Wakeup::Drained => self.wakeups.drained.notify_waiters(),
         }
     }
 }
 
-/// Starts the task that tells other processes of work; and, in a process that serves, the task that
-/// listens to them.
+/// Starts the task that notifies the other processes of work and, in a process that serves, the
+/// task that listens to them.
 pub(crate) fn spawn(service: &Service, listens: bool) -> Vec<AbortHandle> {
-    let (wakes, inner) = (
-        Arc::clone(&service.inner.wakes),
+    let (wakeups, inner) = (
+        Arc::clone(&service.inner.wakeups),
         Arc::downgrade(&service.inner),
     );
-    let mut tasks = vec![tokio::spawn(tell(wakes, inner.clone())).abort_handle()];
+    let mut tasks = vec![tokio::spawn(notify(wakeups, inner.clone())).abort_handle()];
     if listens {
         tasks.push(tokio::spawn(listen(inner)).abort_handle());
     }
     tasks
 }
 
-async fn tell(wakes: Arc<Wakes>, inner: Weak<Inner>) {
+async fn notify(wakeups: Arc<Wakeups>, inner: Weak<Inner>) {
     loop {
-        wakes.telling.notified().await;
+        wakeups.notifying.notified().await;
         let Some(inner) = inner.upgrade() else { return };
-        tell_now(&Service::from(inner)).await;
+        notify_now(&Service::from(inner)).await;
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// Tells the other processes what they haven't been told yet.
-pub(crate) async fn tell_now(service: &Service) {
-    let untold = service.inner.wakes.untold.swap(0, Ordering::Relaxed);
-    if untold == 0 {
+/// Sends the other processes the wakeups that they haven't got yet.
+pub(crate) async fn notify_now(service: &Service) {
+    let pending = service.inner.wakeups.pending.swap(0, Ordering::Relaxed);
+    if pending == 0 {
         return;
     }
     // A command beside the processes that serve has no token, and doesn't listen.
     let token = service.inner.node.key().map_or(0, |key| key.token);
-    let payload = format!("{token} {untold}");
-    let told = async {
+    let payload = format!("{token} {pending}");
+    let sent = async {
         let mut conn = service.store().read().await?;
         listening::notify(&mut conn, &payload).await
     };
-    if let Err(error) = told.await {
-        tracing::warn!(detail = ?error, "the other processes aren't told of new work; they find \
-            it by themselves");
+    if let Err(error) = sent.await {
+        tracing::warn!(detail = ?error, "can't notify the other processes of new work; they find it \
+            when they poll");
     }
 }
 
@@ -140,26 +140,29 @@ async fn listen(inner: Weak<Inner>) {
                 drop(here);
                 let payload = listener.next().await;
                 let Some(here) = inner.upgrade() else { return };
-                payload.map(|payload| hear(&here, own, &payload))
+                payload.map(|payload| receive(&here, own, &payload))
             }
         };
         if let Err(error) = payload {
-            tracing::warn!(%error, "can't hear the other processes now");
+            tracing::warn!(%error, "can't listen to the other processes now");
             listener = None;
             tokio::time::sleep(RETRY).await;
         }
     }
 }
 
-fn hear(here: &Inner, own: Option<i64>, payload: &str) {
-    let Some((token, told)) = payload.split_once(' ') else {
+fn receive(here: &Inner, own: Option<i64>, payload: &str) {
+    let Some((token, wakeups)) = payload.split_once(' ') else {
         return;
     };
-    let told: u8 = told.parse().unwrap_or(0);
+    let wakeups: u8 = wakeups.parse().unwrap_or(0);
     if token.parse().ok() == own {
         return;
     }
-    for what in Wake::ALL.into_iter().filter(|what| told & what.bit() != 0) {
+    for what in Wakeup::ALL
+        .into_iter()
+        .filter(|what| wakeups & what.bit() != 0)
+    {
         here.wake_here(what);
     }
 }
