@@ -288,7 +288,7 @@ CREATE TABLE staff_lists (
     lines      TEXT NOT NULL
 );
 
-CREATE TABLE staff_looks (
+CREATE TABLE case_viewers (
     kind       TEXT NOT NULL,
     case_name  TEXT NOT NULL,
     account_id BIGINT NOT NULL REFERENCES accounts (id),

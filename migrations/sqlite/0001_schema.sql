@@ -324,11 +324,11 @@ CREATE TABLE staff_lists (
     lines      TEXT NOT NULL         -- its entries, a line each
 ) STRICT;
 
--- Staff who look at a case that waits for a decision.
-CREATE TABLE staff_looks (
+-- Staff who view a case that waits for a decision.
+CREATE TABLE case_viewers (
     kind       TEXT NOT NULL,        -- application or sender
     case_name  TEXT NOT NULL,        -- reference of the application, or id of the sender's request
-    account_id INTEGER NOT NULL REFERENCES accounts (id), -- who looks
+    account_id INTEGER NOT NULL REFERENCES accounts (id), -- who views it
     seen_at    INTEGER NOT NULL,     -- exact to a minute; deleted after a few minutes
     PRIMARY KEY (kind, case_name, account_id)
 ) STRICT, WITHOUT ROWID;

@@ -59,9 +59,9 @@ words! {
     }
 }
 
-/// A member of staff who looks at a case.
+/// A member of staff who views a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Look {
+pub struct Viewer {
     /// The name of the case, as its [`CaseKind`] says.
     pub case: String,
     pub email: String,

@@ -1,7 +1,7 @@
 //! `/support/applications`: applications, those first whose activation is asked for.
 
 use domain::application::StatusAction;
-use domain::decision::{ApplicationList, CaseKind, Look, StaffList};
+use domain::decision::{ApplicationList, CaseKind, StaffList, Viewer};
 use domain::records::{ApplicationRecord, Paged};
 use domain::{ApplicationStatus, Reference};
 use leptos::prelude::*;
@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use super::desk::{CaseForms, next_link, row_form};
 use super::email::MarkedEmail;
 use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
-use super::looks::{followed, others};
+use super::viewers::{followed, others};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
-use {super::looks::look, crate::portal_request::staff, crate::problem::Cause, service::Actor};
+use {super::viewers::view, crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
 /// How many applications a page of the list has.
 #[cfg(feature = "ssr")]
@@ -28,8 +28,8 @@ const APPLICATIONS: i64 = 50;
 pub struct ApplicationsView {
     list: ApplicationList,
     applications: Paged<ApplicationRecord>,
-    /// The looks of other staff at the applications that wait for activation.
-    looks: Vec<Look>,
+    /// Other staff who view the applications that wait for activation.
+    viewers: Vec<Viewer>,
     /// Reasons to suspend that are offered.
     reasons: Vec<String>,
     currency: String,
@@ -52,7 +52,7 @@ pub async fn load_support_applications(
     let cases = cases(list, &applications.items).into_iter();
     Ok(ApplicationsView {
         list,
-        looks: look(service, account.id, CaseKind::Application, cases).await?,
+        viewers: view(service, account.id, CaseKind::Application, cases).await?,
         applications,
         reasons: service.staff_list(StaffList::SuspendReasons).await?,
         currency: current.site().currency.clone(),
@@ -119,12 +119,12 @@ fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
     let ApplicationsView {
         list,
         applications,
-        looks,
+        viewers,
         reasons,
         currency,
     } = data;
     let cases = cases(list, &applications.items);
-    let looks = followed(CaseKind::Application, cases, looks);
+    let viewers = followed(CaseKind::Application, cases, viewers);
     let address = format!("/support/applications?list={}&", list.as_str());
     view! {
         <Page title="Applications">
@@ -134,7 +134,7 @@ fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
             <Lists list/>
             <FormAlert form=forms.decide/>
             <OfferedReasons list=StaffList::SuspendReasons reasons=reasons.clone()/>
-            {listed(list, &applications.items, looks, &currency, forms.decide)}
+            {listed(list, &applications.items, viewers, &currency, forms.decide)}
             {next_link(&address, applications.next, "More applications")}
             <FormAlert form=forms.lists/>
             <ListForm
@@ -182,7 +182,7 @@ const fn title(list: ApplicationList) -> &'static str {
 fn listed(
     list: ApplicationList,
     applications: &[ApplicationRecord],
-    looks: RwSignal<Vec<Look>>,
+    viewers: RwSignal<Vec<Viewer>>,
     currency: &str,
     form: FormState,
 ) -> AnyView {
@@ -195,7 +195,7 @@ fn listed(
             let reference = application.reference.to_string();
             view! {
                 {reference.clone()}
-                {others(looks, reference)}
+                {others(viewers, reference)}
             }
         })
         .column("Account", |application| {

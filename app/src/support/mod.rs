@@ -15,7 +15,6 @@ mod home;
 mod import;
 mod incidents;
 mod lists;
-mod looks;
 mod mails;
 mod margin;
 mod masked;
@@ -23,6 +22,7 @@ mod message;
 mod prices;
 mod search;
 mod senders;
+mod viewers;
 mod visit;
 
 pub use account::SupportAccountPage;

@@ -1,6 +1,6 @@
 //! `/support/senders`: the sender names that wait for a decision.
 
-use domain::decision::{CaseKind, Look, StaffList};
+use domain::decision::{CaseKind, StaffList, Viewer};
 use domain::records::{Paged, SenderCase, SenderRequestRecord};
 use leptos::prelude::*;
 use leptos::server_fn::codec::GetUrl;
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::desk::{CaseForms, next_link, row_form};
 use super::email::MarkedEmail;
 use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
-use super::looks::{followed, others};
+use super::viewers::{followed, others};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
-use {super::looks::look, crate::portal_request::staff, crate::problem::Cause, service::Actor};
+use {super::viewers::view, crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
 /// How many requests a page of the list has.
 #[cfg(feature = "ssr")]
@@ -25,8 +25,8 @@ const CASES: i64 = 25;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SendersView {
     cases: Paged<SenderCase>,
-    /// The looks of other staff at these requests.
-    looks: Vec<Look>,
+    /// Other staff who view these requests.
+    viewers: Vec<Viewer>,
     /// Reasons to reject that are offered.
     reasons: Vec<String>,
     /// Words that sender names shouldn't contain.
@@ -47,7 +47,7 @@ pub async fn load_support_senders(
     let cases = service.sender_cases(cursor.as_deref(), CASES).await?;
     let names = names(&cases.items).into_iter();
     Ok(SendersView {
-        looks: look(service, account.id, CaseKind::Sender, names).await?,
+        viewers: view(service, account.id, CaseKind::Sender, names).await?,
         cases,
         reasons: service.staff_list(StaffList::RejectReasons).await?,
         reserved: service.staff_list(StaffList::ReservedWords).await?,
@@ -105,11 +105,11 @@ pub fn SendersPage() -> impl IntoView {
 fn Senders(data: SendersView, forms: CaseForms) -> impl IntoView {
     let SendersView {
         cases,
-        looks,
+        viewers,
         reasons,
         reserved,
     } = data;
-    let looks = followed(CaseKind::Sender, names(&cases.items), looks);
+    let viewers = followed(CaseKind::Sender, names(&cases.items), viewers);
     view! {
         <Page title="Sender names">
             <p class="back">
@@ -117,7 +117,7 @@ fn Senders(data: SendersView, forms: CaseForms) -> impl IntoView {
             </p>
             <FormAlert form=forms.decide/>
             <OfferedReasons list=StaffList::RejectReasons reasons=reasons.clone()/>
-            {listed(&cases.items, looks, forms.decide)}
+            {listed(&cases.items, viewers, forms.decide)}
             {next_link("/support/senders?", cases.next, "Later requests")}
             <FormAlert form=forms.lists/>
             <ListForm
@@ -138,12 +138,12 @@ fn Senders(data: SendersView, forms: CaseForms) -> impl IntoView {
     }
 }
 
-fn listed(cases: &[SenderCase], looks: RwSignal<Vec<Look>>, form: FormState) -> AnyView {
+fn listed(cases: &[SenderCase], viewers: RwSignal<Vec<Viewer>>, form: FormState) -> AnyView {
     Table::wide(cases)
         .styled("key", "Name", move |case| {
             view! {
                 {case.request.name.clone()}
-                {others(looks, case.request.id.to_string())}
+                {others(viewers, case.request.id.to_string())}
             }
         })
         .column(

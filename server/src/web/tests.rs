@@ -264,7 +264,7 @@ const TABLE: [(&str, &str, &str, Row); 146] = [
     ),
     (
         "POST",
-        "/fn/look-at-cases",
+        "/fn/view-cases",
         "kind=application&cases={reference}",
         STAFF,
     ),

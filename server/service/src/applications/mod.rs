@@ -5,10 +5,10 @@ mod first_steps;
 mod history;
 pub(crate) mod key_uses;
 pub(crate) mod keys;
-mod looks;
 mod review;
 pub(crate) mod sender_names;
 mod statement;
+mod viewers;
 
 use domain::application::StatusAction;
 use domain::decision::{self, Decided};

@@ -86,7 +86,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::sessions::STATEMENTS,
     super::shared::STATEMENTS,
     super::staff_lists::STATEMENTS,
-    super::staff_looks::STATEMENTS,
+    super::case_viewers::STATEMENTS,
     super::statements::STATEMENTS,
     super::submits::STATEMENTS,
     super::tally::STATEMENTS,

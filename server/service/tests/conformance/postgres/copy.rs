@@ -82,7 +82,7 @@ async fn rows_expanded(url: &str) -> i64 {
 /// The tables of a SQLite database, without the state of processes.
 async fn tables(conn: &mut AnyConnection) -> Vec<String> {
     let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' \
-               AND name NOT IN ('_sqlx_migrations', 'nodes', 'connections', 'staff_looks')";
+               AND name NOT IN ('_sqlx_migrations', 'nodes', 'connections', 'case_viewers')";
     texts(conn, sql.to_owned()).await
 }
 

@@ -1,7 +1,7 @@
-//! Staff who look at cases.
+//! Staff who view cases.
 
 use domain::Timestamp;
-use domain::decision::{CaseKind, Look};
+use domain::decision::{CaseKind, Viewer};
 
 use super::query::{Connection, query};
 use super::sql::{Sql, statements};
@@ -11,32 +11,32 @@ statements! {
     /// `[[case]]`.
     const SET: Sql = Sql {
         sqlite: r"
-            INSERT INTO staff_looks (case_name, kind, account_id, seen_at)
+            INSERT INTO case_viewers (case_name, kind, account_id, seen_at)
             VALUES (?1, ?2, ?3, ?4)
             ON CONFLICT (kind, case_name, account_id) DO UPDATE SET seen_at = excluded.seen_at",
         postgres: r"
-            INSERT INTO staff_looks (case_name, kind, account_id, seen_at)
+            INSERT INTO case_viewers (case_name, kind, account_id, seen_at)
             SELECT value ->> 0, $2, $3, $4
             FROM jsonb_array_elements($1::text::jsonb)
             ON CONFLICT (kind, case_name, account_id) DO UPDATE SET seen_at = excluded.seen_at",
         ..Sql::ANYWHERE
     };
     const SINCE: Sql = Sql::same(r"
-        SELECT l.case_name, l.account_id, l.seen_at, a.email
-        FROM staff_looks l
-        JOIN accounts a ON a.id = l.account_id
-        WHERE l.kind = $1 AND l.seen_at > $2 ORDER BY a.email");
-    const SWEEP: Sql = Sql::same("DELETE FROM staff_looks WHERE seen_at <= $1");
+        SELECT v.case_name, v.account_id, v.seen_at, a.email
+        FROM case_viewers v
+        JOIN accounts a ON a.id = v.account_id
+        WHERE v.kind = $1 AND v.seen_at > $2 ORDER BY a.email");
+    const SWEEP: Sql = Sql::same("DELETE FROM case_viewers WHERE seen_at <= $1");
 }
 
-/// A look as it is stored.
+/// A viewer as stored.
 pub(crate) struct Stored {
-    pub(crate) look: Look,
+    pub(crate) viewer: Viewer,
     pub(crate) account_id: i64,
     pub(crate) seen_at: Timestamp,
 }
 
-/// Stores that an account looks at these cases now.
+/// Stores that an account views these cases now.
 pub(crate) async fn set(
     conn: &mut dyn Connection,
     kind: CaseKind,
@@ -49,7 +49,7 @@ pub(crate) async fn set(
     setting.execute_each(conn, rows).await.map(drop)
 }
 
-/// The looks at cases of a kind after a moment.
+/// The viewers of cases of a kind after a time.
 pub(crate) async fn since(
     conn: &mut dyn Connection,
     kind: CaseKind,
@@ -58,7 +58,7 @@ pub(crate) async fn since(
     query(SINCE, (kind.as_str(), since))
         .fetch_all(conn, |row| {
             Ok(Stored {
-                look: Look {
+                viewer: Viewer {
                     case: row.get("case_name")?,
                     email: row.get("email")?,
                 },
@@ -69,7 +69,7 @@ pub(crate) async fn since(
         .await
 }
 
-/// Deletes the looks up to a moment.
+/// Deletes the viewers up to a time.
 pub(crate) async fn sweep(conn: &mut dyn Connection, until: Timestamp) -> Result<()> {
     query(SWEEP, until).execute(conn).await.map(drop)
 }

@@ -1,6 +1,6 @@
-//! Staff who look at the same case see each other.
+//! Staff who view the same case see each other.
 
-use domain::decision::{CaseKind, Look};
+use domain::decision::{CaseKind, Viewer};
 use leptos::prelude::*;
 #[cfg(feature = "ssr")]
 use service::Service;
@@ -13,18 +13,18 @@ use crate::problem::Problem;
 #[cfg(feature = "ssr")]
 const CASES_MAX: usize = 100;
 
-/// Notes that a member of staff looks at cases of a kind, whose names are separated by commas, and
-/// gives the looks of others at them.
+/// Records that a member of staff views cases of a kind, and returns the others who view them. The
+/// names of the cases are separated by commas.
 ///
 /// # Errors
 /// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
-#[server(prefix = "/fn", endpoint = "look-at-cases")]
-pub async fn look_at_cases(kind: CaseKind, cases: String) -> Result<Vec<Look>, Problem> {
+#[server(prefix = "/fn", endpoint = "view-cases")]
+pub async fn view_cases(kind: CaseKind, cases: String) -> Result<Vec<Viewer>, Problem> {
     let (current, account) = staff().await?;
     // All names of cases are numbers.
     let is_name = |case: &&str| !case.is_empty() && case.bytes().all(|b| b.is_ascii_digit());
     let names = cases.split(',').filter(is_name).take(CASES_MAX);
-    look(
+    view(
         current.service(),
         account.id,
         kind,
@@ -33,42 +33,42 @@ pub async fn look_at_cases(kind: CaseKind, cases: String) -> Result<Vec<Look>, P
     .await
 }
 
-/// Like [`look_at_cases`], for a page that is being loaded.
+/// Like [`view_cases`], for a page that is being loaded.
 ///
 /// # Errors
 /// When the service fails.
 #[cfg(feature = "ssr")]
-pub async fn look(
+pub async fn view(
     service: &Service,
     account_id: i64,
     kind: CaseKind,
     cases: impl Iterator<Item = String>,
-) -> Result<Vec<Look>, Problem> {
+) -> Result<Vec<Viewer>, Problem> {
     Ok(service
-        .look_at_cases(account_id, kind, cases.collect())
+        .view_cases(account_id, kind, cases.collect())
         .await?)
 }
 
-/// The looks of others at the cases of a page, as it was loaded. In a browser they are read again
-/// each time that the window gets the focus.
-pub fn followed(kind: CaseKind, cases: Vec<String>, looks: Vec<Look>) -> RwSignal<Vec<Look>> {
-    let looks = RwSignal::new(looks);
+/// The others who view the cases of a page. A browser reads them again each time that the window
+/// gets the focus.
+pub fn followed(kind: CaseKind, cases: Vec<String>, viewers: Vec<Viewer>) -> RwSignal<Vec<Viewer>> {
+    let viewers = RwSignal::new(viewers);
     #[cfg(feature = "hydrate")]
     if !cases.is_empty() {
-        follow(kind, cases.join(","), looks);
+        follow(kind, cases.join(","), viewers);
     }
     #[cfg(not(feature = "hydrate"))]
     let _ = (kind, cases);
-    looks
+    viewers
 }
 
 #[cfg(feature = "hydrate")]
-fn follow(kind: CaseKind, cases: String, looks: RwSignal<Vec<Look>>) {
+fn follow(kind: CaseKind, cases: String, viewers: RwSignal<Vec<Viewer>>) {
     let focused = window_event_listener(leptos::ev::focus, move |_| {
         let cases = cases.clone();
         leptos::task::spawn_local(async move {
-            if let Ok(found) = crate::client::call(LookAtCases { kind, cases }).await {
-                looks.try_set(found);
+            if let Ok(found) = crate::client::call(ViewCases { kind, cases }).await {
+                viewers.try_set(found);
             }
         });
     });
@@ -76,11 +76,12 @@ fn follow(kind: CaseKind, cases: String, looks: RwSignal<Vec<Look>>) {
 }
 
 /// The sentences that name the other members of staff who have a case open.
-pub fn others(looks: RwSignal<Vec<Look>>, case: String) -> impl IntoView {
+pub fn others(viewers: RwSignal<Vec<Viewer>>, case: String) -> impl IntoView {
     let emails = move || {
-        looks.with(|looks| {
-            let of_case = looks.iter().filter(|look| look.case == case);
-            let sentences = of_case.map(|look| format!("{} is looking at this too", look.email));
+        viewers.with(|viewers| {
+            let of_case = viewers.iter().filter(|look| look.case == case);
+            let sentences =
+                of_case.map(|viewer| format!("{} is looking at this too", viewer.email));
             sentences.collect::<Vec<_>>()
         })
     };

@@ -1,6 +1,6 @@
 //! Two members of staff on one case: they see each other, and one decision wins.
 
-use domain::decision::{CaseKind, Decided, Look};
+use domain::decision::{CaseKind, Decided, Viewer};
 use domain::records::AccountRecord;
 use domain::{ApplicationStatus, SenderStatus};
 use service::{Actor, Refusal, Service};
@@ -10,7 +10,7 @@ use crate::world::{World, name};
 
 on_each_backend![
     staff_on_the_same_case_see_each_other_for_two_minutes,
-    a_look_is_written_again_after_a_minute,
+    a_view_is_stored_again_after_a_minute,
     the_loser_of_two_decisions_about_a_name_is_told_who_won_and_when,
     the_loser_of_two_decisions_about_an_application_is_told_who_won_and_when,
 ];
@@ -24,17 +24,17 @@ async fn staff(world: &World) -> [AccountRecord; 2] {
     [first, world.account("ben@example.org").await]
 }
 
-/// The cases at which others look, and their emails.
-async fn look(
+/// The cases that others view, and their emails.
+async fn view(
     service: &Service,
     account: &AccountRecord,
     kind: CaseKind,
     cases: &[&str],
 ) -> Vec<(String, String)> {
     let cases = cases.iter().map(|case| (*case).to_owned()).collect();
-    let found = service.look_at_cases(account.id, kind, cases).await;
+    let found = service.view_cases(account.id, kind, cases).await;
     let mut found: Vec<_> = (found.unwrap().into_iter())
-        .map(|Look { case, email }| (case, email))
+        .map(|Viewer { case, email }| (case, email))
         .collect();
     found.sort();
     found
@@ -49,32 +49,32 @@ async fn staff_on_the_same_case_see_each_other_for_two_minutes(backend: Backend)
     let world = World::new(backend).await;
     let [ada, ben] = staff(&world).await;
     let service = &world.service;
-    assert_eq!(look(service, &ada, KIND, &["1", "2"]).await, []);
+    assert_eq!(view(service, &ada, KIND, &["1", "2"]).await, []);
     assert_eq!(
-        look(service, &ada, KIND, &["1", "2"]).await,
+        view(service, &ada, KIND, &["1", "2"]).await,
         [],
         "not oneself"
     );
-    let found = look(service, &ben, KIND, &["2", "3"]).await;
+    let found = view(service, &ben, KIND, &["2", "3"]).await;
     assert_eq!(found, seen(&["2"], "ada@example.org"));
-    let found = look(service, &ada, KIND, &["1", "2"]).await;
+    let found = view(service, &ada, KIND, &["1", "2"]).await;
     assert_eq!(found, seen(&["2"], "ben@example.org"));
     // A case of another kind is another case.
-    let other = look(service, &ben, CaseKind::Application, &["1", "2"]).await;
+    let other = view(service, &ben, CaseKind::Application, &["1", "2"]).await;
     assert_eq!(other, []);
     world.pass(2 * MINUTE_MS);
-    assert_eq!(look(service, &ben, KIND, &["1", "2", "3"]).await, []);
+    assert_eq!(view(service, &ben, KIND, &["1", "2", "3"]).await, []);
 }
 
-async fn a_look_is_written_again_after_a_minute(backend: Backend) {
+async fn a_view_is_stored_again_after_a_minute(backend: Backend) {
     let world = World::new(backend).await;
     let [ada, ben] = staff(&world).await;
     let service = &world.service;
-    look(service, &ada, KIND, &["1"]).await;
+    view(service, &ada, KIND, &["1"]).await;
     world.pass(MINUTE_MS);
-    look(service, &ada, KIND, &["1"]).await;
+    view(service, &ada, KIND, &["1"]).await;
     world.pass(MINUTE_MS);
-    let found = look(service, &ben, KIND, &["1"]).await;
+    let found = view(service, &ben, KIND, &["1"]).await;
     assert_eq!(found, seen(&["1"], "ada@example.org"));
 }
 

@@ -1,0 +1,57 @@
+//! Staff who view the same case see each other.
+
+use domain::decision::{CaseKind, Viewer};
+
+use crate::Service;
+use crate::error::Result;
+use crate::store::case_viewers;
+
+/// How long somebody is shown as a viewer.
+const VIEWER_MS: i64 = 2 * 60 * 1000;
+/// A view is stored again when the stored one is this old.
+const RENEWED_AFTER_MS: i64 = 60 * 1000;
+
+impl Service {
+    /// Records that a member of staff views these cases, and returns the others who viewed them in
+    /// the last 2 minutes. A view is stored at most once a minute.
+    ///
+    /// # Errors
+    /// `Failed` or `Uncertain` when the database can't be read or written.
+    pub async fn view_cases(
+        &self,
+        account_id: i64,
+        kind: CaseKind,
+        cases: Vec<String>,
+    ) -> Result<Vec<Viewer>> {
+        let now = self.now();
+        let found = {
+            let mut conn = self.store().read().await?;
+            case_viewers::since(&mut conn, kind, now.plus_ms(-VIEWER_MS)).await?
+        };
+        let is_recorded = |case: &String| {
+            found.iter().any(|stored| {
+                let is_own = stored.account_id == account_id && stored.viewer.case == *case;
+                is_own && now.ms_since(stored.seen_at) < RENEWED_AFTER_MS
+            })
+        };
+        let others = found.iter().filter(|stored| {
+            stored.account_id != account_id && cases.contains(&stored.viewer.case)
+        });
+        let others = others.map(|stored| stored.viewer.clone()).collect();
+        let due: Vec<_> = cases
+            .iter()
+            .filter(|case| !is_recorded(case))
+            .cloned()
+            .collect();
+        if !due.is_empty() {
+            self.in_transaction(move |tx, now| {
+                Box::pin(async move {
+                    case_viewers::sweep(tx, now.plus_ms(-VIEWER_MS)).await?;
+                    case_viewers::set(tx, kind, &due, account_id, now).await
+                })
+            })
+            .await?;
+        }
+        Ok(others)
+    }
+}
