@@ -7,8 +7,8 @@
 -- Tables that grow have a column `home`, last in each of their unique keys, by which they can be
 -- distributed over several servers: rows of one home are on one server. An account has a home,
 -- which never changes, and what belongs to the account has the same home. (If the home were first
--- in the keys, PostgreSQL would read a whole index by the home alone, as long as its statistics take
--- the table for small.)
+-- in the keys, PostgreSQL would read a whole index by the home alone, as long as its statistics
+-- take the table for small.)
 
 CREATE TABLE installation (
     id         BIGINT PRIMARY KEY CHECK (id = 1),
@@ -165,8 +165,8 @@ CREATE TABLE known_devices (
     PRIMARY KEY (account_id, fingerprint)
 );
 
--- Each turn updates the balances of the applications that send: with free room in the page the new
--- version of a row needs no new index entry.
+-- Each commit group updates the balances of the applications that send: with free room in the page
+-- the new version of a row needs no new index entry.
 CREATE TABLE applications (
     home                    BIGINT NOT NULL,
     id                      BIGINT NOT NULL,
@@ -385,8 +385,8 @@ CREATE TABLE bank_columns (
 );
 
 -- Partitions by day or week, since an id begins with its milliseconds: one that is old enough is
--- dropped as a whole. The service makes the partitions of days ahead of time; a row of any other day
--- goes into the partition named 'other'.
+-- dropped as a whole. The service makes the partitions of days ahead of time; a row of any other
+-- day goes into the partition named 'other'.
 CREATE TABLE messages (
     home           BIGINT NOT NULL,
     id             BIGINT NOT NULL,

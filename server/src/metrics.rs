@@ -3,9 +3,9 @@
 //! Some of it the process counts ([`Metrics`]), the rest is read for each answer ([`Readings`]).
 
 mod carriers;
+mod commit_groups;
 mod requests;
 mod shards;
-mod turns;
 mod values;
 
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
-use service::{MailCounts, QueueState, TurnFigures};
+use service::{GroupFigures, MailCounts, QueueState};
 
 use requests::Requests;
 use values::{age_s, seconds};
@@ -42,7 +42,7 @@ pub struct Metrics {
 /// What is read for one answer.
 pub struct Readings {
     pub now: Timestamp,
-    pub turns: TurnFigures,
+    pub commit_groups: GroupFigures,
     /// How often work left out a home whose database couldn't be reached.
     pub homes_skipped: u64,
     /// How many passwords were hashed.
@@ -129,7 +129,7 @@ impl Metrics {
 
 impl Readings {
     fn register(self, registry: &mut Registry) {
-        turns::register(registry, &self.turns);
+        commit_groups::register(registry, &self.commit_groups);
         registry.register(
             "homes_skipped",
             "How often work over all applications left out a home that couldn't be reached",

@@ -51,7 +51,7 @@ async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], St
     let service = &ops.service;
     let readings = Readings {
         now: service.clock().now(),
-        turns: service.turn_figures(),
+        commit_groups: service.group_figures(),
         homes_skipped: service.homes_skipped(),
         password_hashes: service.password_hashes(),
         strained_limits: service.strained_limits().len(),

@@ -3,9 +3,9 @@
 use crate::http;
 use crate::usage::Work;
 
-/// Turns: each is one write transaction, and its commit syncs once.
-const TURNS: &str = "heliograph_turn_seconds_count";
-const COMMITS: &str = "heliograph_turn_commit_seconds_count";
+/// Commit groups: each is one write transaction, and its commit syncs once.
+const GROUPS: &str = "heliograph_commit_group_seconds_count";
+const COMMITS: &str = "heliograph_commit_group_commit_seconds_count";
 const HASHES: &str = "heliograph_password_hashes_total";
 const WAITING: &str = "heliograph_queue_messages";
 
@@ -19,7 +19,7 @@ impl Metrics {
 
     pub fn work(&self) -> Work {
         Work {
-            transactions: self.sum(TURNS),
+            transactions: self.sum(GROUPS),
             fsyncs: self.sum(COMMITS),
         }
     }

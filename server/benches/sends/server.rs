@@ -286,8 +286,8 @@ impl Server {
         }
     }
 
-    /// Turns so far.
-    pub fn turns(&self) -> u64 {
+    /// Commit groups so far.
+    pub fn commit_groups(&self) -> u64 {
         self.metrics().work().transactions.unwrap()
     }
 

@@ -90,8 +90,8 @@ impl Service {
         Ok(found)
     }
 
-    /// The address that a send goes to. With SQLite, where a turn reads all rows itself, it isn't
-    /// looked up.
+    /// The address that a send goes to. With SQLite, where a commit group reads all rows itself, it
+    /// isn't looked up.
     pub(crate) async fn address_to_send(&self, reference: Reference) -> Result<Option<Address>> {
         if self.store().dialect().is_shared() {
             self.address_of(reference).await

@@ -10,6 +10,7 @@ mod clock;
 mod delivery;
 mod entropy;
 mod error;
+mod group_commit;
 mod homes;
 mod id_source;
 mod mail;
@@ -21,7 +22,6 @@ mod reports;
 mod statements_on_citus;
 mod store;
 mod support;
-mod turn;
 mod uploads;
 mod wakeups;
 pub mod zones;
@@ -58,6 +58,7 @@ pub use delivery::routing::{CarrierInfo, Network};
 pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 pub use entropy::Entropy;
 pub use error::{Error, Fault, OpenError, Refusal, Result, Uncertain};
+pub use group_commit::{Consumer, Credit, GroupFigures, Histogram, InboxDepth};
 pub use mail::{MailCounts, MailSettings, OutgoingMail};
 pub use money::deposits::{DepositOutcome, DepositRequest, DepositStatus, ImportOutcome};
 pub use money::statement_file::BadStatement;
@@ -76,7 +77,6 @@ pub use store::reach::unprotected_host;
 pub use store::statements::BankColumns;
 pub use store::submits::Outstanding;
 pub use support::audit::AuditFilter;
-pub use turn::{Consumer, Credit, Histogram, InboxDepth, TurnFigures};
 pub use uploads::acceptance::{AcceptedBatch, BatchRequest};
 pub use uploads::batches::BatchFilter;
 pub use uploads::places::TEST_UPLOADS_MAX;
@@ -93,6 +93,7 @@ use delivery::SegmentHomes;
 use delivery::parked_names::ParkedNames;
 use delivery::routing::Router;
 use delivery::scan_starts::ScanStarts;
+use group_commit::GroupCommit;
 use homes::Homes;
 use id_source::IdSource;
 use operations::nodes::Node;
@@ -101,7 +102,6 @@ use reports::settled::SettledDays;
 use reports::shares::SearchShares;
 use store::gate::Priority;
 use store::{Chore, Missing, Store, WriteTx};
-use turn::Turn;
 use uploads::Uploads;
 use uploads::spool_folder::SpoolFolder;
 use uploads::spool_store::Spools;
@@ -159,9 +159,11 @@ pub struct Limits {
     /// From how many bytes of such messages on, of all accounts together, operator and staff are
     /// warned.
     pub unpaid_bytes_max: i64,
-    /// Whether staff may approve and credit applications of their own, and accept their sender names.
+    /// Whether staff may approve and credit applications of their own, and accept their sender
+    /// names.
     pub own_applications: bool,
-    /// Whether money, second factors and new members of staff take two members of staff at the desk.
+    /// Whether money, second factors and new members of staff take two members of staff at the
+    /// desk.
     pub four_eyes: bool,
     /// Who must have a second factor.
     pub require_second_factor: FactorRule,
@@ -228,7 +230,7 @@ struct Inner {
     settled_days: SettledDays,
     limits: Limits,
     mail: MailSettings,
-    turn: Turn,
+    group_commit: GroupCommit,
     rates: Rates,
     spools: Spools,
     uploads: Uploads,
@@ -263,7 +265,7 @@ impl From<Arc<Inner>> for Service {
 }
 
 impl Service {
-    /// Connects, migrates, records currency and prices, and starts the turn.
+    /// Connects, migrates, records currency and prices, and starts the commit group.
     ///
     /// # Errors
     /// When the database can't be used, is of a newer release, or has another currency.
@@ -331,7 +333,7 @@ impl Service {
             limits: config.limits,
             relying_party: accounts::passkeys::relying_party(&config.mail.base_url),
             mail: config.mail,
-            turn: Turn::new(usize::try_from(homes).unwrap_or(1)),
+            group_commit: GroupCommit::new(usize::try_from(homes).unwrap_or(1)),
             spools: if shared {
                 Spools::Table
             } else {
@@ -354,7 +356,7 @@ impl Service {
         if !beside {
             service.sweep_spools().await?;
         }
-        turn::spawn(&service).map_err(OpenError::Thread)?;
+        group_commit::spawn(&service).map_err(OpenError::Thread)?;
         if shared {
             let tasks = wakeups::spawn(&service, !beside);
             *service.tasks() = tasks;
@@ -377,7 +379,7 @@ impl Service {
 
     /// Answers the requests that wait, stores what was noted, then closes the database.
     pub async fn close(&self) {
-        self.inner.turn.close().await;
+        self.inner.group_commit.close().await;
         self.store_notes().await;
         let tasks = std::mem::take(&mut *self.tasks());
         tasks.iter().for_each(AbortHandle::abort);
@@ -420,9 +422,9 @@ impl Service {
         &self.inner.limits
     }
 
-    /// What turns did and how long they took.
-    pub fn turn_figures(&self) -> TurnFigures {
-        self.inner.turn.figures()
+    /// What commit groups did and how long they took.
+    pub fn group_figures(&self) -> GroupFigures {
+        self.inner.group_commit.figures()
     }
 
     /// Wakes the tasks that hand messages to carriers, after a carrier was drained or resumed.

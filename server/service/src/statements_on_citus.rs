@@ -10,7 +10,7 @@ use testing::citus::Cluster;
 
 use crate::store::prepared::declared;
 use crate::store::sql::Dialect;
-use crate::store::{reports, turn_call};
+use crate::store::{group_call, reports};
 use crate::{Clock, Config, Entropy, Limits, MailSettings, Network, Service};
 
 const TYPES: &str = "SELECT array_to_string(parameter_types, ' ') FROM pg_prepared_statements \
@@ -60,7 +60,7 @@ fn statements() -> impl Iterator<Item = (&'static str, String, bool)> {
     let lists = reports::every_list_sql(Dialect::Postgres).into_iter();
     declared
         .chain(lists.map(|sql| ("list", sql, true)))
-        .chain([("RUN", turn_call::RUN.to_owned(), true)])
+        .chain([("RUN", group_call::RUN.to_owned(), true)])
 }
 
 /// A value for a parameter of this type, as the statement uses it.

@@ -72,7 +72,7 @@ impl Inner {
     fn wake_here(&self, what: Wakeup) {
         match what {
             Wakeup::Queued => {
-                self.turn.look();
+                self.group_commit.look();
                 self.wakeups.queued.notify_waiters();
             }
             Wakeup::BatchAccepted => self.wakeups.batch_accepted.notify_one(),

@@ -13,7 +13,7 @@ use crate::stored::{self, block_on};
 use crate::table::{Figure, Table, Target, float};
 
 const WORKERS: [usize; 3] = [1, 2, 4];
-/// As many everywhere, since each home has turns of its own: only the workers differ.
+/// As many everywhere, since each home has commit groups of its own: only the workers differ.
 const HOMES: usize = 8;
 const CONNECTIONS: usize = 64;
 
@@ -34,12 +34,12 @@ pub fn measure(table: &mut Table) {
         ("statements of a send", four.statements / one.statements),
         ("commits of a send", four.commits / one.commits),
         (
-            "statements of a turn",
-            four.statements / four.turns * one.turns / one.statements,
+            "statements of a commit group",
+            four.statements / four.groups * one.groups / one.statements,
         ),
         (
-            "commits of a turn",
-            four.commits / four.turns * one.turns / one.commits,
+            "commits of a commit group",
+            four.commits / four.groups * one.groups / one.commits,
         ),
     ] {
         let what = format!("Citus: {what}, 4 workers : 1");
@@ -55,8 +55,8 @@ struct Counted {
     statements: f64,
     /// Of transactions that wrote.
     commits: f64,
-    /// A turn serves several sends: the fewer, the sooner the one before is over.
-    turns: f64,
+    /// A commit group serves several sends: the fewer, the sooner the one before is over.
+    groups: f64,
     /// In all.
     prepared: u64,
     text: String,
@@ -83,15 +83,15 @@ impl Counted {
             [0, 1].map(|which| each(after.statements[which], before.statements[which]));
         let commits = each(after.commits, before.commits);
         let syncs = each(after.syncs, before.syncs);
-        let turns = each(after.turns, before.turns);
+        let groups = each(after.groups, before.groups);
         let text = format!(
             "{coordinator:.3} statements on the coordinator, {workers:.3} on the workers, \
-             {commits:.3} commits, {syncs:.3} fsyncs, {turns:.3} turns each; {rate}"
+             {commits:.3} commits, {syncs:.3} fsyncs, {groups:.3} groups each; {rate}"
         );
         Self {
             statements: coordinator + workers,
             commits,
-            turns,
+            groups,
             prepared: after.prepared - before.prepared,
             text,
         }
@@ -107,7 +107,7 @@ struct Counts {
     prepared: u64,
     commits: u64,
     syncs: u64,
-    turns: u64,
+    groups: u64,
 }
 
 impl Counts {
@@ -128,7 +128,7 @@ impl Counts {
             prepared: counts.iter().map(|[_, prepared]| prepared).sum(),
             commits: work.transactions.unwrap(),
             syncs: work.fsyncs.unwrap(),
-            turns: server.turns(),
+            groups: server.commit_groups(),
         }
     }
 }

@@ -264,7 +264,7 @@ impl Service {
     }
 
     /// Accepts a message: stores, charges and queues it in one transaction, and answers after the
-    /// commit. Dropping the future doesn't undo that: the turn owns the work.
+    /// commit. Dropping the future doesn't undo that: the commit group owns the work.
     ///
     /// # Errors
     /// See [`SendError`].
@@ -277,8 +277,8 @@ impl Service {
             }
         };
         let home = address.map_or(Home::FIRST, |address| address.home);
-        // Prepared here, beside other senders, since the turn has only one thread.
+        // Prepared here, beside other senders, since the commit group has only one thread.
         let send = PreparedSend::new(request, address.map(|address| address.application_id));
-        self.inner.turn.inbox(home).send(send).await
+        self.inner.group_commit.inbox(home).send(send).await
     }
 }

@@ -75,11 +75,11 @@ impl Service {
     /// When the database can't be used.
     pub async fn claim(&self, carrier: &str, limit: i64) -> Result<(Lease, Vec<Claimed>)> {
         let limit = usize::try_from(limit).unwrap_or(0);
-        let turn = &self.inner.turn;
-        let mut claimed = turn.inbox(Home::FIRST).claim(carrier, limit).await?;
+        let commits = &self.inner.group_commit;
+        let mut claimed = commits.inbox(Home::FIRST).claim(carrier, limit).await?;
         for home in self.homes().skip(1) {
             if claimed.1.is_empty() {
-                claimed = turn.inbox(home).claim(carrier, limit).await?;
+                claimed = commits.inbox(home).claim(carrier, limit).await?;
             }
         }
         Ok(claimed)
@@ -94,7 +94,7 @@ impl Service {
         results: Vec<Submitted>,
     ) -> Result<Vec<Transid>> {
         if let Some(home) = self.only_home() {
-            let inbox = self.inner.turn.inbox(home);
+            let inbox = self.inner.group_commit.inbox(home);
             return inbox.record_results(carrier, results).await;
         }
         self.inner.segment_homes.learn(carrier, &results);
@@ -104,7 +104,7 @@ impl Service {
             let taken: Vec<Transid> = taken.map(|result| result.id).collect();
             let (service, carrier) = (self.clone(), carrier.to_owned());
             let storing = tokio::spawn(async move {
-                let inbox = service.inner.turn.inbox(home);
+                let inbox = service.inner.group_commit.inbox(home);
                 let store = || inbox.record_results(&carrier, results.clone());
                 service.store_at(home, store).await
             });
@@ -116,7 +116,12 @@ impl Service {
     /// Stores a sandbox's receipts in the homes of their messages, like results.
     pub(super) async fn end_at_homes(&self, receipts: Vec<Receipt>) -> Result<()> {
         if let Some(home) = self.only_home() {
-            return self.inner.turn.inbox(home).record_receipts(receipts).await;
+            return self
+                .inner
+                .group_commit
+                .inbox(home)
+                .record_receipts(receipts)
+                .await;
         }
         let mut homes: BTreeMap<Home, Vec<Receipt>> = BTreeMap::new();
         for receipt in receipts {
@@ -126,7 +131,7 @@ impl Service {
         let recording = homes.into_iter().map(|(home, receipts)| {
             let service = self.clone();
             wait_for(tokio::spawn(async move {
-                let inbox = service.inner.turn.inbox(home);
+                let inbox = service.inner.group_commit.inbox(home);
                 let store = || inbox.record_receipts(receipts.clone());
                 service.store_at(home, store).await
             }))
@@ -164,7 +169,7 @@ impl Service {
         receipts: Vec<CarrierReceipt>,
     ) -> Result<()> {
         if let Some(home) = self.only_home() {
-            let inbox = self.inner.turn.inbox(home);
+            let inbox = self.inner.group_commit.inbox(home);
             let how = Matching::AnythingOrPark;
             let matching = inbox.record_carrier_receipts(carrier, receipts, how);
             return matching.await.map(drop);
@@ -239,7 +244,7 @@ impl Service {
         Ok(unmatched)
     }
 
-    /// Parks receipts by the turn of the first home that can be reached.
+    /// Parks receipts by the commit group of the first home that can be reached.
     async fn park(
         &self,
         carrier: &str,
@@ -270,7 +275,7 @@ impl Service {
         receipts: Vec<CarrierReceipt>,
         matching: Matching,
     ) -> Result<Vec<CarrierReceipt>> {
-        let inbox = self.inner.turn.inbox(home);
+        let inbox = self.inner.group_commit.inbox(home);
         let asking = inbox.record_carrier_receipts(carrier, receipts, matching);
         let asked = tokio::time::timeout(WAIT, asking).await;
         asked.unwrap_or_else(|_| Err(Fault::TimedOut("asking a home for receipts").into()))

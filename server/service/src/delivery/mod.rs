@@ -27,10 +27,10 @@ use crate::delivery::routing::Network;
 use crate::error::Result;
 use crate::store::claims::{self, DueLimits, DueRow, Leased, ScanStart, StartedMessage};
 use crate::store::gate::Priority;
+use crate::store::group_call::ClaimAnswer;
 use crate::store::queue::{self, QueueState};
 use crate::store::segments::{self, Segment};
 use crate::store::submits::{self, Outstanding};
-use crate::store::turn_call::ClaimAnswer;
 use crate::store::{WriteTx, installation};
 use crate::wakeups::Wakeup;
 use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
@@ -41,7 +41,7 @@ const LEASE_PARTS: i64 = 6;
 /// The share of batches in a claim: one in this many messages is of a batch, however many single
 /// messages wait.
 pub const BATCHES_SHARE: usize = 8;
-/// How often one turn looks for due rows when it finds only rows of suspended applications.
+/// How often one commit group looks for due rows when it finds only rows of suspended applications.
 const ROUNDS_MAX: usize = 2;
 /// How soon to look again for rows that are due and were locked.
 const LOCKED_MS: i64 = 100;
@@ -239,8 +239,8 @@ fn begun(found: &[DueRow]) -> HashMap<Transid, HandOver> {
     begun.map(|row| (row.id, row.hand_over)).collect()
 }
 
-/// Claims due messages of a carrier in a turn; none when no message is due or the carrier is
-/// drained.
+/// Claims due messages of a carrier in a commit group; none when no message is due or the carrier
+/// is drained.
 pub(crate) async fn claim_due(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -262,7 +262,7 @@ pub(crate) async fn claim_due(
             None
         };
         // Where all due rows were put aside, since their applications are suspended, more rows may
-        // be due. After the last round the next turn looks for these.
+        // be due. After the last round the next commit group looks for these.
         if !claimed.is_empty() || found.is_empty() || rounds == ROUNDS_MAX {
             return Ok((claimed, search.learn(&found, next_due, now)));
         }

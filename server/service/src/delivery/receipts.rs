@@ -33,8 +33,8 @@ const KEPT_MS: i64 = 7 * DAY_MS;
 /// The milliseconds of message ids whose segments one transaction forgets.
 const FORGET_MS: i64 = 10_000;
 
-/// Most characters of a carrier's name for a segment: a longer one doesn't fit into PostgreSQL's index
-/// of names. Carriers' names have some 10 to 65.
+/// Most characters of a carrier's name for a segment: a longer one doesn't fit into PostgreSQL's
+/// index of names. Carriers' names have some 10 to 65.
 pub const RECEIPT_NAME_CHARS_MAX: usize = 255;
 
 /// Whether a carrier's name for a segment can be stored.
@@ -164,7 +164,7 @@ impl Service {
         self.match_at_homes(carrier, receipts).await
     }
 
-    /// Writes a sandbox's receipts in a turn.
+    /// Writes a sandbox's receipts in a commit group.
     pub(crate) async fn write_receipts(
         &self,
         tx: &mut WriteTx<'_>,
@@ -173,8 +173,8 @@ impl Service {
         end(self, tx, receipts, self.now()).await
     }
 
-    /// Writes a carrier's receipts in a turn. Receipts for which nothing is found are parked, or
-    /// returned to be matched in another way.
+    /// Writes a carrier's receipts in a commit group. Receipts for which nothing is found are
+    /// parked, or returned to be matched in another way.
     pub(crate) async fn write_carrier_receipts(
         &self,
         tx: &mut WriteTx<'_>,

@@ -50,7 +50,8 @@ impl Service {
         self.record_at_homes(carrier, results).await
     }
 
-    /// Writes results of a carrier in a turn. What the results give back is still to be settled.
+    /// Writes results of a carrier in a commit group. What the results give back is still to be
+    /// settled.
     pub(crate) async fn write_results(
         &self,
         tx: &mut WriteTx<'_>,

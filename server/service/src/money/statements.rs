@@ -31,8 +31,8 @@ const CREDITED_AT_MOST: i64 = 200;
 const CREDITED_AT_MOST_SHARED: i64 = 20;
 /// Up to how many lines the transaction goes on though somebody else waits to write.
 const CREDITED_BESIDE_OTHERS: usize = 50;
-/// How long a transaction goes on crediting, however few lines that were. With PostgreSQL turns don't wait at the gate, but
-/// for the row of an application that is credited.
+/// How long a transaction goes on crediting, however few lines that were. With PostgreSQL commit
+/// groups don't wait at the gate, but for the row of an application that is credited.
 const CREDIT_TIME: Duration = Duration::from_millis(10);
 /// How long to leave the database to others when one of them had to wait: of a hundred sends a
 /// second, one or two wait for such a transaction then.
@@ -167,7 +167,8 @@ impl Service {
     /// Remembers which columns are which in statements with this header line.
     ///
     /// # Errors
-    /// `ColumnRepeated` when two of them are the same one; `Uncertain` when the database can't be used.
+    /// `ColumnRepeated` when two of them are the same one; `Uncertain` when the database can't be
+    /// used.
     pub async fn choose_columns(
         &self,
         actor: &Actor,

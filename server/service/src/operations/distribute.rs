@@ -129,8 +129,8 @@ async fn distribute_in(
         let told = |step: String| tell(DistributionStep::Done(step));
         move_rows(&mut conn, &told).await?;
         distribute_tables(&mut conn, (homes, workers), &told).await?;
-        if distribute::distribute_turns(&mut conn).await? {
-            told("turns run where their home is".to_owned());
+        if distribute::distribute_commit_groups(&mut conn).await? {
+            told("commit groups run where their home is".to_owned());
         }
         distribute::end(&mut conn, homes).await?;
     }

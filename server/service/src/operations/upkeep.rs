@@ -9,7 +9,9 @@ use crate::error::{Fault, OpenError, Refusal, Result};
 use crate::homes;
 use crate::store::gate::Priority;
 use crate::store::query::Connection;
-use crate::store::{Chore, Store, batches, idempotency, installation, messages, prices, turns};
+use crate::store::{
+    Chore, Store, batches, commit_groups, idempotency, installation, messages, prices,
+};
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_store::Spools;
 use crate::{Config, Service, run_blocking};
@@ -105,15 +107,15 @@ pub(crate) async fn last_ids(store: &Store, homes: i64, now: Timestamp) -> Resul
 /// Clocks differ a little; a greater difference is worth a warning.
 const CLOCK_AHEAD_MS: i64 = 60_000;
 
-/// How many answers, and how many turns, one transaction deletes.
+/// How many answers, and how many commit groups, one transaction deletes.
 const FORGOTTEN_CHUNK: i64 = 1000;
-/// How long the ids of turns are kept. A process asks for a turn for less than a minute, and a busy
-/// process stores hundreds of turns a second.
-const TURNS_KEPT_MS: i64 = 60 * 60 * 1000;
+/// How long the ids of commit groups are kept. A process asks for a commit group for less than a
+/// minute, and a busy process stores hundreds of commit groups a second.
+const GROUPS_KEPT_MS: i64 = 60 * 60 * 1000;
 
 impl Service {
-    /// Forgets the answers whose idempotency keys are too old to count, and the turns that nobody
-    /// asks for any more.
+    /// Forgets the answers whose idempotency keys are too old to count, and the commit groups that
+    /// nobody asks for any more.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -124,8 +126,8 @@ impl Service {
                 if !tx.must_lock() {
                     return Ok(more);
                 }
-                let before = now.plus_ms(-TURNS_KEPT_MS);
-                let forgotten = turns::forget(tx, before, FORGOTTEN_CHUNK).await?;
+                let before = now.plus_ms(-GROUPS_KEPT_MS);
+                let forgotten = commit_groups::forget(tx, before, FORGOTTEN_CHUNK).await?;
                 Ok(more || forgotten)
             })
         })

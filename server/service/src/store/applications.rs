@@ -669,7 +669,7 @@ pub(crate) async fn keys_by_references(
         .await
 }
 
-/// An application whose balances were changed by the sends of a turn, or by an upload.
+/// An application whose balances were changed by the sends of a commit group, or by an upload.
 pub(crate) struct ChargedApplication {
     /// The application as it was read in this transaction.
     pub(crate) before: KeyRow,

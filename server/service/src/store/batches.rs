@@ -464,7 +464,8 @@ impl<'a> ChunkRow<'a> {
     }
 }
 
-/// Turns the rows of a chunk into messages; `first` is the place of its first row in the batch.
+/// Turns the rows of a chunk into messages; `first` is the place of its first row in the
+/// batch.
 pub(crate) async fn expand(
     tx: &mut WriteTx<'_>,
     (upload, prices): (&UnexpandedBatch, &PricesInForce),

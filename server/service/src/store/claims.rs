@@ -1,5 +1,5 @@
 //! Claims: rows of the queue that are handed to carriers, each under a lease. With PostgreSQL
-//! `run_turn` claims, by statements like those of SQLite that stand here.
+//! `run_commit_group` claims, by statements like those of SQLite that stand here.
 
 use std::collections::HashMap;
 

@@ -402,7 +402,7 @@ mod tests {
     /// Tables that aren't copied: the state of running processes, and the schema's version.
     const LEFT: [&str; 4] = ["_sqlx_migrations", "connections", "nodes", "case_viewers"];
     /// Tables that only PostgreSQL has: with SQLite their contents are in memory or in files.
-    const SHARED: [&str; 4] = ["rate_buckets", "spool_chunks", "turns", "uploads"];
+    const SHARED: [&str; 4] = ["rate_buckets", "spool_chunks", "commit_groups", "uploads"];
     /// Tables that are filled by what other tables have.
     const FILLED: [&str; 2] = ["reference_homes", "unusual_messages"];
     /// Columns that only PostgreSQL has.

@@ -199,7 +199,7 @@ impl Store {
     /// the rows that it decides by.
     pub(crate) async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>> {
         let counter = match priority {
-            Priority::Turn => Counter::Traffic,
+            Priority::CommitGroup => Counter::Traffic,
             _ => Counter::Others,
         };
         self.enter(priority, counter, self.dialect.begin()).await

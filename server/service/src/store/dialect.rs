@@ -14,7 +14,7 @@ use super::chore::Chore;
 use super::history::{MessageTables, Partition, Range};
 use super::query::{Conn, Connection, run};
 use super::sql::Dialect;
-use super::{postgres, sqlite, turns};
+use super::{commit_groups, postgres, sqlite};
 use crate::error::{Error, OpenError, Result, timed_out};
 
 /// How long a connection that is given back to its pool may take to answer.
@@ -29,7 +29,8 @@ pub(crate) enum TransactionName {
         /// Two moments, one of which a crash of the server changes.
         server: String,
     },
-    /// The id of a row of `turns` that the transaction stores in a home of a distributed database.
+    /// The id of a row of `commit_groups` that the transaction stores in a home of a distributed
+    /// database.
     Row { home: Home, id: i64 },
 }
 
@@ -54,7 +55,7 @@ impl TransactionName {
             return Ok(Some(name));
         }
         let Some(home) = home else { return Ok(None) };
-        let id = turns::note_transaction(conn, home).await?;
+        let id = commit_groups::note_transaction(conn, home).await?;
         Ok(Some(Self::Row { home, id }))
     }
 }
@@ -385,7 +386,7 @@ impl Dialect {
                 })
             }
             TransactionName::Row { home, id } => {
-                let answer = turns::answer_or_prevent(conn, *home, *id).await?;
+                let answer = commit_groups::answer_or_prevent(conn, *home, *id).await?;
                 Ok(answer.map_or(Outcome::Nothing, |_| Outcome::Committed))
             }
         }
@@ -404,7 +405,7 @@ impl Dialect {
                 "schema",
                 concat!(
                     include_str!("../../../../migrations/postgres/0001_schema.sql"),
-                    include_str!("run_turn.sql"),
+                    include_str!("run_commit_group.sql"),
                 ),
             )],
         }

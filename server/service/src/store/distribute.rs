@@ -17,8 +17,9 @@ pub(crate) const TESTED_CITUS: &str = "13.2";
 /// has this many parts.
 const SHARDS_MIN: usize = 8;
 
-/// The tables that every server has a copy of: they are small, seldom written, and turns read them
-/// or rows of homes refer to them. Once `accounts` is copied, homes can't be changed any more.
+/// The tables that every server has a copy of: they are small, seldom written, and commit groups
+/// read them or rows of homes refer to them. Once `accounts` is copied, homes can't be changed any
+/// more.
 pub(crate) const REFERENCE_TABLES: [&str; 3] = ["accounts", "carriers", "prices"];
 
 /// Lifts the time limits: the more rows a table has, the longer it takes.
@@ -68,9 +69,9 @@ statements! {
         FROM applications a
         JOIN accounts c ON c.id = a.account_id
         WHERE a.home <> 1 + c.id % $1");
-    /// No process asks for these turns any more: while a database is being distributed, none serves
-    /// it.
-    const FORGET_TURNS: Sql = Sql::postgres("DELETE FROM turns");
+    /// No process asks for these commit groups any more: while a database is being distributed,
+    /// none serves it.
+    const FORGET_GROUPS: Sql = Sql::postgres("DELETE FROM commit_groups");
 }
 
 const IS_COORDINATOR: &str =
@@ -84,12 +85,12 @@ const WORKERS: &str = r"
 const DISTRIBUTED: &str = r"
     SELECT logicalrelid::text AS name
     FROM pg_dist_partition WHERE partmethod = 'h' OR repmodel = 't'";
-const CALLS_TURNS: &str = r"
+const CALLS_GROUPS: &str = r"
     SELECT objid::bigint AS id
     FROM pg_dist_object
-    WHERE classid = 'pg_proc'::regclass AND objid = 'run_turn'::regproc
+    WHERE classid = 'pg_proc'::regclass AND objid = 'run_commit_group'::regproc
       AND distribution_argument_index IS NOT NULL";
-const COPY_TURN: &str = include_str!("distribute_turn.sql");
+const COPY_GROUP: &str = include_str!("distribute_commit_group.sql");
 const HOMES: &str = r"
     SELECT home, p.shardid AS shard, nodename AS host, nodeport::bigint AS port
     FROM generate_series(1::bigint, $1::bigint) home
@@ -217,8 +218,8 @@ pub(crate) async fn parts(conn: &mut dyn Connection, table: &str) -> Result<Vec<
 pub(crate) async fn move_rows(conn: &mut AnyConnection, table: &str, part: &str) -> Result<u64> {
     let mut tx = conn.begin().await?;
     let moved = match table {
-        "turns" => {
-            query(FORGET_TURNS, ()).execute(&mut tx).await?;
+        "commit_groups" => {
+            query(FORGET_GROUPS, ()).execute(&mut tx).await?;
             0
         }
         "transfers" => {
@@ -294,15 +295,16 @@ pub(crate) async fn remove_kept(conn: &mut dyn Connection, table: &str) -> Resul
     run_of(conn, removing).await
 }
 
-/// Makes each turn run on the server that has the turn's home; false when turns run there already.
-pub(crate) async fn distribute_turns(conn: &mut dyn Connection) -> Result<bool> {
-    if query_of(CALLS_TURNS.to_owned(), ())
+/// Makes each commit group run on the server that has the commit group's home; false when commit
+/// groups run there already.
+pub(crate) async fn distribute_commit_groups(conn: &mut dyn Connection) -> Result<bool> {
+    if query_of(CALLS_GROUPS.to_owned(), ())
         .finds(&mut *conn)
         .await?
     {
         return Ok(false);
     }
-    run(conn, COPY_TURN).await?;
+    run(conn, COPY_GROUP).await?;
     Ok(true)
 }
 

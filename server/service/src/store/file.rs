@@ -13,7 +13,7 @@ use super::log::{LogMover, checkpoint};
 use super::sqlite;
 use crate::error::{Error, Fault, Result};
 
-/// How many statements stay prepared; the turn has about fifty.
+/// How many statements stay prepared; the commit group has about fifty.
 const PREPARED_MAX: usize = 256;
 
 /// How many new pages (of 4 KiB) the log has when it is moved into the file.

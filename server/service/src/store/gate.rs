@@ -13,7 +13,7 @@ use super::file::FileConnection;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Priority {
     /// Sends, and answers of carriers.
-    Turn,
+    CommitGroup,
     /// Verbs, for whose answer somebody in the portal or at the command line waits.
     Verb,
     /// What follows from carriers' answers, and from answers that never came.
@@ -90,7 +90,7 @@ impl Gate {
         let places = std::mem::take(&mut lock(&self.0).places);
         for _ in 0..places {
             // The permit's place isn't given back, so that no further transaction begins.
-            self.enter(Priority::Turn).await.0 = None;
+            self.enter(Priority::CommitGroup).await.0 = None;
         }
     }
 }
@@ -148,7 +148,7 @@ mod tests {
         let (served, mut turns) = mpsc::unbounded_channel();
         let waiting = [Priority::Bulk, Priority::Results]
             .into_iter()
-            .chain([Priority::Turn; 20]);
+            .chain([Priority::CommitGroup; 20]);
         for priority in waiting.clone() {
             let (gate, served) = (Arc::clone(&gate), served.clone());
             tokio::spawn(async move {
@@ -173,7 +173,7 @@ mod tests {
             order.push(turns.recv().await.unwrap());
         }
         let place = |wanted| order.iter().position(|served| *served == wanted);
-        assert_eq!(order[0], Priority::Turn);
+        assert_eq!(order[0], Priority::CommitGroup);
         assert_eq!(place(Priority::Results), Some(6));
         assert_eq!(place(Priority::Bulk), Some(8));
     }
@@ -181,10 +181,10 @@ mod tests {
     #[tokio::test]
     async fn a_permit_goes_past_a_waiter_that_has_left() {
         let gate = Arc::new(Gate::new(vec![None]));
-        let first = gate.enter(Priority::Turn).await;
+        let first = gate.enter(Priority::CommitGroup).await;
         let left = tokio::spawn({
             let gate = Arc::clone(&gate);
-            async move { drop(gate.enter(Priority::Turn).await) }
+            async move { drop(gate.enter(Priority::CommitGroup).await) }
         });
         while lock(&gate.0).waiting[0].is_empty() {
             tokio::task::yield_now().await;

@@ -1,8 +1,8 @@
 //! Moving the pages of SQLite's log into the database's file.
 //!
-//! A second connection moves most pages, on a thread of its own, while turns go on. SQLite begins
-//! the log anew only when all of its pages are moved; so the writer moves the few pages that were
-//! added meanwhile.
+//! A second connection moves most pages, on a thread of its own, while commit groups go on. SQLite
+//! begins the log anew only when all of its pages are moved; so the writer moves the few pages that
+//! were added meanwhile.
 
 use std::fs::File;
 use std::panic::AssertUnwindSafe;

@@ -6,9 +6,9 @@
 //!   in the queue and their segments, applications, counts of days, batches.
 //! - Ended leases and rerouting: rows of the queue, their messages and segments, applications,
 //!   counts of days, batches.
-//! - A call of `run_turn`: for results rows of the queue, their messages and segments; for receipts
-//!   messages and their segments; for sends applications; for claims rows of the queue and their
-//!   messages; at the end counts of days, batches.
+//! - A call of `run_commit_group`: for results rows of the queue, their messages and segments; for
+//!   receipts messages and their segments; for sends applications; for claims rows of the queue and
+//!   their messages; at the end counts of days, batches.
 //! - What a person asks for: applications, batches.
 //!
 //! Applications and batches are locked in the order of their ids, and ended leases, rerouting and
@@ -42,14 +42,14 @@ pub(super) const SESSION: &str = r"
     SET client_min_messages = warning;
     SET application_name = 'heliograph'";
 
-/// Sets up the connection of turns, after [`SESSION`]. Their statements are planned once for any
-/// parameters, except those over messages, which are planned at each execution anyway. Such plans
-/// must hold when a table has grown: without sequential scans, which suit an empty table.
+/// Sets up the connection of commit groups, after [`SESSION`]. Their statements are planned once
+/// for any parameters, except those over messages, which are planned at each execution anyway. Such
+/// plans must hold when a table has grown: without sequential scans, which suit an empty table.
 ///
-/// In a distributed database the call of a turn is planned at each execution, so that Citus knows
-/// the home and sends the call to the server that has it. The session on that server is set up like
-/// this one by `run_turn` itself.
-pub(super) const TURN_SESSION: &str = r"
+/// In a distributed database the call of a commit group is planned at each execution, so that Citus
+/// knows the home and sends the call to the server that has it. The session on that server is set
+/// up like this one by `run_commit_group` itself.
+pub(super) const GROUP_SESSION: &str = r"
     SET plan_cache_mode = force_generic_plan;
     SET enable_seqscan = off;
     SET jit = off;
@@ -109,8 +109,8 @@ pub(super) const TWO_PHASES: &str = "DELETE FROM sessions WHERE id = -1";
 pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = '15min'";
 
 /// Lets the commit return before it is on the disk. A crash of the server within the next moments
-/// undoes such a transaction, as if the server had crashed before it. Whatever is committed after it
-/// and waits for the disk waits for it as well, since the server's log is written in order.
+/// undoes such a transaction, as if the server had crashed before it. Whatever is committed after
+/// it and waits for the disk waits for it as well, since the server's log is written in order.
 pub(super) const COMMIT_WITHOUT_WAITING: &str = "SET LOCAL synchronous_commit = off";
 
 /// Shortens the wait for a lock, for changes of tables that every transaction uses: all other

@@ -91,8 +91,8 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::submits::STATEMENTS,
     super::tally::STATEMENTS,
     super::transfers::STATEMENTS,
-    super::turn_call::STATEMENTS,
-    super::turns::STATEMENTS,
+    super::group_call::STATEMENTS,
+    super::commit_groups::STATEMENTS,
     super::usual_times::STATEMENTS,
 ];
 

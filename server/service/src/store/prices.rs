@@ -13,8 +13,8 @@ pub(crate) const SETTINGS: &str = "settings";
 
 statements! {
     const VERSION: Sql = Sql::same("SELECT MAX(id) AS version FROM prices");
-    /// The newest change of prices, and the drained carriers; with PostgreSQL `run_turn` reads
-    /// them.
+    /// The newest change of prices, and the drained carriers; with PostgreSQL `run_commit_group`
+    /// reads them.
     const VERSION_AND_DRAINED: Sql = Sql::sqlite(r"
         SELECT MAX(id) AS version, NULL AS name FROM prices
         UNION ALL SELECT 0, name FROM carriers WHERE drained_at IS NOT NULL");
@@ -34,7 +34,7 @@ pub(crate) async fn version(conn: &mut dyn Connection) -> Result<i64> {
     Ok(version.unwrap_or(0))
 }
 
-/// What a turn needs to admit sends: the newest change of prices, and the carriers that are
+/// What a commit group needs to admit sends: the newest change of prices, and the carriers that are
 /// drained.
 pub(crate) async fn version_and_drained(conn: &mut dyn Connection) -> Result<(i64, Vec<String>)> {
     let read = |row: &Row<'_>| {
@@ -94,8 +94,8 @@ pub(crate) async fn insert(
         .map(drop)
 }
 
-/// A change as `run_turn` returns it: id, prefix, local and international price, when it comes into
-/// force and when it was set.
+/// A change as `run_commit_group` returns it: id, prefix, local and international price, when it
+/// comes into force and when it was set.
 #[derive(Deserialize)]
 pub(crate) struct ChangeFields(i64, Option<String>, Option<Money>, Option<Money>, i64, i64);
 

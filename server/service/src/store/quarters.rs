@@ -140,8 +140,8 @@ impl Changes {
 /// The number of the figure of messages that were delivered soonest; those of later ones follow.
 const DELIVERED: i64 = 100;
 
-/// The number in the column `figure`: that of the status, 0 for all messages, and for delivered ones
-/// a number for each delivery time.
+/// The number in the column `figure`: that of the status, 0 for all messages, and for delivered
+/// ones a number for each delivery time.
 const fn code(figure: Figure) -> i64 {
     match figure {
         Figure::Accepted => 0,
@@ -218,11 +218,13 @@ pub(crate) async fn fold(conn: &mut dyn Connection, quarter: i64) -> Result<()> 
 mod tests {
     use domain::quarter::DELIVERY_TIMES_MS;
 
-    /// A turn on PostgreSQL counts by itself.
+    /// A commit group on PostgreSQL counts by itself.
     #[test]
-    fn the_turn_tells_the_same_delivery_times_apart() {
+    fn the_function_tells_the_same_delivery_times_apart() {
         let limits = DELIVERY_TIMES_MS.map(|limit| limit.to_string()).join(",");
-        let turn: String = include_str!("run_turn.sql").split_whitespace().collect();
-        assert!(turn.contains(&format!("ARRAY[{limits}]")), "{limits}");
+        let function: String = include_str!("run_commit_group.sql")
+            .split_whitespace()
+            .collect();
+        assert!(function.contains(&format!("ARRAY[{limits}]")), "{limits}");
     }
 }

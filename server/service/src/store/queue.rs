@@ -50,8 +50,8 @@ statements! {
     );
     /// A row: message, application, carrier, due at, lease token. Then what all rows share: whether
     /// the messages are of a batch (0|1), whether they are put aside (0|1), and no attempts. With
-    /// PostgreSQL this queues the messages of batches alone, which nobody has claimed: `run_turn`
-    /// stores the others.
+    /// PostgreSQL this queues the messages of batches alone, which nobody has claimed:
+    /// `run_commit_group` stores the others.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO queue (message_id, application_id, carrier, due_at, lease_token, bulk,
@@ -63,7 +63,7 @@ statements! {
             FROM STDIN (FORMAT binary)",
         ..Sql::IN_HOME
     };
-    /// With PostgreSQL `run_turn` does this.
+    /// With PostgreSQL `run_commit_group` does this.
     const PUT_ASIDE: Sql = Sql::sqlite(r"
         UPDATE queue SET held = 1
         WHERE message_id = ?1

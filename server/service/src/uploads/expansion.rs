@@ -24,8 +24,9 @@ use crate::wakeups::Wakeup;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
 use domain::records::TransferKind;
 
-/// How long a transaction goes on taking chunks. With PostgreSQL turns don't wait at the gate, and
-/// claims only look for rows that are committed at most half a second after they became due.
+/// How long a transaction goes on taking chunks. With PostgreSQL commit groups don't wait at the
+/// gate, and claims only look for rows that are committed at most half a second after they became
+/// due.
 const TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Service {
@@ -43,8 +44,8 @@ impl Service {
         Ok(found.await?.into_iter().flatten().min())
     }
 
-    /// Turns the next rows of an upload into messages. The price of rows that can't be read any
-    /// more is given back. False when there was nothing to do, or another process expands the
+    /// Commit groups the next rows of an upload into messages. The price of rows that can't be read
+    /// any more is given back. False when there was nothing to do, or another process expands the
     /// upload.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Turns are committed on one worker, without a two-phase commit.
+//! Commit groups are committed on one worker, without a two-phase commit.
 
 use domain::MessageStatus;
 use futures_util::future::join_all;
@@ -35,8 +35,8 @@ async fn keep_notes(world: &World) {
     }
 }
 
-/// Everything that turns store, in all homes: sends with idempotency keys and without, claims, each
-/// answer that a carrier may give to a submit, and each kind of receipt.
+/// Everything that commit groups store, in all homes: sends with idempotency keys and without,
+/// claims, each answer that a carrier may give to a submit, and each kind of receipt.
 async fn life(world: &World) {
     let service = &world.service;
     let mut customers = Vec::new();

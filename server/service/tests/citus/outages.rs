@@ -16,7 +16,7 @@ use crate::database::{Database, HOMES};
 use crate::world::{Customer, World, money, request};
 
 const LOST: &str = "worker-1";
-/// By then a turn has given up the call that a worker doesn't answer.
+/// By then a commit group has given up the call that a worker doesn't answer.
 const GIVEN_UP: Duration = Duration::from_secs(46);
 /// More than an application can spend in a test.
 const FUNDS: &str = "10000";

@@ -1,5 +1,5 @@
 //! Whether the time of an answer tells that an email has an account: medians of tries with a known
-//! and with an unknown one, by turns.
+//! and with an unknown one, by commit groups.
 
 use std::time::{Duration, Instant};
 

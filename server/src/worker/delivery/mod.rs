@@ -29,8 +29,8 @@ pub(super) async fn serve(
                 claiming::run(consumer, connection, open.clone(), context.shutdown)
             })
             .await;
-        // The messages that the turn handed to the consumer, and that nobody submits any more, go
-        // back to the queue.
+        // The messages that the commit group handed to the consumer, and that nobody submits any
+        // more, go back to the queue.
         drop(consumer);
         connection.close().await;
     };

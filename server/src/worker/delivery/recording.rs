@@ -11,8 +11,8 @@ use crate::carrier::{CarrierConnection, CarrierReport};
 use crate::worker::context::{Context, RETRY};
 
 /// Records until the connection is closed and has reported everything. The places that answers
-/// freed are offered before the answers are stored, so that the turn which stores them claims the
-/// next messages.
+/// freed are offered before the answers are stored, so that the commit group which stores them
+/// claims the next messages.
 pub(super) async fn run(
     context: Context,
     carrier: String,
@@ -53,9 +53,9 @@ async fn record(
     }
 }
 
-/// Stores results and receipts; they go into one turn, in this order. Receipts leave the report
-/// when they are stored, and `taken` is set when the results are: after a failure the next try goes
-/// on from there.
+/// Stores results and receipts; they go into one commit group, in this order. Receipts leave the
+/// report when they are stored, and `taken` is set when the results are: after a failure the next
+/// try goes on from there.
 async fn store(
     service: &Service,
     carrier: &str,

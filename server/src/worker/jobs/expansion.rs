@@ -1,5 +1,5 @@
-//! Turns uploads into messages, a part of each by turns, so that a small upload doesn't wait for a
-//! large one.
+//! Turns uploads into messages, a part of each in turn, so that a small upload
+//! doesn't wait for a large one.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -45,7 +45,8 @@ impl Work for Expansion {
 }
 
 impl Expansion {
-    /// Turns a part of an upload into messages; false when that failed, or another process does it.
+    /// Turns a part of an upload into messages; false when that failed, or another process
+    /// does it.
     async fn expand(&mut self, service: &Service, batch: BatchId) -> bool {
         match service.expand(batch).await {
             Ok(stored) => {

@@ -271,7 +271,8 @@ async fn processes_count_requests_together() {
     world.assert_sound().await;
 }
 
-/// A turn has a send of the live key, whose request is taken first, and one of the test key.
+/// A commit group has a send of the live key, whose request is taken first, and one of the test
+/// key.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_given_back_when_the_requests_of_other_keys_cannot_be_taken() {
     const REFUSE_TEST_KEYS: &str = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql \
@@ -292,14 +293,14 @@ async fn a_request_is_given_back_when_the_requests_of_other_keys_cannot_be_taken
     send(&customer.live).await.unwrap().unwrap();
     let mut conn = world.database.connect().await;
     conn.execute(REFUSE_TEST_KEYS).await.unwrap();
-    // The two sends gather while a turn before theirs waits.
+    // The two sends gather while a commit group before theirs waits.
     conn.execute(world.database.hold()).await.unwrap();
     let before = send(&customer.live);
-    while service.turn_figures().inputs[0].1 < 2 {
+    while service.group_figures().inputs[0].1 < 2 {
         tokio::task::yield_now().await;
     }
     let together = [send(&customer.live), send(&customer.test)];
-    while service.turn_figures().inbox.sends < 2 {
+    while service.group_figures().inbox.sends < 2 {
         tokio::task::yield_now().await;
     }
     conn.execute("ROLLBACK").await.unwrap();

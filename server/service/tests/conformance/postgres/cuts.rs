@@ -56,9 +56,9 @@ pub struct State {
 
 /// The simple query that sqlx commits with.
 const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
-/// The function that stores a turn, which is a commit too. It is prepared once on a connection, and
-/// then called by messages that begin with a Bind.
-const TURN: &[u8] = b"run_turn";
+/// The function that stores a commit group, which is a commit too. It is prepared once on a
+/// connection, and then called by messages that begin with a Bind.
+const GROUP: &[u8] = b"run_commit_group";
 
 fn has(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
@@ -121,15 +121,15 @@ impl State {
     async fn relay(&self, mut client: TcpStream, mut server: TcpStream) {
         let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
         let mut left = self.random.as_ref().map(|random| random.number() % 60_000);
-        let mut is_of_turns = false;
+        let mut is_of_groups = false;
         loop {
             let (bytes, to) = tokio::select! {
                 count = client.read(&mut up) => (&up[..count.unwrap_or(0)], true),
                 count = server.read(&mut down) => (&down[..count.unwrap_or(0)], false),
             };
             let mut fate = Fate::Pass;
-            is_of_turns |= to && has(bytes, TURN);
-            let calls = is_of_turns && bytes.first() == Some(&b'B');
+            is_of_groups |= to && has(bytes, GROUP);
+            let calls = is_of_groups && bytes.first() == Some(&b'B');
             if to && (calls || has(bytes, COMMIT)) {
                 fate = self.fates.lock().unwrap().pop().unwrap_or(fate);
             }

@@ -210,7 +210,7 @@ async fn a_parked_receipt_is_for_the_newest_message_in_whichever_home() {
     world.assert_sound().await;
 }
 
-/// While a home's turn looks for messages it keeps places from the others.
+/// While a home's commit group looks for messages it keeps places from the others.
 #[tokio::test]
 async fn the_only_place_goes_to_whichever_home_has_a_message() {
     let (world, customers) = three_homes_with(network(&[("acme", 1, None)])).await;

@@ -40,7 +40,7 @@ async fn customer(service: &Service) -> ApiKey {
 }
 
 /// A killed server forgets transactions that it hadn't written, and gives their numbers to others.
-/// A turn is asked for by an id of its own.
+/// A commit group is asked for by an id of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_whose_server_is_killed_is_stored_once_whoever_gets_its_transactions_number() {
     let server = Arc::new(Server::start());

@@ -1,5 +1,5 @@
-//! A turn whose outcome is known after its end, or never. (A distributed table takes no trigger, by
-//! which the question is made slow here.)
+//! A commit group whose outcome is known after its end, or never. (A distributed table takes no
+//! trigger, by which the question is made slow here.)
 
 use std::time::Duration;
 
@@ -11,12 +11,13 @@ use super::cuts::{Fate, Proxy, stored};
 use crate::database::Backend;
 use crate::world::{World, request};
 
-/// The question whether a turn is stored takes longer than the turn waits for its answer.
+/// The question whether a commit group is stored takes longer than the commit group waits for its
+/// answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_send_that_is_answered_after_its_turn_counts_against_its_keys_limit() {
+async fn a_send_that_is_answered_after_its_group_counts_against_its_keys_limit() {
     const SLOW_QUESTIONS: &str = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql \
         AS $$ BEGIN PERFORM pg_sleep(3); RETURN NEW; END $$; \
-        CREATE TRIGGER slow BEFORE INSERT ON turns FOR EACH ROW \
+        CREATE TRIGGER slow BEFORE INSERT ON commit_groups FOR EACH ROW \
         WHEN (NEW.answer IS NULL) EXECUTE FUNCTION slow()";
     let world = World::new(Backend::Postgres).await;
     let customer = world.active("one@example.org", "100").await;
@@ -39,12 +40,12 @@ async fn a_send_that_is_answered_after_its_turn_counts_against_its_keys_limit() 
     world.assert_sound().await;
 }
 
-/// The question whether a claim is stored isn't answered while the turn waits for it, nor later.
-/// The places that the claim had come back while the turn's thread sleeps, and nothing else wakes
-/// the thread.
+/// The question whether a claim is stored isn't answered while the commit group waits for it, nor
+/// later. The places that the claim had come back while the commit group's thread sleeps, and
+/// nothing else wakes the thread.
 #[tokio::test]
 async fn a_message_is_handed_over_when_the_places_of_an_unanswered_claim_come_back() {
-    /// How long is asked beside the turns.
+    /// How long is asked beside the commit groups.
     const ASKED: Duration = Duration::from_secs(40);
     const SOON: Duration = Duration::from_secs(20);
     let world = World::new(Backend::Postgres).await;
@@ -58,10 +59,10 @@ async fn a_message_is_handed_over_when_the_places_of_an_unanswered_claim_come_ba
     consumer.credit().refresh(|| 1);
     proxy.state.held.notified().await;
     let mut conn = world.database.connect().await;
-    let no_answers = "BEGIN; LOCK TABLE turns IN SHARE MODE";
+    let no_answers = "BEGIN; LOCK TABLE commit_groups IN SHARE MODE";
     conn.execute(no_answers).await.unwrap();
     proxy.state.release.notify_one();
-    // It is refused by the next turn, after which the thread finds no place and sleeps.
+    // It is refused by the next commit group, after which the thread finds no place and sleeps.
     let refused = service.send(request(&customer.live, "57000002", "hello"));
     let unavailable = Err(SendError::Refused(Reason::Unavailable));
     assert_eq!(refused.await, unavailable);

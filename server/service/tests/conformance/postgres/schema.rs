@@ -18,7 +18,7 @@ const ONLY_POSTGRES: [(&str, &str); 6] = [
     ),
     ("rate_buckets", "in memory"),
     ("spool_chunks", "in files of the data folder"),
-    ("turns", "the commit to a file is answered"),
+    ("commit_groups", "the commit to a file is answered"),
     ("unusual_messages", "in the index messages_unusual"),
     ("uploads", "in memory"),
 ];

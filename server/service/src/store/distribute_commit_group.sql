@@ -1,11 +1,11 @@
--- Copies `run_turn` and the functions that it calls for each shard of `applications`, with the
--- names of that shard's tables. Then replaces `run_turn` by a function that Citus runs on the
--- server of the turn's home, and that calls the copy for the home's shard. Statements over
--- distributed tables would be planned by Citus in every turn; statements over the tables of a shard
--- are planned once, as on one server.
+-- Copies `run_commit_group` and the functions that it calls for each shard of `applications`, with
+-- the names of that shard's tables. Then replaces `run_commit_group` by a function that Citus runs
+-- on the server of the group's home, and that calls the copy for the home's shard. Statements over
+-- distributed tables would be planned by Citus in every group; statements over the tables of a
+-- shard are planned once, as on one server.
 DO $distribute$
 DECLARE
-    run_turn CONSTANT REGPROC := 'run_turn';
+    run_commit_group CONSTANT REGPROC := 'run_commit_group';
     shard RECORD;
     its RECORD;
     functions TEXT;
@@ -15,12 +15,12 @@ BEGIN
         FROM pg_dist_shard WHERE logicalrelid = 'applications'::regclass
     LOOP
         SELECT string_agg(
-            regexp_replace(pg_get_functiondef(oid), '\y(run_turn|turn_[a-z]+)\(',
+            regexp_replace(pg_get_functiondef(oid), '\y(run_commit_group|commit_group_[a-z]+)\(',
                 '\1_' || shard.id || '(', 'g'), ';')
         INTO functions
         FROM pg_proc
         WHERE pronamespace = current_schema()::regnamespace
-          AND proname ~ '^(run_turn|turn_[a-z]+)$';
+          AND proname ~ '^(run_commit_group|commit_group_[a-z]+)$';
         FOR its IN
             SELECT logicalrelid::text AS name, shardid
             FROM pg_dist_shard WHERE shardminvalue = shard.least OR shardminvalue IS NULL
@@ -34,12 +34,13 @@ BEGIN
     EXECUTE (
         SELECT format(
             $wrapper$
-            CREATE OR REPLACE FUNCTION run_turn(%s) RETURNS TEXT LANGUAGE plpgsql AS $body$
+            CREATE OR REPLACE FUNCTION run_commit_group(%s) RETURNS TEXT LANGUAGE plpgsql AS $body$
             DECLARE
                 shard BIGINT := get_shard_id_for_distribution_column('applications', of_home);
                 stored TEXT;
             BEGIN
-                -- The settings of TURN_SESSION in store/postgres.rs: the session is one of Citus's.
+                -- The settings of GROUP_SESSION in store/postgres.rs: the session is one of
+                -- Citus's.
                 IF current_setting('plan_cache_mode') <> 'force_generic_plan' THEN
                     PERFORM set_config('plan_cache_mode', 'force_generic_plan', false),
                         set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false);
@@ -54,14 +55,14 @@ BEGIN
                     RAISE EXCEPTION 'home %% is on another server by now', of_home
                         USING ERRCODE = 'serialization_failure';
                 END IF;
-                EXECUTE 'SELECT run_turn_' || shard || '(%s)' INTO stored USING %s;
+                EXECUTE 'SELECT run_commit_group_' || shard || '(%s)' INTO stored USING %s;
                 RETURN stored;
             END $body$
             $wrapper$,
             pg_get_function_arguments(oid),
             (SELECT string_agg('$' || n, ', ') FROM generate_series(1, pronargs) n),
             array_to_string(proargnames, ', '))
-        FROM pg_proc WHERE oid = run_turn);
-    PERFORM create_distributed_function(run_turn::regprocedure, 'of_home',
+        FROM pg_proc WHERE oid = run_commit_group);
+    PERFORM create_distributed_function(run_commit_group::regprocedure, 'of_home',
         colocate_with => 'applications', force_delegation => true);
 END $distribute$;

@@ -1,5 +1,5 @@
-//! The rows that a process remembers between turns: by these, sends are decided before the database
-//! is asked.
+//! The rows that a process remembers between groups: by these, sends are decided before the
+//! database is asked.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,9 +10,9 @@ use crate::error::{Error, Fault, Result};
 use crate::money::play_money::play_money;
 use crate::prices::known::CurrentPrices;
 use crate::store::applications::KeyRow;
+use crate::store::group_call::{ApplicationFields, CommitGroup, FoundApplication, GroupAnswer};
 use crate::store::idempotency::{KeptAnswer, KeptKey};
 use crate::store::prices::ChangeFields;
-use crate::store::turn_call::{ApplicationFields, FoundApplication, TurnAnswer, TurnCall};
 
 /// The most applications that a process remembers.
 const APPLICATIONS_MAX: usize = 65_536;
@@ -23,12 +23,12 @@ pub(super) struct Remembered {
     pub(super) prices: CurrentPrices,
     pub(super) drained: Vec<String>,
     applications: HashMap<ApplicationId, KeyRow>,
-    pub(super) in_turn: InTurn,
+    pub(super) in_group: InGroup,
 }
 
-/// What was read in the turn that is under way. Only such rows refuse a send.
+/// What was read in the group that is under way. Only such rows refuse a send.
 #[derive(Default)]
-pub(super) struct InTurn {
+pub(super) struct InGroup {
     /// Applications that were looked up, whether or not they exist.
     applications: HashSet<ApplicationId>,
     /// Applications whose rows can't be read.
@@ -40,7 +40,7 @@ pub(super) struct InTurn {
     pub(super) allowance: Option<Allowance>,
 }
 
-impl InTurn {
+impl InGroup {
     pub(super) fn has_read(&self, application: ApplicationId) -> bool {
         self.applications.contains(&application)
     }
@@ -62,16 +62,16 @@ impl Remembered {
         self.applications.get(&id)
     }
 
-    /// Begins a turn, in which nothing was read yet.
-    pub(super) fn begin_turn(&mut self) {
-        self.in_turn = InTurn::default();
+    /// Begins a group, in which nothing was read yet.
+    pub(super) fn begin_group(&mut self) {
+        self.in_group = InGroup::default();
         if self.applications.len() > APPLICATIONS_MAX {
             self.applications.clear();
         }
     }
 
     /// Learns from the answer to a call.
-    pub(super) fn learn(&mut self, call: &TurnCall, answer: &mut TurnAnswer) {
+    pub(super) fn learn(&mut self, call: &CommitGroup, answer: &mut GroupAnswer) {
         if let Some(changes) = answer.prices.take() {
             self.learn_prices(changes);
         }
@@ -80,14 +80,14 @@ impl Remembered {
             return;
         }
         let asked = &call.applications.ids;
-        self.in_turn
+        self.in_group
             .applications
             .extend(asked.iter().map(|id| ApplicationId(*id)));
         for found in answer.applications.iter().flatten() {
             if let Err(error) = self.learn_application(call, answer, found) {
                 tracing::error!(detail = ?error, "an application can't be read");
                 self.applications.remove(&found.id);
-                self.in_turn.unreadable.insert(found.id);
+                self.in_group.unreadable.insert(found.id);
             }
         }
         let keys = &call.keys;
@@ -98,9 +98,9 @@ impl Remembered {
                 continue;
             }
             let key = KeptKey::of(application_id, keys.tests[place], &keys.keys[place]);
-            self.in_turn.keys.insert(key);
+            self.in_group.keys.insert(key);
         }
-        self.in_turn.kept.extend(answer.kept_answers());
+        self.in_group.kept.extend(answer.kept_answers());
     }
 
     /// Without prices that can be read no send is accepted.
@@ -116,8 +116,8 @@ impl Remembered {
 
     fn learn_application(
         &mut self,
-        call: &TurnCall,
-        answer: &TurnAnswer,
+        call: &CommitGroup,
+        answer: &GroupAnswer,
         found: &FoundApplication,
     ) -> Result<()> {
         if let Some(fields) = &found.row {
@@ -152,7 +152,7 @@ impl Remembered {
     }
 }
 
-impl TurnAnswer {
+impl GroupAnswer {
     /// The answers that are kept for the idempotency keys of sends.
     pub(super) fn kept_answers(&self) -> impl Iterator<Item = (KeptKey, KeptAnswer)> {
         self.kept

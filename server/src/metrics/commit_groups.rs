@@ -1,28 +1,28 @@
-//! What the turns of the service did.
+//! What the commit groups of the service did.
 
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
-use service::{Histogram, TurnFigures};
+use service::{GroupFigures, Histogram};
 
 use super::values::{ByLabels, ConstHistogram};
 
-pub(super) fn register(registry: &mut Registry, figures: &TurnFigures) {
+pub(super) fn register(registry: &mut Registry, figures: &GroupFigures) {
     registry.register(
-        "turn_seconds",
-        "Time of a turn: one transaction that writes what waits, from its beginning to its commit",
-        histogram(&figures.turn),
+        "commit_group_seconds",
+        "Time of a commit group: one transaction that writes what waits, from its beginning to its commit",
+        histogram(&figures.group),
     );
     registry.register(
-        "turn_commit_seconds",
-        "Time of a turn's commit, with its sync of the disk",
+        "commit_group_commit_seconds",
+        "Time of a commit group's commit, with its sync of the disk",
         histogram(&figures.commit),
     );
     let inputs = figures.inputs.iter();
     let inputs = inputs.map(|(kind, count)| ([("kind", *kind)], ConstCounter::new(*count)));
     registry.register(
-        "turn_inputs",
-        "Inputs of turns, by kind",
+        "commit_group_inputs",
+        "Inputs of commit groups, by kind",
         ByLabels(inputs.collect()),
     );
     let inbox = [
@@ -31,18 +31,18 @@ pub(super) fn register(registry: &mut Registry, figures: &TurnFigures) {
     ];
     let inbox = inbox.map(|(kind, waiting)| ([("kind", kind)], ConstGauge::new(waiting)));
     registry.register(
-        "turn_inbox",
-        "Inputs that wait for the next turn, by kind",
+        "commit_group_inbox",
+        "Inputs that wait for the next commit group, by kind",
         ByLabels(inbox.into()),
     );
     registry.register(
-        "turn_repeats",
-        "Turns that were repeated because another process was in the way",
+        "commit_group_repeats",
+        "Commit groups that were repeated because another process was in the way",
         ConstCounter::new(figures.repeated),
     );
     registry.register(
-        "turn_halvings",
-        "Turns that were cut in half to find the input at fault",
+        "commit_group_halvings",
+        "Commit groups that were cut in half to find the input at fault",
         ConstCounter::new(figures.halved),
     );
     registry.register(
@@ -60,7 +60,7 @@ fn histogram(of: &Histogram) -> ConstHistogram {
         (*bound, between)
     });
     let mut buckets: Vec<(f64, u64)> = bounded.collect();
-    // The counts are read one after the other while turns go on.
+    // The counts are read one after the other while commit groups go on.
     buckets.push((f64::INFINITY, of.count.saturating_sub(below)));
     ConstHistogram {
         sum: of.seconds,

@@ -1,5 +1,5 @@
-//! A turn on PostgreSQL: one call of the function `run_turn`, which is one transaction. What the
-//! parameters and the answer mean stands with the function, in `run_turn.sql`.
+//! A group on PostgreSQL: one call of the function `run_commit_group`, which is one transaction.
+//! What the parameters and the answer mean stands with the function, in `run_commit_group.sql`.
 
 #[cfg(test)]
 mod plans;
@@ -14,14 +14,14 @@ use sqlx::query::Query;
 use sqlx::{Connection as _, Executor as _, Postgres, Row as _};
 
 use super::claims::{DueRow, StartedMessage};
+use super::commit_groups;
 use super::database::Store;
-use super::postgres::{SESSION, TURN_SESSION};
+use super::postgres::{GROUP_SESSION, SESSION};
 use super::prices::ChangeFields;
 use super::query::{Connection, query};
 use super::row;
 use super::segments::Segment;
 use super::sql::{Sql, statements};
-use super::turns;
 use crate::error::{Result, Uncertain, is_cut, timed_out};
 
 /// How long a call may take before its connection counts as lost: longer than the server lets a
@@ -32,7 +32,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The call. It stands outside the list of statements since its parameters are arrays.
 pub(crate) const RUN: &str = r"
-        SELECT run_turn($1, $2, $3, $4, $5,
+        SELECT run_commit_group($1, $2, $3, $4, $5,
             ROW($6, $7, $8, $9)::submitted_rows,
             ROW($10, $11, $12, $13, $14, $15)::segment_rows,
             ROW($16, $17, $18)::receipt_rows,
@@ -106,7 +106,7 @@ columns! {
         errors: Option<String>,
     }
 
-    /// Applications of sends, as the turn remembers them.
+    /// Applications of sends, as the group remembers them.
     ApplicationRows {
         ids: i64,
         statuses: Option<String>,
@@ -162,8 +162,8 @@ columns! {
     }
 }
 
-/// Everything that a turn stores of one home.
-pub(crate) struct TurnCall {
+/// Everything that a group stores of one home.
+pub(crate) struct CommitGroup {
     pub(crate) home: Home,
     pub(crate) id: i64,
     pub(crate) now: Timestamp,
@@ -190,10 +190,10 @@ pub(crate) struct TurnCall {
     pub(crate) lease_until: Timestamp,
 }
 
-/// What a turn stored, and the rows that it read.
+/// What a group stored, and the rows that it read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct TurnAnswer {
+pub(crate) struct GroupAnswer {
     pub(crate) missing: Option<Vec<i64>>,
     pub(crate) done: Option<Vec<i64>>,
     pub(crate) done_receipts: Option<Vec<i64>>,
@@ -208,11 +208,12 @@ pub(crate) struct TurnAnswer {
     pub(crate) claims: Option<Vec<ClaimAnswer>>,
 }
 
-/// An application before its sends were charged. The fields are in the order of `turn_sends`.
+/// An application before its sends were charged. The fields are in the order of
+/// `commit_group_sends`.
 #[derive(Deserialize)]
 pub(crate) struct FoundApplication {
     pub(crate) id: ApplicationId,
-    /// Whether the application is as the turn remembered it, its balances aside.
+    /// Whether the application is as the group remembered it, its balances aside.
     pub(crate) same: bool,
     pub(crate) balance: Money,
     pub(crate) test_balance: Money,
@@ -222,7 +223,7 @@ pub(crate) struct FoundApplication {
     pub(crate) row: Option<ApplicationFields>,
 }
 
-/// What the turn didn't remember of an application: category, status, live hash, test hash, sender
+/// What the group didn't remember of an application: category, status, live hash, test hash, sender
 /// state, sender name.
 pub(crate) type ApplicationFields = (String, String, String, String, String, Option<String>);
 
@@ -242,28 +243,28 @@ pub(crate) struct ClaimAnswer {
 
 /// Whether the database answered a call.
 pub(crate) enum Called {
-    Answered(TurnAnswer),
-    /// It has to be asked whether the turn is stored.
+    Answered(GroupAnswer),
+    /// It has to be asked whether the group is stored.
     Unanswered(sqlx::Error),
 }
 
-/// The connection that a home's turns are called on.
+/// The connection that a home's groups are called on.
 #[derive(Default)]
-pub(crate) struct TurnConnection(Option<PgConnection>);
+pub(crate) struct GroupConnection(Option<PgConnection>);
 
-impl TurnConnection {
-    /// Runs a turn.
+impl GroupConnection {
+    /// Runs a group.
     ///
     /// # Errors
     /// When nothing was stored.
-    pub(crate) async fn run(&mut self, store: &Store, call: &TurnCall) -> Result<Called> {
+    pub(crate) async fn run(&mut self, store: &Store, call: &CommitGroup) -> Result<Called> {
         let mut conn = match self.0.take() {
             Some(conn) => conn,
             None => connect(store).await?,
         };
         let calling = call.bind(sqlx::query(RUN)).fetch_one(&mut conn);
         let called = tokio::time::timeout(CALL_TIMEOUT, calling).await;
-        match called.unwrap_or_else(|_| Err(timed_out("a turn"))) {
+        match called.unwrap_or_else(|_| Err(timed_out("a commit group"))) {
             Ok(row) => {
                 self.0 = Some(conn);
                 let answer: String = row.try_get("answer")?;
@@ -281,27 +282,28 @@ impl TurnConnection {
     }
 }
 
-/// Whether an error may be the coordinator's own, while the worker that ran the turn has committed:
-/// a connection to a worker that was lost, a statement that was canceled, or any fault that isn't
-/// about the turn's rows. A worker that refused the connection was asked for nothing.
+/// Whether an error may be the coordinator's own, while the worker that ran the group has
+/// committed: a connection to a worker that was lost, a statement that was canceled, or any fault
+/// that isn't about the group's rows. A worker that refused the connection was asked for nothing.
 fn may_be_of_coordinator(error: &sqlx::Error) -> bool {
-    // Data, constraints, serialization, names, conditions of the turn: how their codes start.
-    const OF_TURN: [&str; 6] = ["22", "23", "40001", "42", "55", "P0"];
+    // Data, constraints, serialization, names, conditions of the group: how their codes start.
+    const OF_GROUP: [&str; 6] = ["22", "23", "40001", "42", "55", "P0"];
     let sqlx::Error::Database(error) = error else {
         return false;
     };
-    let of_turn = |code: &str| OF_TURN.iter().any(|start| code.starts_with(start));
-    !error.code().is_some_and(|code| of_turn(&code))
+    let of_group = |code: &str| OF_GROUP.iter().any(|start| code.starts_with(start));
+    !error.code().is_some_and(|code| of_group(&code))
         && !error.message().contains("Connection refused")
 }
 
-/// Reads the answer of a turn, which is stored.
+/// Reads the answer of a group, which is stored.
 ///
 /// # Errors
 /// `Uncertain` when the answer can't be read.
-fn read(answer: &str) -> Result<TurnAnswer> {
+fn read(answer: &str) -> Result<GroupAnswer> {
     let read = serde_json::from_str(answer);
-    let unreadable = |error| Uncertain::Task(format!("a turn's answer can't be read: {error}"));
+    let unreadable =
+        |error| Uncertain::Task(format!("a commit group's answer can't be read: {error}"));
     Ok(read.map_err(unreadable)?)
 }
 
@@ -309,7 +311,7 @@ async fn connect(store: &Store) -> Result<PgConnection> {
     let connecting = async {
         let mut conn = PgConnection::connect(store.url()).await?;
         conn.execute(SESSION).await?;
-        conn.execute(TURN_SESSION).await?;
+        conn.execute(GROUP_SESSION).await?;
         Ok(conn)
     };
     let connected = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await;
@@ -318,7 +320,7 @@ async fn connect(store: &Store) -> Result<PgConnection> {
     Ok(connected?)
 }
 
-impl TurnCall {
+impl CommitGroup {
     fn bind<'q>(&'q self, query: Bound<'q>) -> Bound<'q> {
         let query = query
             .bind(self.home.0)
@@ -346,7 +348,7 @@ impl TurnCall {
     }
 }
 
-/// A turn whose call wasn't answered.
+/// A group whose call wasn't answered.
 #[derive(Clone)]
 pub(crate) struct UnansweredCall {
     home: Home,
@@ -357,7 +359,7 @@ pub(crate) struct UnansweredCall {
 }
 
 impl UnansweredCall {
-    pub(crate) fn of(call: &TurnCall) -> Self {
+    pub(crate) fn of(call: &CommitGroup) -> Self {
         Self {
             home: call.home,
             id: call.id,
@@ -366,18 +368,18 @@ impl UnansweredCall {
         }
     }
 
-    /// Makes sure that the turn is stored, or never will be: its answer if it is stored, without
+    /// Makes sure that the group is stored, or never will be: its answer if it is stored, without
     /// the claims. The messages that it claimed from the queue go back there, since nobody knows
     /// of them; the sends that it stored as claimed are known.
     ///
     /// # Errors
-    /// When the database can't be asked, or the turn is still under way.
+    /// When the database can't be asked, or the group is still under way.
     pub(crate) async fn settle(
         &self,
         conn: &mut dyn Connection,
         now: Timestamp,
-    ) -> Result<Option<TurnAnswer>> {
-        let answer = turns::answer_or_prevent(&mut *conn, self.home, self.id).await?;
+    ) -> Result<Option<GroupAnswer>> {
+        let answer = commit_groups::answer_or_prevent(&mut *conn, self.home, self.id).await?;
         let Some(answer) = answer else {
             return Ok(None);
         };

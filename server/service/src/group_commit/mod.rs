@@ -1,17 +1,16 @@
-//! The turn: the transaction that writes what sends, carriers and their connections bring.
+//! Group commit: one transaction stores what many sends, carriers and connections bring.
 //!
-//! A commit costs a sync of the disk, so everything that waits shares one commit: the turn takes
-//! the inputs that wait in the inbox, writes results and receipts, admits sends, claims messages
-//! for connections that have places, commits, and only then answers senders, hands messages over
-//! and confirms results. While a turn commits, the inputs of the next one gather; an idle turn adds
-//! no delay. Work that waits in the inbox is done whether or not the request that brought it is
-//! still there.
+//! A commit costs a sync of the disk, so everything that waits shares one. A commit group takes the
+//! inputs from the inbox, stores results and receipts, admits sends, and claims messages for
+//! connections that have free slots. Only after the commit does it answer senders, submit messages
+//! and confirm results. While one group commits, the inputs of the next one gather; an idle service
+//! adds no delay. An input in the inbox is processed even if its request has gone.
 //!
-//! Each home has an inbox, and a thread that runs the home's turns one after the other. With SQLite
-//! a turn is one transaction of statements ([`thread`], [`sends`]), run on that thread. On
-//! PostgreSQL it is one call of the function `run_turn` ([`server`]): what the call is to store is
-//! decided before it ([`guess`], by rows that are [`remembered`]), and what it stored is told after
-//! it ([`tell`]). Inputs that are more than a call can store then take a transaction of statements.
+//! Each home has an inbox and a thread that runs its groups one after the other. With SQLite a group
+//! is one transaction of statements on that thread ([`thread`], [`sends`]). On PostgreSQL it is one
+//! call of the function `run_commit_group` ([`server`]): the process decides what the call stores
+//! ([`guess`], by rows that are [`remembered`]), and answers by what it stored ([`tell`]). Inputs
+//! that don't fit into a call then take a transaction of statements.
 
 mod consumers;
 mod figures;
@@ -29,7 +28,7 @@ use domain::ids::Home;
 use tokio::sync::oneshot;
 
 pub use consumers::{Consumer, Credit};
-pub use figures::{Histogram, TurnFigures};
+pub use figures::{GroupFigures, Histogram};
 pub use inbox::InboxDepth;
 pub(crate) use thread::spawn;
 
@@ -37,17 +36,17 @@ use consumers::{Consumers, Inboxes};
 use figures::Figures;
 use inbox::Inbox;
 
-/// The way into the turns of a service: each home has turns of its own, which run beside the other
-/// homes' turns. Dropping it ends the turns' threads.
-pub(crate) struct Turn {
+/// The way into the groups of a service: each home has groups of its own, which run beside the
+/// other homes' groups. Dropping it ends the groups' threads.
+pub(crate) struct GroupCommit {
     inboxes: Inboxes,
     consumers: Arc<Consumers>,
     figures: Arc<Figures>,
     threads: Mutex<Vec<oneshot::Receiver<()>>>,
 }
 
-impl Turn {
-    /// The turns of so many homes.
+impl GroupCommit {
+    /// The groups of so many homes.
     pub(crate) fn new(homes: usize) -> Self {
         let inboxes: Inboxes = (0..homes).map(|_| Arc::default()).collect();
         Self {
@@ -62,7 +61,7 @@ impl Turn {
         &self.inboxes[consumers::place(home)]
     }
 
-    /// Notes that messages may wait for any carrier, so that the next turns look for them.
+    /// Notes that messages may wait for any carrier, so that the next groups look for them.
     pub(crate) fn look(&self) {
         self.consumers.expect_any();
         for inbox in self.inboxes.iter() {
@@ -83,13 +82,13 @@ impl Turn {
         }
     }
 
-    pub(crate) fn figures(&self) -> TurnFigures {
+    pub(crate) fn figures(&self) -> GroupFigures {
         let depths = self.inboxes.iter().map(|inbox| inbox.depth());
         self.figures.read(depths.sum())
     }
 }
 
-impl Drop for Turn {
+impl Drop for GroupCommit {
     fn drop(&mut self) {
         for inbox in self.inboxes.iter() {
             inbox.close();

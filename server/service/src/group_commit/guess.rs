@@ -1,4 +1,4 @@
-//! A guess: what a turn decides by remembered rows, and the call that stores the decisions whose
+//! A guess: what a group decides by remembered rows, and the call that stores the decisions whose
 //! rows are still as they are remembered.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -21,20 +21,20 @@ use crate::delivery::{ClaimSearch, Lease, Submitted};
 use crate::error::Result;
 use crate::money::funds::Funds;
 use crate::money::play_money::play_money_max;
-use crate::store::idempotency::KeptKey;
-use crate::store::turn_call::{
-    ApplicationRows, ClaimRows, KeyRows, NamedReceiptRows, ReceiptRows, SegmentRows, SendRows,
-    SubmittedRows, TurnCall,
+use crate::store::group_call::{
+    ApplicationRows, ClaimRows, CommitGroup, KeyRows, NamedReceiptRows, ReceiptRows, SegmentRows,
+    SendRows, SubmittedRows,
 };
+use crate::store::idempotency::KeptKey;
 
-/// An id that no other turn has.
-pub(super) fn turn_id(service: &Service) -> i64 {
+/// An id that no other group has.
+pub(super) fn group_id(service: &Service) -> i64 {
     (service.entropy().number() >> 1).cast_signed()
 }
 
-/// What was decided about a turn's inputs, and the call that stores it.
+/// What was decided about a group's inputs, and the call that stores it.
 pub(super) struct Guess {
-    pub(super) call: TurnCall,
+    pub(super) call: CommitGroup,
     /// The decisions about the sends, in the order of the sends among the inputs.
     pub(super) sends: Vec<GuessedSend>,
     pub(super) places: Places,
@@ -53,7 +53,7 @@ pub(super) struct GuessedSend {
 }
 
 pub(super) enum Decided {
-    /// The outcome of the send, by rows that were read in this turn.
+    /// The outcome of the send, by rows that were read in this group.
     Known(std::result::Result<Sent, Reason>),
     /// A refusal, which holds if the application is as it is remembered and no answer is kept for
     /// the key.
@@ -95,9 +95,9 @@ impl Guess {
         inputs: &[Input],
     ) -> Result<Self> {
         let now = service.now();
-        let mut call = TurnCall {
+        let mut call = CommitGroup {
             home,
-            id: turn_id(service),
+            id: group_id(service),
             now,
             node: service.inner.node.slot(),
             least_id: first_unexpired(now),
@@ -176,7 +176,7 @@ impl Guess {
 /// Adds the results and receipts that a call can store: results of messages that were taken as a
 /// whole at their first submit, and receipts for messages of one segment. The others are left for
 /// statements.
-fn add_of_carriers(service: &Service, call: &mut TurnCall, inputs: &[Input]) {
+fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) {
     let (mut submitted, mut received, mut named) = (HashSet::new(), HashSet::new(), 0);
     for input in inputs {
         match input {
@@ -223,7 +223,7 @@ impl Service {
     }
 }
 
-fn add_submitted(service: &Service, call: &mut TurnCall, carrier: &str, result: &Submitted) {
+fn add_submitted(service: &Service, call: &mut CommitGroup, carrier: &str, result: &Submitted) {
     let network = &service.inner.router.network;
     let noted = !network.is_sandbox(carrier);
     let counted = noted && !network.takes_whole(carrier);
@@ -280,11 +280,11 @@ impl ClaimRows {
     }
 }
 
-/// The state of a turn whose sends are being decided.
+/// The state of a group whose sends are being decided.
 struct Guessing<'g> {
     service: &'g Service,
     remembered: &'g mut Remembered,
-    call: &'g mut TurnCall,
+    call: &'g mut CommitGroup,
     places: &'g mut Places,
     lease: Lease,
     spent: BTreeMap<ApplicationId, Spent>,
@@ -305,9 +305,9 @@ impl Guessing<'_> {
         let mut admitted = AdmittedSends {
             now: self.call.now,
             prices,
-            allowance: self.remembered.in_turn.allowance.clone(),
+            allowance: self.remembered.in_group.allowance.clone(),
             applications: self.remembered_funds(sends),
-            kept: self.remembered.in_turn.kept.clone(),
+            kept: self.remembered.in_group.kept.clone(),
             accepted: Vec::new(),
         };
         let mut guessed = Vec::with_capacity(sends.len());
@@ -338,11 +338,11 @@ impl Guessing<'_> {
         let Some(id) = send.application else {
             return Ok(GuessedSend::known(None, Err(Reason::ApiInvalid)));
         };
-        let has_read = self.remembered.in_turn.has_read(id);
+        let has_read = self.remembered.in_group.has_read(id);
         let (reference, kind) = (send.request.key.reference(), send.request.key.kind());
         let Some(funds) = admitted.applications.get(&reference) else {
             return Ok(if has_read {
-                let is_there = self.remembered.in_turn.unreadable.contains(&id);
+                let is_there = self.remembered.in_group.unreadable.contains(&id);
                 let reason = if is_there {
                     Reason::Internal
                 } else {
@@ -375,7 +375,7 @@ impl Guessing<'_> {
             Reason::RateLimited => !may_send,
             _ => false,
         };
-        let is_looked_up = |key: &KeptKey| self.remembered.in_turn.has_looked_up(key);
+        let is_looked_up = |key: &KeptKey| self.remembered.in_group.has_looked_up(key);
         let is_known = has_read && key.as_ref().is_none_or(is_looked_up);
         let asked = key.filter(|key| !is_looked_up(key));
         let decided = match decision {
@@ -388,7 +388,7 @@ impl Guessing<'_> {
                     sent: Sent { balance, ..answer },
                 }
             }
-            // A balance that was read before this turn refuses no send.
+            // A balance that was read before this group refuses no send.
             Err(reason) if !has_read && is_used_up(reason) => Decided::NotYet,
             // Whether the accepted sends before this one are charged is known after the call.
             Err(reason) if is_known && !self.spent.contains_key(&id) => Decided::Known(Err(reason)),

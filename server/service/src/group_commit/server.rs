@@ -1,5 +1,5 @@
-//! Turns on PostgreSQL: inputs are decided by rows that are remembered from earlier turns, and are
-//! stored by one call where the rows are still the same. Sends that the call did not store are
+//! Groups on PostgreSQL: inputs are decided by rows that are remembered from earlier groups, and
+//! are stored by one call where the rows are still the same. Sends that the call did not store are
 //! decided again, by the rows that it returned.
 
 use std::sync::Arc;
@@ -10,38 +10,38 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::error::Elapsed;
 
-use super::Turn;
+use super::GroupCommit;
 use super::consumers::Consumers;
 use super::figures::Figures;
-use super::guess::{Guess, turn_id};
+use super::guess::{Guess, group_id};
 use super::inbox::{Inbox, Input, lose_all, refuse_all};
 use super::remembered::Remembered;
 use super::tell::Left;
 use crate::admission::rates::RateKey;
 use crate::delivery::Lease;
 use crate::error::{Error, Fault, Result, Uncertain, took_too_long};
-use crate::store::turn_call::{Called, TurnAnswer, TurnConnection, UnansweredCall};
+use crate::store::group_call::{Called, GroupAnswer, GroupConnection, UnansweredCall};
 use crate::{Service, TRIES};
 
-/// How long a turn itself asks whether its call is stored; after that a task of its own asks on.
-const ASK_IN_TURN: Duration = Duration::from_secs(2);
+/// How long a group itself asks whether its call is stored; after that a task of its own asks on.
+const ASK_IN_GROUP: Duration = Duration::from_secs(2);
 /// How long such a task asks.
 const ASK: Duration = Duration::from_secs(40);
 /// How long to wait before asking again.
 const ASK_PAUSE: Duration = Duration::from_millis(100);
-/// How many calls the sends of a turn may take. One is enough unless rows have changed; then each
+/// How many calls the sends of a group may take. One is enough unless rows have changed; then each
 /// further call goes by the rows that the call before it read.
 const CALLS_MAX: usize = 16;
 
-/// The turns of a home.
-pub(super) struct ServerTurns {
+/// The groups of a home.
+pub(super) struct ServerGroups {
     home: Home,
     inbox: Arc<Inbox>,
     consumers: Arc<Consumers>,
     figures: Arc<Figures>,
     /// The runtime of all other tasks.
     others: Handle,
-    conn: TurnConnection,
+    conn: GroupConnection,
     remembered: Remembered,
     /// Held by each task that asks whether a call is stored.
     asked_on: Arc<()>,
@@ -49,35 +49,35 @@ pub(super) struct ServerTurns {
 
 /// What became of a guess.
 enum Stored {
-    Answered(TurnAnswer),
+    Answered(GroupAnswer),
     /// It isn't known yet whether the guess is stored.
     Unknown(Asking, sqlx::Error),
 }
 
 /// A task that asks whether a call is stored. It returns the call's answer, or `None` if the call
 /// never will be stored. If the task fails, it isn't known whether the call is stored.
-type Asking = JoinHandle<std::result::Result<Option<TurnAnswer>, Elapsed>>;
+type Asking = JoinHandle<std::result::Result<Option<GroupAnswer>, Elapsed>>;
 
-impl ServerTurns {
-    pub(super) fn new(turn: &Turn, home: Home) -> Self {
+impl ServerGroups {
+    pub(super) fn new(commits: &GroupCommit, home: Home) -> Self {
         Self {
             home,
-            inbox: Arc::clone(turn.inbox(home)),
-            consumers: Arc::clone(&turn.consumers),
-            figures: Arc::clone(&turn.figures),
+            inbox: Arc::clone(commits.inbox(home)),
+            consumers: Arc::clone(&commits.consumers),
+            figures: Arc::clone(&commits.figures),
             others: Handle::current(),
-            conn: TurnConnection::default(),
+            conn: GroupConnection::default(),
             remembered: Remembered::default(),
             asked_on: Arc::default(),
         }
     }
 
-    /// Stores the inputs of a turn by calls, and answers them. Returns results and receipts that
+    /// Stores the inputs of a group by calls, and answers them. Returns results and receipts that
     /// take more than a call. A part of the inputs that certainly stored nothing because of a fault
     /// in its rows is halved until the input at fault stands alone.
-    pub(super) async fn turn(&mut self, service: &Service, inputs: Vec<Input>) -> Vec<Input> {
+    pub(super) async fn commit(&mut self, service: &Service, inputs: Vec<Input>) -> Vec<Input> {
         let inputs = self.refuse_sends_if_stuck(inputs);
-        self.remembered.begin_turn();
+        self.remembered.begin_group();
         let mut others = Vec::new();
         let mut parts = vec![(inputs, 0)];
         while let Some((mut inputs, calls)) = parts.pop() {
@@ -98,7 +98,7 @@ impl ServerTurns {
                 Ok((guess, Stored::Unknown(asking, error))) => {
                     // The requests of these sends count, whether or not the sends are stored.
                     for key in guess.sends.iter().filter_map(|send| send.counted) {
-                        self.remembered.in_turn.use_request(key);
+                        self.remembered.in_group.use_request(key);
                     }
                     self.ask_on(service, guess, inputs, asking, error);
                 }
@@ -108,7 +108,7 @@ impl ServerTurns {
                     parts.push((inputs, calls));
                 }
                 Err(error) => {
-                    tracing::error!(inputs = inputs.len(), detail = ?error, "a turn was not \
+                    tracing::error!(inputs = inputs.len(), detail = ?error, "a commit group was not \
                         stored");
                     self.consumers.pause(self.home);
                     if let Error::Uncertain(_) = error {
@@ -133,7 +133,7 @@ impl ServerTurns {
         let is_send = |input: &Input| input.send().is_some();
         let (sends, others): (Vec<_>, _) = inputs.into_iter().partition(is_send);
         if !sends.is_empty() {
-            let error = Fault::TimedOut("finding out what became of an earlier turn");
+            let error = Fault::TimedOut("finding out what became of an earlier commit group");
             refuse_all(sends, error.into());
         }
         others
@@ -148,7 +148,7 @@ impl ServerTurns {
         let remembered = &mut self.remembered;
         let mut guess = Guess::of(service, self.home, remembered, places, lease, inputs)?;
         if !guess.needs_call() {
-            return Ok((guess, Stored::Answered(TurnAnswer::default())));
+            return Ok((guess, Stored::Answered(GroupAnswer::default())));
         }
         let mut stored = self.call(service, &mut guess).await?;
         if let Stored::Answered(answer) = &mut stored {
@@ -167,16 +167,16 @@ impl ServerTurns {
             match self.conn.run(service.store(), &guess.call).await {
                 Ok(Called::Answered(answer)) => return Ok(Stored::Answered(answer)),
                 Ok(Called::Unanswered(error)) => {
-                    tracing::warn!(%error, "a turn's call wasn't answered");
+                    tracing::warn!(%error, "a commit group's call wasn't answered");
                     let call = UnansweredCall::of(&guess.call);
                     let service = service.clone();
                     // The time limit is made where it runs: a clock of this thread's runtime would
-                    // stand still between turns.
+                    // stand still between groups.
                     let asking = async move { tokio::time::timeout(ASK, ask(service, call)).await };
-                    // In a task of its own, so that the question isn't broken off when the turn
+                    // In a task of its own, so that the question isn't broken off when the group
                     // goes on.
                     let mut asking = self.others.spawn(asking);
-                    match tokio::time::timeout(ASK_IN_TURN, &mut asking).await {
+                    match tokio::time::timeout(ASK_IN_GROUP, &mut asking).await {
                         Ok(Ok(Ok(Some(answer)))) => return Ok(Stored::Answered(answer)),
                         Ok(Ok(Ok(None))) if tries == TRIES || took_too_long(&error) => {
                             return Err(Fault::NotCommitted(error).into());
@@ -194,12 +194,13 @@ impl ServerTurns {
                 Err(error) => return Err(error),
             }
             tries += 1;
-            // Under its old id the turn certainly isn't stored.
-            guess.call.id = turn_id(service);
+            // Under its old id the group certainly isn't stored.
+            guess.call.id = group_id(service);
         }
     }
 
-    /// Answers the inputs of a guess, beside the next turns, once it is known whether it is stored.
+    /// Answers the inputs of a guess, beside the next groups, once it is known whether it is
+    /// stored.
     fn ask_on(
         &self,
         service: &Service,
@@ -248,7 +249,7 @@ impl ServerTurns {
         });
         let keys = opened.map(|send| (send.request.key.reference(), send.request.key.kind()));
         let keys: Vec<RateKey> = keys.collect();
-        let allowance = self.remembered.in_turn.allowance.get_or_insert_default();
+        let allowance = self.remembered.in_group.allowance.get_or_insert_default();
         let missing = allowance.missing(keys);
         if missing.is_empty() {
             return Ok(());
@@ -259,12 +260,12 @@ impl ServerTurns {
             Ok((allowance, taken))
         });
         let (allowance, taken) = taking.await?;
-        self.remembered.in_turn.allowance = Some(allowance);
+        self.remembered.in_group.allowance = Some(allowance);
         taken
     }
 
     async fn give_requests_back(&mut self, service: &Service) {
-        let Some(allowance) = self.remembered.in_turn.allowance.take() else {
+        let Some(allowance) = self.remembered.in_group.allowance.take() else {
             return;
         };
         let service = service.clone();
@@ -278,7 +279,7 @@ impl ServerTurns {
     }
 
     /// Does work with a connection of the pool, which others use after it: such a connection must
-    /// not belong to the runtime of this thread, which stands still between turns.
+    /// not belong to the runtime of this thread, which stands still between groups.
     async fn on_others<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
@@ -289,7 +290,7 @@ impl ServerTurns {
 }
 
 /// Asks whether a call is stored until the database answers; `None` if it never will be stored.
-async fn ask(service: Service, call: UnansweredCall) -> Option<TurnAnswer> {
+async fn ask(service: Service, call: UnansweredCall) -> Option<GroupAnswer> {
     loop {
         let asking = async {
             let mut conn = service.store().read().await?;
@@ -298,10 +299,12 @@ async fn ask(service: Service, call: UnansweredCall) -> Option<TurnAnswer> {
         match asking.await {
             Ok(answer) => {
                 // The messages that the call claimed are back in the queue.
-                service.inner.turn.look();
+                service.inner.group_commit.look();
                 return answer;
             }
-            Err(error) => tracing::debug!(detail = ?error, "a turn can't be asked about yet"),
+            Err(error) => {
+                tracing::debug!(detail = ?error, "the outcome of a commit group can't be queried yet")
+            }
         }
         tokio::time::sleep(ASK_PAUSE).await;
     }

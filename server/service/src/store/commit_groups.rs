@@ -1,4 +1,4 @@
-//! The ids of turns and other transactions, by which the outcome of one that wasn't answered is
+//! The ids of groups and other transactions, by which the outcome of one that wasn't answered is
 //! asked for.
 
 use domain::Timestamp;
@@ -9,23 +9,23 @@ use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    /// Waits until the turn with this id is stored or can't be stored any more; no row if it is.
+    /// Waits until the group with this id is stored or can't be stored any more; no row if it is.
     const PREVENT: Sql = Sql::postgres(r"
-        INSERT INTO turns (home, id, created_at)
+        INSERT INTO commit_groups (home, id, created_at)
         VALUES ($1, $2, CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS bigint))
         ON CONFLICT (id, home) DO NOTHING RETURNING id");
-    /// Stores a new id for a transaction that isn't a turn's and has no answer to give.
+    /// Stores a new id for a transaction that isn't a group's and has no answer to give.
     const NOTE: Sql = Sql::postgres(r"
-        INSERT INTO turns (home, id, created_at, answer)
+        INSERT INTO commit_groups (home, id, created_at, answer)
         VALUES ($1, hashtextextended(gen_random_uuid()::text, 0),
             CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS bigint), '')
         RETURNING id");
-    const ANSWER: Sql = Sql::postgres("SELECT answer FROM turns WHERE home = $1 AND id = $2");
+    const ANSWER: Sql = Sql::postgres("SELECT answer FROM commit_groups WHERE home = $1 AND id = $2");
     const FORGET: Sql = Sql::postgres_in_home(r"
-        DELETE FROM turns
+        DELETE FROM commit_groups
         WHERE home = $3
           AND id IN (
-              SELECT id FROM turns WHERE home = $3 AND created_at < $1
+              SELECT id FROM commit_groups WHERE home = $3 AND created_at < $1
               ORDER BY created_at LIMIT $2)");
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn answer_or_prevent(
         .await
 }
 
-/// Stores an id for a transaction in a home, by which its outcome can be asked like a turn's.
+/// Stores an id for a transaction in a home, by which its outcome can be asked like a group's.
 pub(super) async fn note_transaction(conn: &mut dyn Connection, home: Home) -> Result<i64> {
     query(NOTE, home.0)
         .fetch_one(conn, |row| row.get("id"))

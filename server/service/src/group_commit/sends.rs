@@ -1,5 +1,5 @@
-//! Sends in a turn: each send is decided in the order in which it came, against the rows that the
-//! turn goes by. With SQLite these are read in the turn's own transaction, which also writes all
+//! Sends in a group: each send is decided in the order in which it came, against the rows that the
+//! group goes by. With SQLite these are read in the group's own transaction, which also writes all
 //! accepted sends together; on PostgreSQL they are remembered ones ([`super::guess`]).
 
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ pub(super) enum Decision {
     Answered(Sent),
 }
 
-/// The rows that the sends of a turn are admitted by, and what was decided about the sends so far.
+/// The rows that the sends of a group are admitted by, and what was decided about the sends so far.
 pub(super) struct AdmittedSends {
     pub(super) now: Timestamp,
     pub(super) prices: Arc<PricesInForce>,
@@ -52,7 +52,7 @@ pub(super) struct AdmittedSends {
     /// without an allowance this process counts alone.
     pub(super) allowance: Option<Allowance>,
     pub(super) applications: HashMap<Reference, Funds>,
-    /// Answers kept for the idempotency keys of the sends, including the answers of this turn.
+    /// Answers kept for the idempotency keys of the sends, including the answers of this group.
     pub(super) kept: HashMap<KeptKey, KeptAnswer>,
     pub(super) accepted: Vec<Accepted>,
 }
@@ -351,7 +351,7 @@ fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
             replayed: true,
             ..sent
         })),
-        // Only this send fails: the other sends of the turn have nothing to do with it.
+        // Only this send fails: the other sends of the group have nothing to do with it.
         Err(error) => {
             tracing::error!(detail = ?error, "a kept answer can't be read");
             Err(Reason::Internal)

@@ -1,5 +1,5 @@
-//! A test of the plans of all statements that a turn on PostgreSQL runs, with the statistics of ten
-//! million messages: a statement that reads a whole table or index is fast in every other test.
+//! A test of the plans of all statements that a group on PostgreSQL runs, with the statistics of
+//! ten million messages: a statement that reads a whole table or index is fast in every other test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -15,11 +15,11 @@ use tracing::{Event, Metadata, Subscriber};
 
 use super::super::Store;
 use super::super::history::MessageTables;
-use super::super::postgres::{SESSION, TURN_SESSION};
+use super::super::postgres::{GROUP_SESSION, SESSION};
 use super::super::prepared::stores;
 use super::{
-    ApplicationRows, ClaimRows, KeyRows, NamedReceiptRows, RUN, ReceiptRows, SegmentRows, SendRows,
-    SubmittedRows, TurnAnswer, TurnCall, read,
+    ApplicationRows, ClaimRows, CommitGroup, GroupAnswer, KeyRows, NamedReceiptRows, RUN,
+    ReceiptRows, SegmentRows, SendRows, SubmittedRows, read,
 };
 
 /// The days with tables of their own.
@@ -76,7 +76,7 @@ const FILL: &str = r"
     SELECT 1, n, 1 + n % 1000, 0, 'x', 1, 1, 50000, 50000, 250000, 1, n, n, '', 0, 1, 50000,
         0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0
     FROM generate_series(1, 1000) n;
-    INSERT INTO turns (home, id, created_at) SELECT 1, n, n FROM generate_series(1, 20000) n;
+    INSERT INTO commit_groups (home, id, created_at) SELECT 1, n, n FROM generate_series(1, 20000) n;
     INSERT INTO prices (id, local, international, in_force_at, set_at, set_by)
         VALUES (1, 50000, 250000, 0, 0, 'settings');
     ANALYZE;
@@ -123,14 +123,14 @@ fn each<T>(value: impl Fn(i64) -> T) -> Vec<T> {
     (0..ROWS).map(value).collect()
 }
 
-/// A call with everything that a turn stores.
-fn turn(call: i64) -> TurnCall {
+/// A call with everything that a group stores.
+fn group(call: i64) -> CommitGroup {
     let taken = ids_of(20_008, call);
     let final_ids = ids_of(20_009, call);
     let named = ids_of(20_009, call + CALLS);
     let (day, application) = (DAYS.end - 1, |n| 2 + n);
     let now = (day + 1) * 86_400_000 - 1;
-    TurnCall {
+    CommitGroup {
         home: Home::FIRST,
         id: 1_000_000 + call,
         now: Timestamp::from_unix_ms(now),
@@ -223,8 +223,8 @@ fn sends(call: i64, day: i64, now: i64) -> SendRows {
     }
 }
 
-/// The turn did all that it was called for.
-fn assert_done(answer: &TurnAnswer) {
+/// The group did all that it was called for.
+fn assert_done(answer: &GroupAnswer) {
     let count = usize::try_from(ROWS).unwrap();
     assert!(answer.missing.is_none());
     assert_eq!(answer.done.as_ref().unwrap().len(), 2 * count);
@@ -298,7 +298,7 @@ async fn fill(store: &Store) -> PgConnection {
         tx.commit().await.unwrap();
     }
     let mut conn = PgConnection::connect(store.url()).await.unwrap();
-    for statements in [ID_OF, FILL, SESSION, TURN_SESSION, EXPLAIN] {
+    for statements in [ID_OF, FILL, SESSION, GROUP_SESSION, EXPLAIN] {
         conn.execute(sqlx::raw_sql(statements)).await.unwrap();
     }
     conn
@@ -350,7 +350,7 @@ impl Reader {
 }
 
 #[tokio::test]
-async fn no_statement_of_a_turn_reads_more_than_its_rows() {
+async fn no_statement_of_a_group_reads_more_than_its_rows() {
     let folder = tempfile::tempdir().unwrap();
     let [_, store] = stores(folder.path()).await;
     let mut conn = fill(&store).await;
@@ -365,7 +365,7 @@ async fn no_statement_of_a_turn_reads_more_than_its_rows() {
     let _listening = tracing::subscriber::set_default(notices.clone());
     let mut count = 0;
     for call in 0..CALLS {
-        let call = turn(call);
+        let call = group(call);
         let running = call.bind(sqlx::query(RUN)).fetch_one(&mut conn);
         let answer: String = running.await.unwrap().get("answer");
         assert_done(&read(&answer).unwrap());

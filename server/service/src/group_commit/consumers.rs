@@ -21,11 +21,11 @@ const POLL: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(500);
 /// The most messages of one claim.
 const CLAIM_MAX: usize = 512;
-/// The most messages of one claim in a turn with sends, or twice the turn's sends where that is
+/// The most messages of one claim in a group with sends, or twice the group's sends where that is
 /// more: with fewer the queue would grow under load.
 const CLAIM_BESIDE_SENDS: usize = 128;
 
-/// Messages that a turn claimed for a connection.
+/// Messages that a group claimed for a connection.
 pub(crate) type Handover = (Lease, Vec<Claimed>);
 
 /// A connection that takes messages of a carrier. The connection's credit is how many messages it
@@ -75,9 +75,9 @@ impl Shared {
         self.places().available()
     }
 
-    /// Takes back places that a turn had for messages and did not use. A home may have found no place
-    /// meanwhile, and waits to be told: the turn's own too, where a call without an answer still had
-    /// them.
+    /// Takes back places that a group had for messages and did not use. A home may have found no
+    /// place meanwhile, and waits to be told: the group's own too, where a call without an answer
+    /// still had them.
     fn release(&self, unused: usize, inboxes: &Inboxes) {
         if unused == 0 {
             return;
@@ -91,7 +91,7 @@ impl Shared {
         self.has_more_places(before, inboxes);
     }
 
-    /// Wakes the turns' threads that sleep and have reason to look for messages now that the
+    /// Wakes the groups' threads that sleep and have reason to look for messages now that the
     /// connection has more places than `before`: those of the homes where messages wait; all of
     /// them if the connection had none, since a thread that finds no place anywhere sleeps without
     /// an end.
@@ -131,7 +131,7 @@ impl Service {
     /// Adds a connection that takes messages of this carrier.
     #[must_use]
     pub fn consume(&self, carrier: &str) -> Consumer {
-        self.inner.turn.consumers.add(carrier)
+        self.inner.group_commit.consumers.add(carrier)
     }
 }
 
@@ -168,7 +168,7 @@ impl Drop for Consumer {
     }
 }
 
-/// The inbox of each home's turns.
+/// The inbox of each home's groups.
 pub(super) type Inboxes = Arc<[Arc<Inbox>]>;
 
 /// The connections by carrier.
@@ -191,7 +191,7 @@ struct OfHome {
     singles_wait: bool,
     /// When to look whether messages wait.
     look_at: Instant,
-    /// Until when not to look at all: a turn couldn't be stored, or the carrier is drained.
+    /// Until when not to look at all: a group couldn't be stored, or the carrier is drained.
     paused_until: Instant,
 }
 
@@ -367,7 +367,7 @@ impl Consumers {
         served.map(|carrier| carrier.claim_at(home)).min()
     }
 
-    /// Claims nothing in a home for a while, after a turn that couldn't be stored.
+    /// Claims nothing in a home for a while, after a group that couldn't be stored.
     pub(crate) fn pause(&self, home: Home) {
         let until = Instant::now() + PAUSE;
         for carrier in self.carriers().values_mut() {
@@ -375,7 +375,7 @@ impl Consumers {
         }
     }
 
-    /// Begins to share out places in a turn.
+    /// Begins to share out places in a group.
     pub(crate) fn begin(consumers: &Arc<Self>, home: Home) -> Places {
         Places {
             consumers: Arc::clone(consumers),
@@ -389,7 +389,7 @@ impl Consumers {
     }
 }
 
-/// The places that a turn shares out. If this is dropped without [`Places::hand_over`], nothing
+/// The places that a group shares out. If this is dropped without [`Places::hand_over`], nothing
 /// changes.
 pub(crate) struct Places {
     consumers: Arc<Consumers>,
@@ -475,9 +475,9 @@ impl Places {
         due.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Reserves places of a carrier to claim messages for, in a turn with this many sends; no other
-    /// home claims for these places. Returns how many were reserved: 0 for a drained carrier. The
-    /// turn's own sends take their places before.
+    /// Reserves places of a carrier to claim messages for, in a group with this many sends; no
+    /// other home claims for these places. Returns how many were reserved: 0 for a drained carrier.
+    /// The group's own sends take their places before.
     pub(crate) fn reserve(&mut self, carrier: &str, sends: usize) -> usize {
         if self.is_drained(carrier) {
             return 0;

@@ -1,14 +1,15 @@
--- The turn: everything that sends, carriers and their connections bring within a moment is stored
--- by one call of `run_turn`, which is one transaction. The calling process has decided already, by
--- rows that it remembers: the call stores only what still holds by the rows that it reads itself,
--- and returns those rows. The head of `store/postgres.rs` says in which order rows are locked.
+-- The group: everything that sends, carriers and their connections bring within a moment is stored
+-- by one call of `run_commit_group`, which is one transaction. The calling process has decided
+-- already, by rows that it remembers: the call stores only what still holds by the rows that it
+-- reads itself, and returns those rows. The head of `store/postgres.rs` says in which order rows
+-- are locked.
 --
 -- Statements over messages are run by EXECUTE, so that each is planned with its ids: a plan for any
 -- ids would open the tables of all days. Rows are found by `= ANY`, or looked up one by one in a
 -- LATERAL query that OFFSET 0 keeps apart: of new rows PostgreSQL knows so little that it would
 -- rather read the whole table and join. So rows that are changed alike are changed together.
 
--- A change of a count by a turn: `n` messages are added, or removed if `n` is negative. With a
+-- A change of a count by a group: `n` messages are added, or removed if `n` is negative. With a
 -- `figure`, they are also added to that figure of the quarter hour, and so is what they cost.
 CREATE TYPE counted AS (
     application_id BIGINT,
@@ -21,20 +22,21 @@ CREATE TYPE counted AS (
     cost           BIGINT
 );
 
--- Turns that were stored, kept for an hour. A process that gets no answer to a call inserts the
--- turn's id itself: the insert waits for the call where that is under way, and either the call is
+-- Groups that were stored, kept for an hour. A process that gets no answer to a call inserts the
+-- group's id itself: the insert waits for the call where that is under way, and either the call is
 -- stored or the id, never both.
-CREATE TABLE turns (
+CREATE TABLE commit_groups (
     home       BIGINT NOT NULL,
     id         BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     answer     TEXT,
     PRIMARY KEY (id, home)
 );
-CREATE INDEX turns_by_age ON turns (created_at);
+CREATE INDEX commit_groups_by_age ON commit_groups (created_at);
 
--- What a call of `run_turn` is given: rows, each column as an array. These are messages that a
--- carrier took as a whole at their first submit, each with the lease that it was submitted under.
+-- What a call of `run_commit_group` is given: rows, each column as an array. These are messages
+-- that a carrier took as a whole at their first submit, each with the lease that it was submitted
+-- under.
 CREATE TYPE submitted_rows AS (
     ids BIGINT[], tokens BIGINT[], carriers TEXT[], segment_counts BIGINT[]
 );
@@ -50,7 +52,7 @@ CREATE TYPE receipt_rows AS (ids BIGINT[], statuses BIGINT[], errors TEXT[]);
 CREATE TYPE named_receipt_rows AS (
     receipts BIGINT[], carriers TEXT[], names TEXT[], statuses BIGINT[], errors TEXT[]
 );
--- The applications of the sends, as the turn remembers them; nulls where it doesn't. `totals` and
+-- The applications of the sends, as the group remembers them; nulls where it doesn't. `totals` and
 -- `test_totals` are what the sends cost together, `transfers` how many live ones there are, and
 -- `tests` how many with the test key.
 CREATE TYPE application_rows AS (
@@ -80,7 +82,7 @@ CREATE TYPE claim_rows AS (
 
 -- Messages that a carrier took as a whole at their first submit. Returns the messages whose lease
 -- held: each left the queue, and its segments are stored.
-CREATE FUNCTION turn_submitted(
+CREATE FUNCTION commit_group_submitted(
     of_home BIGINT, now_ms BIGINT, submitted submitted_rows, parts segment_rows,
     OUT held BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
 DECLARE
@@ -143,7 +145,7 @@ END $$;
 -- Messages that receipts make final: receipts that name the message, or that have the carrier's
 -- name for its only segment. Returns the messages that were submitted and are final now, and the
 -- receipts by which the named ones became final.
-CREATE FUNCTION turn_receipts(
+CREATE FUNCTION commit_group_receipts(
     of_home BIGINT, now_ms BIGINT, of_messages receipt_rows, of_names named_receipt_rows,
     OUT done BIGINT[], OUT done_receipts BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
 DECLARE
@@ -222,12 +224,12 @@ BEGIN
     END IF;
 END $$;
 
--- Sends. The sends of an application are stored if its row is still as the turn remembers it and
+-- Sends. The sends of an application are stored if its row is still as the group remembers it and
 -- has the money, none of their idempotency keys has an answer, and its test key sends no more than
 -- `test_max` messages in the day unless there was a deposit. Returns the rows as they were
 -- before the charge, each with whether it is as remembered; the applications whose sends are
 -- stored; and the answers that were kept for the keys.
-CREATE FUNCTION turn_sends(
+CREATE FUNCTION commit_group_sends(
     of_home BIGINT, now_ms BIGINT, today BIGINT, play_money BIGINT, kept_since BIGINT,
     test_max BIGINT, remembered application_rows, keys key_rows, sends send_rows,
     OUT read JSON, OUT kept JSON, OUT charged BIGINT[], OUT counts counted[])
@@ -362,7 +364,7 @@ END $$;
 -- `singles_max`. Rows of suspended applications are put aside. Returns the rows that were found,
 -- the messages that are being sent from now on, the segments that a carrier has of them or may
 -- have, and when the next row is due where fewer were found than asked for.
-CREATE FUNCTION turn_claims(
+CREATE FUNCTION commit_group_claims(
     of_home BIGINT, now_ms BIGINT, of_carrier TEXT, singles_max BIGINT, all_max BIGINT,
     singles_from BIGINT, batches_from BIGINT, least_id BIGINT, new_token BIGINT, lease_until BIGINT,
     OUT answer JSON, OUT counts counted[]) LANGUAGE plpgsql AS $$
@@ -481,8 +483,8 @@ BEGIN
         'started_before', started_before, 'handed_over', handed_over, 'next_due', next_due);
 END $$;
 
--- Adds to the counts what a turn changes.
-CREATE FUNCTION turn_counts(of_home BIGINT, now_ms BIGINT, of_node BIGINT, counts counted[])
+-- Adds to the counts what a group changes.
+CREATE FUNCTION commit_group_counts(of_home BIGINT, now_ms BIGINT, of_node BIGINT, counts counted[])
 RETURNS VOID LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO message_days AS d (home, application_id, test, day, status, node, writer, n)
@@ -533,15 +535,15 @@ BEGIN
       AND b.id = c.batch_id;
 END $$;
 
--- Stores a turn. Sends and claims count on the prices and the drained carriers that the turn
--- remembers, the prices by their newest change: if these have changed, they are returned, the prices
--- with all of their changes, and neither sends nor claims are done. The answer:
--- `missing`: messages of `submitted` whose lease didn't hold; `done` and `done_receipts`: messages
--- that receipts made final, and the receipts that named a segment of such a message; `prices` and
--- `drained`, if they have changed; `applications`, `charged` and `kept`: see `turn_sends`;
--- `claims`: see `turn_claims`.
-CREATE FUNCTION run_turn(
-    of_home BIGINT, turn_id BIGINT, now_ms BIGINT, of_node BIGINT, least_id BIGINT,
+-- Stores a group. Sends and claims count on the prices and the drained carriers that the group
+-- remembers, the prices by their newest change: if these have changed, they are returned, the
+-- prices with all of their changes, and neither sends nor claims are done. The answer: `missing`:
+-- messages of `submitted` whose lease didn't hold; `done` and `done_receipts`: messages that
+-- receipts made final, and the receipts that named a segment of such a message; `prices` and
+-- `drained`, if they have changed; `applications`, `charged` and `kept`: see `commit_group_sends`;
+-- `claims`: see `commit_group_claims`.
+CREATE FUNCTION run_commit_group(
+    of_home BIGINT, group_id BIGINT, now_ms BIGINT, of_node BIGINT, least_id BIGINT,
     submitted submitted_rows, parts segment_rows, receipts receipt_rows,
     named_receipts named_receipt_rows,
     known_price BIGINT, known_drained TEXT[], play_money BIGINT, kept_since BIGINT,
@@ -567,7 +569,7 @@ DECLARE
     is_stored BOOLEAN;
 BEGIN
     IF submitted.ids <> '{}' THEN
-        SELECT * INTO held, counts FROM turn_submitted(of_home, now_ms, submitted, parts);
+        SELECT * INTO held, counts FROM commit_group_submitted(of_home, now_ms, submitted, parts);
         IF held IS NULL OR cardinality(held) < cardinality(submitted.ids) THEN
             answer := jsonb_build_object('missing', ARRAY(
                 SELECT id FROM unnest(submitted.ids) AS id
@@ -576,7 +578,7 @@ BEGIN
     END IF;
     IF receipts.ids <> '{}' OR named_receipts.receipts <> '{}' THEN
         SELECT * INTO done, done_receipts, more
-        FROM turn_receipts(of_home, now_ms, receipts, named_receipts);
+        FROM commit_group_receipts(of_home, now_ms, receipts, named_receipts);
         counts := counts || more;
         answer := answer || jsonb_build_object('done', done, 'done_receipts', done_receipts);
     END IF;
@@ -595,7 +597,7 @@ BEGIN
     END IF;
     IF unchanged AND applications.ids <> '{}' THEN
         SELECT * INTO read, kept, charged, more
-        FROM turn_sends(of_home, now_ms, now_ms / 86400000, play_money, kept_since, test_max,
+        FROM commit_group_sends(of_home, now_ms, now_ms / 86400000, play_money, kept_since, test_max,
             applications, keys, sends);
         counts := counts || more;
         answer := answer || jsonb_build_object(
@@ -605,7 +607,7 @@ BEGIN
     IF unchanged THEN
         FOR i IN 1 .. cardinality(claims.carriers) LOOP
             SELECT * INTO one, more
-            FROM turn_claims(of_home, now_ms, claims.carriers[i], claims.singles_max[i],
+            FROM commit_group_claims(of_home, now_ms, claims.carriers[i], claims.singles_max[i],
                 claims.all_max[i], claims.singles_from[i], claims.batches_from[i], least_id,
                 lease_token, lease_until);
             is_stored := is_stored OR one ->> 'found' IS NOT NULL;
@@ -613,14 +615,14 @@ BEGIN
             claimed := claimed || one;
         END LOOP;
     END IF;
-    -- The id of a turn that stored nothing isn't kept: to repeat such a turn does no harm. (While
-    -- nothing is sent, turns only look for messages that wait, and write nothing.)
+    -- The id of a group that stored nothing isn't kept: to repeat such a group does no harm. (While
+    -- nothing is sent, groups only look for messages that wait, and write nothing.)
     IF is_stored THEN
-        INSERT INTO turns (home, id, created_at, answer)
-        VALUES (of_home, turn_id, now_ms, answer::text);
+        INSERT INTO commit_groups (home, id, created_at, answer)
+        VALUES (of_home, group_id, now_ms, answer::text);
     END IF;
     IF counts IS NOT NULL THEN
-        PERFORM turn_counts(of_home, now_ms, of_node, counts);
+        PERFORM commit_group_counts(of_home, now_ms, of_node, counts);
     END IF;
     RETURN (answer || jsonb_build_object('claims', claimed))::text;
 END $$;

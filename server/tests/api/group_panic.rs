@@ -7,7 +7,7 @@ use crate::harness::{Place, TestServer};
 const SANDBOX: (&str, &str) = ("HELIOGRAPH_ALLOW_SANDBOX", "true");
 
 #[test]
-fn after_a_panic_of_the_turns_thread_no_send_is_answered_200_and_the_process_exits_with_1() {
+fn after_a_panic_of_the_group_commit_thread_no_send_is_answered_200_and_the_process_exits_with_1() {
     let place = Place::new();
     let clock = Clock::new(place.path());
     let [shim, order] = clock.environment();
@@ -16,16 +16,17 @@ fn after_a_panic_of_the_turns_thread_no_send_is_answered_200_and_the_process_exi
     let key = keys.live.expose().to_owned();
     let target = format!("/sms/send/{key}?number=57000001&message=Hi");
     let connections: Vec<_> = (0..8).map(|_| server.connect()).collect();
-    clock.make_panic("turn");
+    clock.make_panic("group-commit");
     let statuses = statuses_at_once(connections, &bare("GET", &target, &[]));
-    // Those that the turn had taken have no answer; who came later is told that nothing was done.
+    // Those that the commit group had taken have no answer; who came later is told that nothing was
+    // done.
     assert!(statuses.contains(&None), "{statuses:?}");
     let told = |status: &Option<u16>| matches!(status, None | Some(503));
     assert!(statuses.iter().all(told), "{statuses:?}");
 
     let (code, log, place) = server.end_by_panic();
     assert_eq!(code, Some(1), "{log}");
-    let error = |line: &&str| line.contains("ERROR") && line.contains("the turn's thread");
+    let error = |line: &&str| line.contains("ERROR") && line.contains("the group commit thread");
     assert_eq!(log.lines().filter(error).count(), 1, "{log}");
 
     // Each of the unanswered is stored and charged, or neither.

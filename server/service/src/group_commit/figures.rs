@@ -1,4 +1,4 @@
-//! What turns did and how long they took, for operators.
+//! What groups did and how long they took, for operators.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,18 +19,18 @@ pub struct Histogram {
     pub seconds: f64,
 }
 
-/// What turns did since the start.
+/// What groups did since the start.
 #[derive(Clone, Debug)]
-pub struct TurnFigures {
-    /// The time from taking a turn's inputs to the end of its commit.
-    pub turn: Histogram,
+pub struct GroupFigures {
+    /// The time from taking a group's inputs to the end of its commit.
+    pub group: Histogram,
     /// The time of the commit, with its sync of the disk.
     pub commit: Histogram,
     /// Inputs by kind: sends, results, receipts, claims.
     pub inputs: [(&'static str, u64); 4],
-    /// Turns that were repeated because another process's transaction was in the way.
+    /// Groups that were repeated because another process's transaction was in the way.
     pub repeated: u64,
-    /// Turns that were halved to find the input at fault.
+    /// Groups that were halved to find the input at fault.
     pub halved: u64,
     pub inbox: InboxDepth,
     /// Bytes of SQLite's log that aren't in the file yet; 0 with PostgreSQL.
@@ -69,10 +69,10 @@ impl Durations {
     }
 }
 
-/// The counters behind [`TurnFigures`].
+/// The counters behind [`GroupFigures`].
 #[derive(Default)]
 pub(super) struct Figures {
-    turn: Durations,
+    group: Durations,
     commit: Durations,
     inputs: [AtomicU64; 4],
     repeated: AtomicU64,
@@ -83,15 +83,15 @@ pub(super) struct Figures {
 const KINDS: [&str; 4] = ["send", "result", "receipt", "claim"];
 
 impl Figures {
-    pub(super) fn committed(&self, turn: Duration, commit: Duration, log_bytes: u64) {
-        self.turn.add(turn);
+    pub(super) fn committed(&self, group: Duration, commit: Duration, log_bytes: u64) {
+        self.group.add(group);
         self.commit.add(commit);
         self.log_bytes.store(log_bytes, Ordering::Relaxed);
     }
 
-    /// A turn that was stored by one call, which is its commit too.
+    /// A group that was stored by one call, which is its commit too.
     pub(super) fn called(&self, call: Duration) {
-        self.turn.add(call);
+        self.group.add(call);
         self.commit.add(call);
     }
 
@@ -114,10 +114,10 @@ impl Figures {
         self.halved.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn read(&self, inbox: InboxDepth) -> TurnFigures {
+    pub(super) fn read(&self, inbox: InboxDepth) -> GroupFigures {
         let count = |kind: usize| self.inputs[kind].load(Ordering::Relaxed);
-        TurnFigures {
-            turn: self.turn.read(),
+        GroupFigures {
+            group: self.group.read(),
             commit: self.commit.read(),
             inputs: std::array::from_fn(|kind| (KINDS[kind], count(kind))),
             repeated: self.repeated.load(Ordering::Relaxed),

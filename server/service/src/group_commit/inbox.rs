@@ -14,24 +14,24 @@ use crate::error::{Error, Fault, Result, Uncertain};
 
 /// How many sends may wait; a further send is answered "unavailable".
 const SENDS_MAX: usize = 4096;
-/// How many sends one turn takes: larger turns gain little and keep everything else waiting.
-const SENDS_PER_TURN: usize = 512;
+/// How many sends one group takes: larger groups gain little and keep everything else waiting.
+const SENDS_PER_GROUP: usize = 512;
 /// How many inputs of carriers may wait. A connection waits for the answer to its last input, so
 /// that only a fault reaches this many.
 const CARRIER_INPUTS_MAX: usize = 4096;
-/// How many results and receipts one turn takes; after these no further input of a carrier is taken
-/// into it.
-const ROWS_PER_TURN: usize = 1024;
-/// The same in a turn with sends, whose senders wait, or twice the turn's sends where that is more:
-/// each send leads to a result and a receipt.
+/// How many results and receipts one group takes; after these no further input of a carrier is
+/// taken into it.
+const ROWS_PER_GROUP: usize = 1024;
+/// The same in a group with sends, whose senders wait, or twice the group's sends where that is
+/// more: each send leads to a result and a receipt.
 const ROWS_BESIDE_SENDS: usize = 256;
-/// How long a turn under load waits for as many sends as the turn before had, so that they share
+/// How long a group under load waits for as many sends as the group before had, so that they share
 /// its commit.
 const GATHER: Duration = Duration::from_micros(300);
-/// The load is over when nothing came for this long after a turn.
+/// The load is over when nothing came for this long after a group.
 const LOAD_PAUSE: Duration = Duration::from_millis(1);
 
-/// Something that a turn writes, and the channel for its answer.
+/// Something that a group writes, and the channel for its answer.
 pub(crate) enum Input {
     Send {
         send: Box<PreparedSend>,
@@ -150,7 +150,7 @@ pub(super) fn refuse_all(inputs: Vec<Input>, error: Error) {
     fail_all(inputs, error, SendError::Refused(reason));
 }
 
-/// Tells everybody that the outcome of the turn isn't known: senders are given no answer, results
+/// Tells everybody that the outcome of the group isn't known: senders are given no answer, results
 /// and receipts come again.
 pub(super) fn lose_all(inputs: Vec<Input>, error: Error) {
     fail_all(inputs, error, SendError::Lost);
@@ -195,7 +195,7 @@ impl std::iter::Sum for InboxDepth {
     }
 }
 
-/// Inputs on their way to the turn's thread.
+/// Inputs on their way to the group's thread.
 #[derive(Default)]
 pub(crate) struct Inbox {
     state: Mutex<State>,
@@ -207,7 +207,7 @@ struct State {
     sends: VecDeque<Input>,
     carriers: VecDeque<Input>,
     closed: bool,
-    /// Above 0 while the turn's thread sleeps: the thread is woken when this many sends wait, and
+    /// Above 0 while the group's thread sleeps: the thread is woken when this many sends wait, and
     /// by any input if this is 1.
     wake_at: usize,
 }
@@ -223,14 +223,14 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message; the answer comes once the turn that stored the message is committed.
+    /// Sends a message; the answer comes once the group that stored the message is committed.
     pub(crate) async fn send(&self, send: PreparedSend) -> std::result::Result<Sent, SendError> {
         let (answer, answered) = oneshot::channel();
         let send = Box::new(send);
         if self.push(Input::Send { send, answer }).is_err() {
             return Err(SendError::Refused(Reason::Unavailable));
         }
-        // Without an answer the turn's thread has ended, and it isn't known whether the send is
+        // Without an answer the group's thread has ended, and it isn't known whether the send is
         // stored.
         answered.await.unwrap_or(Err(SendError::Lost))
     }
@@ -287,7 +287,7 @@ impl Inbox {
             return Err(self.why_refused().into());
         }
         answered.await.unwrap_or_else(|_| {
-            let why = "a turn ended before its answer";
+            let why = "a commit group ended before its answer";
             Err(Uncertain::Task(why.to_owned()).into())
         })
     }
@@ -319,9 +319,9 @@ impl Inbox {
         }
     }
 
-    /// Wakes the turn's thread if it sleeps, to find out again when to look for messages that wait:
-    /// a connection has places for them, or messages were put into the queue elsewhere. A thread
-    /// that runs asks before it sleeps.
+    /// Wakes the group's thread if it sleeps, to find out again when to look for messages that
+    /// wait: a connection has places for them, or messages were put into the queue elsewhere. A
+    /// thread that runs asks before it sleeps.
     pub(crate) fn reconsider(&self) {
         self.wake(&mut self.state(), 1);
     }
@@ -349,13 +349,13 @@ impl Inbox {
         }
     }
 
-    /// The inputs of the next turn, in the order in which they came; empty when it is time to look
+    /// The inputs of the next group, in the order in which they came; empty when it is time to look
     /// for messages that wait. `look_at` says when that is, `None` while no connection has places,
     /// and is asked again each time that the thread wakes. `None` once the inbox is closed and
     /// empty.
     pub(crate) fn next(
         &self,
-        last: &LastTurn,
+        last: &LastGroup,
         look_at: impl Fn() -> Option<Instant>,
     ) -> Option<Vec<Input>> {
         let mut state = self.state();
@@ -379,10 +379,10 @@ impl Inbox {
                 state = self.sleep(state, last.sends, Some(left));
             }
         }
-        let sends = state.sends.len().min(SENDS_PER_TURN);
+        let sends = state.sends.len().min(SENDS_PER_GROUP);
         let mut inputs: Vec<Input> = state.sends.drain(..sends).collect();
         let most = match sends {
-            0 => ROWS_PER_TURN,
+            0 => ROWS_PER_GROUP,
             sends => ROWS_BESIDE_SENDS.max(2 * sends),
         };
         let mut rows = 0;
@@ -415,13 +415,13 @@ impl Inbox {
     }
 }
 
-/// What is known of the turn before.
-pub(crate) struct LastTurn {
+/// What is known of the group before.
+pub(crate) struct LastGroup {
     pub(crate) sends: usize,
     pub(crate) ended: Instant,
 }
 
-impl LastTurn {
+impl LastGroup {
     fn is_under_load(&self) -> bool {
         self.sends > 0 && self.ended.elapsed() < LOAD_PAUSE
     }

@@ -13,8 +13,8 @@ use crate::admission::Sent;
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{ClaimSearch, Claimed, Learned, Submitted};
 use crate::money::play_money::play_money;
+use crate::store::group_call::{ClaimAnswer, CommitGroup, FoundApplication, GroupAnswer};
 use crate::store::idempotency::KeptKey;
-use crate::store::turn_call::{ClaimAnswer, FoundApplication, TurnAnswer, TurnCall};
 use crate::wakeups::Wakeup;
 
 /// Inputs that are still to be stored.
@@ -74,7 +74,7 @@ struct AnsweredRows<'a> {
 }
 
 impl<'a> AnsweredRows<'a> {
-    fn of(call: &TurnCall, answer: &'a TurnAnswer) -> Self {
+    fn of(call: &CommitGroup, answer: &'a GroupAnswer) -> Self {
         let applications = answer.applications.iter().flatten();
         Self {
             now: call.now,
@@ -92,7 +92,7 @@ impl Guess {
         self,
         service: &Service,
         remembered: &mut Remembered,
-        answer: TurnAnswer,
+        answer: GroupAnswer,
         inputs: Vec<Input>,
     ) -> Left {
         let Self {
@@ -108,7 +108,7 @@ impl Guess {
         for send in &sends {
             let outcome = send.outcome(&rows);
             if let (Some(_), Some(key)) = (&outcome, send.counted) {
-                remembered.in_turn.use_request(key);
+                remembered.in_group.use_request(key);
             }
             outcomes.push(outcome);
         }
@@ -169,7 +169,7 @@ struct StoredOfCarriers {
 
 impl StoredOfCarriers {
     fn of(
-        call: &TurnCall,
+        call: &CommitGroup,
         missing: Option<Vec<i64>>,
         done: Option<Vec<i64>>,
         done_receipts: Option<Vec<i64>>,

@@ -1,6 +1,6 @@
-//! The thread of a home's turns: it takes the inputs that wait, has them stored, and answers. Turns
-//! that are transactions of statements stand here: all turns on SQLite, and on PostgreSQL the part
-//! of a turn that is left by its calls.
+//! The thread of a home's groups: it takes the inputs that wait, has them stored, and answers.
+//! Groups that are transactions of statements stand here: all groups on SQLite, and on PostgreSQL
+//! the part of a group that is left by its calls.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -13,9 +13,9 @@ use tokio::sync::oneshot;
 
 use super::consumers::{Consumers, Places};
 use super::figures::Figures;
-use super::inbox::{Answer, Inbox, Input, LastTurn, lose_all, refuse_all};
+use super::inbox::{Answer, Inbox, Input, LastGroup, lose_all, refuse_all};
 use super::sends::admit_all;
-use super::server::ServerTurns;
+use super::server::ServerGroups;
 use crate::admission::PreparedSend;
 use crate::delivery::{Lease, Submitted, claim_due};
 use crate::error::{Error, Fault, Result};
@@ -26,10 +26,10 @@ use crate::store::{Committed, Unanswered, WriteTx, prices};
 use crate::wakeups::Wakeup;
 use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
 
-/// A turn that took longer than this is logged.
+/// A group that took longer than this is logged.
 const SLOW: Duration = Duration::from_millis(250);
 
-/// Starts the thread of each home's turns, which ends when the service is closed or dropped.
+/// Starts the thread of each home's groups, which ends when the service is closed or dropped.
 ///
 /// # Errors
 /// When the machine can't start a thread.
@@ -38,21 +38,21 @@ pub(crate) fn spawn(service: &Service) -> std::io::Result<()> {
 }
 
 fn spawn_of(service: &Service, home: Home) -> std::io::Result<()> {
-    let turn = &service.inner.turn;
+    let commits = &service.inner.group_commit;
     let (ended, end) = oneshot::channel::<()>();
     let mut worker = Worker {
         inner: Arc::downgrade(&service.inner),
         home,
-        inbox: Arc::clone(turn.inbox(home)),
-        consumers: Arc::clone(&turn.consumers),
-        figures: Arc::clone(&turn.figures),
+        inbox: Arc::clone(commits.inbox(home)),
+        consumers: Arc::clone(&commits.consumers),
+        figures: Arc::clone(&commits.figures),
         others: Handle::current(),
         server: service
             .store()
             .dialect()
             .is_shared()
-            .then(|| ServerTurns::new(turn, home)),
-        last: LastTurn {
+            .then(|| ServerGroups::new(commits, home)),
+        last: LastGroup {
             sends: 0,
             ended: Instant::now(),
         },
@@ -61,7 +61,7 @@ fn spawn_of(service: &Service, home: Home) -> std::io::Result<()> {
         .enable_all()
         .build()?;
     std::thread::Builder::new()
-        .name("turn".to_owned())
+        .name("group-commit".to_owned())
         .spawn(move || {
             let inner = Weak::clone(&worker.inner);
             let run = AssertUnwindSafe(|| worker.run(&runtime));
@@ -69,11 +69,14 @@ fn spawn_of(service: &Service, home: Home) -> std::io::Result<()> {
                 && let Some(inner) = inner.upgrade()
             {
                 inner.store.fail();
-                tracing::error!("the turn's thread panicked: nothing is written any more");
+                tracing::error!("the group commit thread panicked: nothing is written any more");
             }
             drop(ended);
         })?;
-    let mut threads = turn.threads.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut threads = commits
+        .threads
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     threads.push(end);
     Ok(())
 }
@@ -86,9 +89,9 @@ struct Worker {
     figures: Arc<Figures>,
     /// The runtime of all other tasks.
     others: Handle,
-    /// Stores turns by calls; `None` with SQLite, where statements store them.
-    server: Option<ServerTurns>,
-    last: LastTurn,
+    /// Stores groups by calls; `None` with SQLite, where statements store them.
+    server: Option<ServerGroups>,
+    last: LastGroup,
 }
 
 impl Worker {
@@ -103,8 +106,8 @@ impl Worker {
             let service = Service::from(inner);
             let is_send = |input: &&Input| matches!(input, Input::Send { .. });
             let sends = inputs.iter().filter(is_send).count();
-            self.turn(runtime, &service, inputs);
-            self.last = LastTurn {
+            self.commit(runtime, &service, inputs);
+            self.last = LastGroup {
                 sends,
                 ended: Instant::now(),
             };
@@ -116,19 +119,19 @@ impl Worker {
         self.server = None;
     }
 
-    /// Runs one turn. A part of it that certainly stored nothing because of a fault in its rows is
+    /// Runs one group. A part of it that certainly stored nothing because of a fault in its rows is
     /// halved until the input at fault stands alone.
-    fn turn(&mut self, runtime: &Runtime, service: &Service, inputs: Vec<Input>) {
+    fn commit(&mut self, runtime: &Runtime, service: &Service, inputs: Vec<Input>) {
         for input in &inputs {
             self.figures.input(input);
         }
         let Some(server) = &mut self.server else {
             return runtime.block_on(self.run_statements(service, inputs));
         };
-        let inputs = runtime.block_on(server.turn(service, inputs));
+        let inputs = runtime.block_on(server.commit(service, inputs));
         if !inputs.is_empty() {
             // Statements take a connection of the pool, which others use after them: it must not
-            // belong to this thread's runtime, which stands still between turns.
+            // belong to this thread's runtime, which stands still between groups.
             let others = self.others.clone();
             others.block_on(self.run_statements(service, inputs));
         }
@@ -151,7 +154,7 @@ impl Worker {
                     parts.push(inputs);
                 }
                 Err(error) => {
-                    tracing::error!(inputs = inputs.len(), detail = ?error, "a turn was not \
+                    tracing::error!(inputs = inputs.len(), detail = ?error, "a commit group was not \
                         stored");
                     self.consumers.pause(self.home);
                     if service.store().has_failed() {
@@ -192,27 +195,33 @@ impl Worker {
     ) -> Result<(Outcome, Committed)> {
         let begun = Instant::now();
         let store = service.store();
-        let mut tx = store.begin_as(Priority::Turn).await?;
+        let mut tx = store.begin_as(Priority::CommitGroup).await?;
         tx.at(self.home);
         let lease = Lease::begin(service, self.home, begun, service.now());
         let places = Consumers::begin(&self.consumers, self.home);
         let writing = write(service, &mut tx, inputs, places, lease);
         let written = tokio::time::timeout(STATEMENTS_TIMEOUT, writing).await;
-        let outcome = written.unwrap_or(Err(Fault::TimedOut("a turn's work").into()))?;
+        let outcome =
+            written.unwrap_or(Err(Fault::TimedOut("the work of a commit group").into()))?;
         let log_bytes = tx.log_bytes();
         let committing = Instant::now();
         let committed = tx.try_commit().await?;
-        let (turn, commit) = (begun.elapsed(), committing.elapsed());
-        self.figures.committed(turn, commit, log_bytes);
-        if turn > SLOW {
-            let (ms, commit_ms) = (turn.as_millis(), commit.as_millis());
-            tracing::warn!(ms, commit_ms, inputs = inputs.len(), "a turn took long");
+        let (group, commit) = (begun.elapsed(), committing.elapsed());
+        self.figures.committed(group, commit, log_bytes);
+        if group > SLOW {
+            let (ms, commit_ms) = (group.as_millis(), commit.as_millis());
+            tracing::warn!(
+                ms,
+                commit_ms,
+                inputs = inputs.len(),
+                "a commit group took long"
+            );
         }
         Ok((outcome, committed))
     }
 }
 
-/// Writes everything of a turn: results and receipts, sends, claims.
+/// Writes everything of a group: results and receipts, sends, claims.
 async fn write(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -306,7 +315,7 @@ async fn record(
     Ok((recorded, ended))
 }
 
-/// What a turn decided; this is told once the turn is on disk.
+/// What a group decided; this is told once the group is on disk.
 struct Outcome {
     /// The answers, in the order of the inputs.
     answers: Vec<Answer>,
@@ -327,13 +336,13 @@ impl Outcome {
     }
 }
 
-/// Finds out whether a turn whose commit wasn't answered is stored, and tells those who wait.
+/// Finds out whether a group whose commit wasn't answered is stored, and tells those who wait.
 async fn look_up(service: Service, inputs: Vec<Input>, outcome: Outcome, unanswered: Unanswered) {
     let error = match service.store().outcome(unanswered).await {
         Ok(()) => return outcome.tell(&service, inputs),
         Err(error) => error,
     };
-    tracing::error!(inputs = inputs.len(), detail = ?error, "a turn's commit failed");
+    tracing::error!(inputs = inputs.len(), detail = ?error, "a commit group failed to commit");
     if let Error::Uncertain(_) = error {
         lose_all(inputs, error);
     } else {
