@@ -4,10 +4,10 @@
 -- tables that several processes share; the one process of a SQLite database has their content in
 -- memory or in files.
 --
--- Tables that grow have a column `home`, last in each of their unique keys, by which they can be
--- distributed over several servers: rows of one home are on one server. An account has a home,
--- which never changes, and what belongs to the account has the same home. (If the home were first
--- in the keys, PostgreSQL would read a whole index by the home alone, as long as its statistics
+-- Tables that grow have a column `shard`, last in each of their unique keys, by which they can be
+-- distributed over several servers: rows of one shard are on one server. An account has a shard,
+-- which never changes, and what belongs to the account has the same shard. (If the shard were first
+-- in the keys, PostgreSQL would read a whole index by the shard alone, as long as its statistics
 -- take the table for small.)
 
 CREATE TABLE installation (
@@ -18,7 +18,7 @@ CREATE TABLE installation (
     swept_at   BIGINT NOT NULL,
     history_low_id BIGINT NOT NULL DEFAULT 0,
     test_low_id BIGINT NOT NULL DEFAULT 0,
-    homes      BIGINT NOT NULL DEFAULT 1 CHECK (homes > 0), -- accounts are given homes 1 to this
+    shards      BIGINT NOT NULL DEFAULT 1 CHECK (shards > 0), -- accounts are given shards 1 to this
     distribution TEXT CHECK (distribution = 'begun' OR distribution = 'done'), -- null: on one server
     form_key   TEXT NOT NULL,
     sealing_key TEXT
@@ -44,7 +44,7 @@ CREATE TABLE accounts (
     role                TEXT NOT NULL CHECK (role IN ('customer', 'staff')),
     created_at          BIGINT NOT NULL,
     password_changed_at BIGINT NOT NULL,
-    home                BIGINT NOT NULL, -- of everything that belongs to the account
+    shard                BIGINT NOT NULL, -- of everything that belongs to the account
     confirmed_at        BIGINT DEFAULT 0,
     confirm_mailed_at   BIGINT,
     disabled_at         BIGINT,
@@ -168,7 +168,7 @@ CREATE TABLE known_devices (
 -- Each commit group updates the balances of the applications that send: with free room in the page
 -- the new version of a row needs no new index entry.
 CREATE TABLE applications (
-    home                    BIGINT NOT NULL,
+    shard                    BIGINT NOT NULL,
     id                      BIGINT NOT NULL,
     account_id              BIGINT NOT NULL REFERENCES accounts (id),
     category                TEXT NOT NULL,
@@ -199,11 +199,11 @@ CREATE TABLE applications (
     disabled_at             BIGINT,
     activated_at            BIGINT,
     paid_at                 BIGINT,
-    PRIMARY KEY (id, home),
-    UNIQUE (reference, home)
+    PRIMARY KEY (id, shard),
+    UNIQUE (reference, shard)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
-CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category, home);
-CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id, home)
+CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category, shard);
+CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id, shard)
     WHERE sender_state = 'none';
 CREATE INDEX applications_waiting ON applications (status, activation_requested_at, id)
     WHERE status = 'Pending' AND activation_requested_at IS NOT NULL;
@@ -212,10 +212,10 @@ CREATE INDEX applications_by_activation ON applications (activated_at) WHERE act
 CREATE INDEX applications_with_threshold ON applications (id) WHERE low_balance IS NOT NULL;
 CREATE INDEX applications_with_batch_mails ON applications (id) WHERE batch_mails_since IS NOT NULL;
 
--- Keeps references unique over all homes, and tells where an application is.
-CREATE TABLE reference_homes (
+-- Keeps references unique over all shards, and tells where an application is.
+CREATE TABLE reference_shards (
     reference      TEXT PRIMARY KEY,
-    home           BIGINT NOT NULL,   -- of the application
+    shard           BIGINT NOT NULL,   -- of the application
     application_id BIGINT NOT NULL UNIQUE -- the application that has the reference
 );
 
@@ -258,7 +258,7 @@ CREATE TABLE replaced_keys (
 
 CREATE SEQUENCE sender_requests_id;
 CREATE TABLE sender_requests (
-    home           BIGINT NOT NULL,
+    shard           BIGINT NOT NULL,
     id             BIGINT NOT NULL DEFAULT nextval('sender_requests_id'),
     application_id BIGINT NOT NULL,
     name           TEXT NOT NULL,
@@ -268,10 +268,10 @@ CREATE TABLE sender_requests (
     reason         TEXT,
     requested_at   BIGINT NOT NULL,
     decided_at     BIGINT,
-    PRIMARY KEY (id, home)
+    PRIMARY KEY (id, shard)
 );
 CREATE INDEX sender_requests_by_application ON sender_requests (application_id, id);
-CREATE UNIQUE INDEX sender_requests_one_pending ON sender_requests (application_id, home)
+CREATE UNIQUE INDEX sender_requests_one_pending ON sender_requests (application_id, shard)
     WHERE status = 'pending';
 CREATE INDEX sender_requests_waiting ON sender_requests (id) WHERE status = 'pending';
 CREATE INDEX sender_requests_decided ON sender_requests (decided_at) WHERE decided_at IS NOT NULL;
@@ -314,7 +314,7 @@ CREATE TABLE approvals (
 -- the order of its commits. Transfers between our own ledger accounts take ids that the program
 -- makes.
 CREATE TABLE transfers (
-    home           BIGINT NOT NULL,
+    shard           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     id             BIGINT NOT NULL,
     debit_account  BIGINT NOT NULL,
@@ -326,15 +326,15 @@ CREATE TABLE transfers (
     bank_id        TEXT,
     balance_after  BIGINT,
     created_at     BIGINT NOT NULL,
-    PRIMARY KEY (application_id, id, home)
+    PRIMARY KEY (application_id, id, shard)
 );
 CREATE INDEX transfers_not_charges ON transfers (application_id, kind, id, amount)
     WHERE kind IN (0, 4);
 CREATE INDEX transfers_by_batch ON transfers (batch_id, kind) WHERE batch_id IS NOT NULL;
-CREATE UNIQUE INDEX transfers_one_release ON transfers (message_id, home) WHERE kind = 4;
-CREATE UNIQUE INDEX transfers_batch_once ON transfers (batch_id, kind, home)
+CREATE UNIQUE INDEX transfers_one_release ON transfers (message_id, shard) WHERE kind = 4;
+CREATE UNIQUE INDEX transfers_batch_once ON transfers (batch_id, kind, shard)
     WHERE kind IN (2, 4);
-CREATE UNIQUE INDEX transfers_bank_once ON transfers (bank_id, kind, home)
+CREATE UNIQUE INDEX transfers_bank_once ON transfers (bank_id, kind, shard)
     WHERE bank_id IS NOT NULL;
 CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$;
@@ -388,7 +388,7 @@ CREATE TABLE bank_columns (
 -- dropped as a whole. The service makes the partitions of days ahead of time; a row of any other
 -- day goes into the partition named 'other'.
 CREATE TABLE messages (
-    home           BIGINT NOT NULL,
+    shard           BIGINT NOT NULL,
     id             BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL CHECK (test IN (0, 1)),
@@ -410,7 +410,7 @@ CREATE TABLE messages (
     sending_at     BIGINT,
     submitted_at   BIGINT,
     final_at       BIGINT,
-    PRIMARY KEY (id, home)
+    PRIMARY KEY (id, shard)
 ) PARTITION BY RANGE (id);
 CREATE INDEX messages_by_application ON messages (application_id, test, id);
 CREATE INDEX messages_by_number ON messages (application_id, test, number, id);
@@ -424,29 +424,29 @@ CREATE TABLE messages_other PARTITION OF messages DEFAULT WITH (fillfactor = 60)
 -- has no row. An index on the status, even if only for some messages, would make each update of any
 -- message write to all indexes.
 CREATE TABLE unusual_messages (
-    home           BIGINT NOT NULL,
+    shard           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL,
     status         BIGINT NOT NULL,
     message_id     BIGINT NOT NULL,
-    PRIMARY KEY (application_id, test, status, message_id, home)
+    PRIMARY KEY (application_id, test, status, message_id, shard)
 );
 CREATE TABLE message_events (
-    home           BIGINT NOT NULL,
+    shard           BIGINT NOT NULL,
     id             BIGINT NOT NULL,
     message_id     BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     status         BIGINT NOT NULL CHECK (status BETWEEN 0 AND 7),
     at             BIGINT NOT NULL,
     detail         TEXT,
-    PRIMARY KEY (message_id, id, home)
+    PRIMARY KEY (message_id, id, shard)
 ) PARTITION BY RANGE (message_id);
 CREATE TABLE message_events_other PARTITION OF message_events DEFAULT;
 
 -- Rows come and go within seconds: vacuum runs often, since claims would otherwise step over dead
 -- rows.
 CREATE TABLE queue (
-    home           BIGINT NOT NULL,
+    shard           BIGINT NOT NULL,
     message_id     BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     carrier        TEXT NOT NULL,
@@ -457,7 +457,7 @@ CREATE TABLE queue (
     attempts       BIGINT NOT NULL,
     hand_over      BIGINT NOT NULL DEFAULT 0 CHECK (hand_over BETWEEN 0 AND 2),
     refused_by     TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (message_id, home)
+    PRIMARY KEY (message_id, shard)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
         autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000);
@@ -467,7 +467,7 @@ CREATE INDEX queue_held ON queue (application_id) WHERE held = 1;
 CREATE INDEX queue_leased ON queue (carrier, due_at) WHERE lease_token <> 0;
 
 CREATE TABLE segments (
-    home           BIGINT NOT NULL,
+    shard           BIGINT NOT NULL,
     message_id     BIGINT NOT NULL,
     segment        BIGINT NOT NULL,
     segments       BIGINT NOT NULL,
@@ -478,7 +478,7 @@ CREATE TABLE segments (
     error          TEXT,
     submits        BIGINT NOT NULL,
     submitted_at   BIGINT NOT NULL,
-    PRIMARY KEY (message_id, segment, home)
+    PRIMARY KEY (message_id, segment, shard)
 ) WITH (fillfactor = 80);
 CREATE INDEX segments_by_carrier_id ON segments (carrier, carrier_message_id)
     WHERE carrier_message_id IS NOT NULL;
@@ -526,7 +526,7 @@ CREATE TABLE connections (
 
 -- The counts change with each claim and each result of the batch's messages.
 CREATE TABLE batches (
-    home           BIGINT NOT NULL,
+    shard           BIGINT NOT NULL,
     id             BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL CHECK (test IN (0, 1)),
@@ -558,8 +558,8 @@ CREATE TABLE batches (
     expanded_at    BIGINT,
     done_at        BIGINT,
     mailed_at      BIGINT,
-    PRIMARY KEY (id, home),
-    UNIQUE (last_message_id, home),
+    PRIMARY KEY (id, shard),
+    UNIQUE (last_message_id, shard),
     CHECK (queued + sending + unknown + submitted + delivered + failed + expired + rejected = rows),
     CHECK (expanded_rows <= rows AND expanded_cost <= cost AND released <= cost)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
@@ -570,7 +570,7 @@ CREATE INDEX batches_unexpanded ON batches (id) WHERE expanded_at IS NULL;
 CREATE INDEX batches_of_tests ON batches (last_message_id) WHERE test = 1;
 
 CREATE TABLE message_days (
-    home           BIGINT NOT NULL,
+    shard           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL CHECK (test IN (0, 1)),
     day            BIGINT NOT NULL,
@@ -578,13 +578,13 @@ CREATE TABLE message_days (
     node           BIGINT NOT NULL,
     writer         BIGINT NOT NULL CHECK (writer IN (0, 1)),
     n              BIGINT NOT NULL,
-    PRIMARY KEY (application_id, test, day, status, node, writer, home)
+    PRIMARY KEY (application_id, test, day, status, node, writer, shard)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE INDEX message_days_unfolded ON message_days (day) WHERE node <> 0 OR writer <> 1;
 CREATE INDEX message_days_of_tests ON message_days (day) WHERE test = 1;
 
 CREATE TABLE message_quarters (
-    home           BIGINT NOT NULL,
+    shard           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL CHECK (test IN (0, 1)),
     quarter        BIGINT NOT NULL,
@@ -594,7 +594,7 @@ CREATE TABLE message_quarters (
     writer         BIGINT NOT NULL CHECK (writer IN (0, 1)),
     n              BIGINT NOT NULL,
     cost           BIGINT NOT NULL,
-    PRIMARY KEY (application_id, test, quarter, figure, node, writer, home)
+    PRIMARY KEY (application_id, test, quarter, figure, node, writer, shard)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE INDEX message_quarters_unfolded ON message_quarters (quarter)
     WHERE node <> 0 OR writer <> 1;
@@ -615,23 +615,23 @@ CREATE TABLE margin_days (
 );
 
 CREATE TABLE dropped_days (
-    home           BIGINT NOT NULL,
+    shard           BIGINT NOT NULL,
     day            BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     charged        BIGINT NOT NULL,
     released       BIGINT NOT NULL,
-    PRIMARY KEY (day, application_id, home)
+    PRIMARY KEY (day, application_id, shard)
 );
 
 CREATE TABLE idempotency (
-    home           BIGINT NOT NULL,
+    shard           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL CHECK (test IN (0, 1)),
     key            TEXT NOT NULL,
     digest         TEXT NOT NULL,
     answer         TEXT NOT NULL,
     created_at     BIGINT NOT NULL,
-    PRIMARY KEY (application_id, test, key, home)
+    PRIMARY KEY (application_id, test, key, shard)
 );
 CREATE INDEX idempotency_by_age ON idempotency (created_at);
 
@@ -684,13 +684,13 @@ REVOKE UPDATE, DELETE, TRUNCATE ON transfers, audit, account_notes FROM CURRENT_
 
 -- The spool: rows of uploads until they are messages. Any process can go on with them.
 CREATE TABLE spool_chunks (
-    home           BIGINT NOT NULL,
+    shard           BIGINT NOT NULL,
     spool          TEXT NOT NULL,     -- the name of the upload's spool, as its batch has it
     start          BIGINT NOT NULL,   -- where the chunk would begin if all chunks were one file
     chunk          BYTEA NOT NULL,    -- rows after a head, as in a spool file
     -- rows of an upload that was never accepted are deleted after a day
     created_at     BIGINT NOT NULL,
-    PRIMARY KEY (spool, start, home)
+    PRIMARY KEY (spool, start, shard)
 );
 -- A chunk is read once: compressing it would cost more than it saves. (PostgreSQL 15 has no such
 -- option in CREATE TABLE.)

@@ -96,7 +96,7 @@ pub enum Command {
     Distribute {
         /// How many parts accounts are divided into, each of which is on one worker.
         #[arg(long, value_name = "N")]
-        homes: i64,
+        shards: i64,
     },
     /// Print the settings in force, secrets masked.
     Config,
@@ -249,8 +249,8 @@ pub enum Deposit {
 pub enum Price {
     /// List the prices in force, and those that are set for later.
     List,
-    /// Set the base prices, per page: to local numbers, and to all other numbers whose prefixes have
-    /// no price. Once a price was set so, prices in the settings change nothing.
+    /// Set the base prices, per page: to local numbers, and to all other numbers whose prefixes
+    /// have no price. Once a price was set so, prices in the settings change nothing.
     Set {
         #[arg(value_parser = Money::parse)]
         local: Money,

@@ -5,7 +5,7 @@
 mod carriers;
 mod commit_groups;
 mod requests;
-mod shards;
+mod striped;
 mod values;
 
 use std::borrow::Cow;
@@ -43,8 +43,8 @@ pub struct Metrics {
 pub struct Readings {
     pub now: Timestamp,
     pub commit_groups: GroupFigures,
-    /// How often work left out a home whose database couldn't be reached.
-    pub homes_skipped: u64,
+    /// How often work left out a shard whose database couldn't be reached.
+    pub shards_skipped: u64,
     /// How many passwords were hashed.
     pub password_hashes: u64,
     /// Kinds of tries of which all clients together made too many.
@@ -131,9 +131,9 @@ impl Readings {
     fn register(self, registry: &mut Registry) {
         commit_groups::register(registry, &self.commit_groups);
         registry.register(
-            "homes_skipped",
-            "How often work over all applications left out a home that couldn't be reached",
-            ConstCounter::new(self.homes_skipped),
+            "shards_skipped",
+            "How often work over all applications left out a shard that couldn't be reached",
+            ConstCounter::new(self.shards_skipped),
         );
         registry.register(
             "password_hashes",

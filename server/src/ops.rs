@@ -52,7 +52,7 @@ async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], St
     let readings = Readings {
         now: service.clock().now(),
         commit_groups: service.group_figures(),
-        homes_skipped: service.homes_skipped(),
+        shards_skipped: service.shards_skipped(),
         password_hashes: service.password_hashes(),
         strained_limits: service.strained_limits().len(),
         queue: readable("the queue", service.queue_state().await),

@@ -234,12 +234,12 @@ prefixed_id!(
 pub struct ApplicationId(pub i64);
 
 /// Where the rows of an account's applications are, in a database that can be spread over servers:
-/// each home is on one of them. An account's home never changes.
+/// each shard is on one of them. An account's shard never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Home(pub i64);
+pub struct Shard(pub i64);
 
-impl Home {
-    /// The least home, which also has the rows that are of no account.
+impl Shard {
+    /// The least shard, which also has the rows that are of no account.
     pub const FIRST: Self = Self(1);
 }
 

@@ -115,12 +115,12 @@ impl Server {
         Self::start_with(&cluster.setting(), Some(Rc::new(cluster)))
     }
 
-    /// The same on a Citus cluster, over so many homes.
-    pub fn start_distributed(cluster: Cluster, homes: usize) -> Self {
+    /// The same on a Citus cluster, over so many shards.
+    pub fn start_distributed(cluster: Cluster, shards: usize) -> Self {
         let folder = folder_with(&cluster.setting());
         call(
             folder.path(),
-            &["distribute", "--homes", &homes.to_string()],
+            &["distribute", "--shards", &shards.to_string()],
         );
         Self::start_in(folder, Some(Rc::new(cluster)))
     }

@@ -11,13 +11,13 @@ mod delivery;
 mod entropy;
 mod error;
 mod group_commit;
-mod homes;
 mod id_source;
 mod mail;
 mod money;
 mod operations;
 mod prices;
 mod reports;
+mod shards;
 #[cfg(test)]
 mod statements_on_citus;
 mod store;
@@ -31,7 +31,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::{Prices, Reference, Timestamp};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -89,17 +89,17 @@ use accounts::throttle::Throttle;
 use admission::rates::Rates;
 use applications::call_log::CallLog;
 use applications::key_uses::KeyUses;
-use delivery::SegmentHomes;
+use delivery::SegmentShards;
 use delivery::parked_names::ParkedNames;
 use delivery::routing::Router;
 use delivery::scan_starts::ScanStarts;
 use group_commit::GroupCommit;
-use homes::Homes;
 use id_source::IdSource;
 use operations::nodes::Node;
 use prices::known::KnownPrices;
 use reports::settled::SettledDays;
 use reports::shares::SearchShares;
+use shards::Shards;
 use store::gate::Priority;
 use store::{Chore, Missing, Store, WriteTx};
 use uploads::Uploads;
@@ -242,9 +242,9 @@ struct Inner {
     routes_changed: Notify,
     wakeups: Arc<Wakeups>,
     parked_names: ParkedNames,
-    segment_homes: SegmentHomes,
+    segment_shards: SegmentShards,
     node: Node,
-    homes: Homes,
+    shards: Shards,
     sealing: Sealing,
     /// Checks passkeys; `None` where browsers make none for this site.
     relying_party: Option<Webauthn>,
@@ -296,8 +296,8 @@ impl Service {
         operations::nodes::follow_server(&store, &config.clock).await?;
         let now = config.clock.now();
         operations::upkeep::install(&store, &config, beside, now).await?;
-        let homes = operations::upkeep::homes(&store).await?;
-        let (last_id, last_of_batches) = operations::upkeep::last_ids(&store, homes, now).await?;
+        let shards = operations::upkeep::shards(&store).await?;
+        let (last_id, last_of_batches) = operations::upkeep::last_ids(&store, shards, now).await?;
         if !beside {
             operations::history::make_first_days(&store, now, config.limits.message_tables).await;
         }
@@ -333,7 +333,7 @@ impl Service {
             limits: config.limits,
             relying_party: accounts::passkeys::relying_party(&config.mail.base_url),
             mail: config.mail,
-            group_commit: GroupCommit::new(usize::try_from(homes).unwrap_or(1)),
+            group_commit: GroupCommit::new(usize::try_from(shards).unwrap_or(1)),
             spools: if shared {
                 Spools::Table
             } else {
@@ -348,9 +348,9 @@ impl Service {
             routes_changed: Notify::new(),
             wakeups: Arc::default(),
             parked_names: ParkedNames::default(),
-            segment_homes: SegmentHomes::default(),
+            segment_shards: SegmentShards::default(),
             node,
-            homes: Homes::new(homes),
+            shards: Shards::new(shards),
             tasks: Mutex::default(),
         }));
         if !beside {
@@ -510,34 +510,34 @@ impl Service {
         .await
     }
 
-    /// Like [`Self::in_transaction`], in the home of the application with this reference.
+    /// Like [`Self::in_transaction`], in the shard of the application with this reference.
     async fn in_transaction_of<T: Send + 'static>(
         &self,
         reference: Reference,
         work: impl for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send + 'static,
     ) -> Result<T> {
-        let home = self.home_of(reference).await?;
+        let shard = self.shard_of(reference).await?;
         self.in_transaction(move |tx, now| {
-            tx.at(home);
+            tx.at(shard);
             work(tx, now)
         })
         .await
     }
 
-    /// Does a chore in each home.
+    /// Does a chore in each shard.
     async fn do_chore<F>(&self, chore: Chore, priority: Priority, work: F) -> Result<()>
     where
         F: for<'t> Fn(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
     {
-        let doing = |home| self.do_chore_at(home, chore, priority, work);
-        self.in_each_home(doing).await.map(drop)
+        let doing = |shard| self.do_chore_at(shard, chore, priority, work);
+        self.in_each_shard(doing).await.map(drop)
     }
 
-    /// Does a chore in a home, a part in each transaction, as long as the work says that more is
+    /// Does a chore in a shard, a part in each transaction, as long as the work says that more is
     /// left; does nothing while another process does the chore.
     async fn do_chore_at<F>(
         &self,
-        home: Home,
+        shard: Shard,
         chore: Chore,
         priority: Priority,
         work: F,
@@ -549,9 +549,9 @@ impl Service {
         while more {
             let service = self.clone();
             more = run_detached(async move {
-                let tx = service.store().begin_chore(chore, home, priority).await?;
+                let tx = service.store().begin_chore(chore, shard, priority).await?;
                 let Some(mut tx) = tx else { return Ok(false) };
-                tx.at(home);
+                tx.at(shard);
                 let more = work(&mut tx, service.now()).await?;
                 tx.commit().await?;
                 Ok(more)

@@ -1,5 +1,5 @@
 //! A test of the plans of all statements on a database that is distributed over the workers of a
-//! cluster: a statement that names a home is one task on one worker.
+//! cluster: a statement that names a shard is one task on one worker.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -16,8 +16,8 @@ use crate::{Clock, Config, Entropy, Limits, MailSettings, Network, Service};
 const TYPES: &str = "SELECT array_to_string(parameter_types, ' ') FROM pg_prepared_statements \
                      WHERE name = 'planned'";
 
-/// Statements that name a home and are seldom run: those of the check join tables by other columns
-/// than the home, or read tables that are on the coordinator alone.
+/// Statements that name a shard and are seldom run: those of the check join tables by other columns
+/// than the shard, or read tables that are on the coordinator alone.
 const SELDOM: [&str; 8] = [
     "TAKE_REFERENCE",
     "CHARGE_HAS_A_MESSAGE",
@@ -29,7 +29,7 @@ const SELDOM: [&str; 8] = [
     "SENDER_NAME_HAS_ITS_OWNER",
 ];
 
-/// A database with four homes; its coordinator's URL.
+/// A database with four shards; its coordinator's URL.
 async fn distributed(cluster: &Cluster, name: &str, folder: &std::path::Path) -> String {
     cluster.make(name).await;
     let url = cluster.urls(name).remove(0);
@@ -52,11 +52,11 @@ async fn distributed(cluster: &Cluster, name: &str, folder: &std::path::Path) ->
 }
 
 /// The name and the text of each statement that has a plan, which a COPY hasn't, and whether it
-/// names a home.
+/// names a shard.
 fn statements() -> impl Iterator<Item = (&'static str, String, bool)> {
     let declared = declared()
         .filter(|(_, sql)| !sql.postgres.is_empty() && !sql.postgres.contains("FROM STDIN"));
-    let declared = declared.map(|(name, sql)| (name, sql.postgres.to_owned(), sql.names_home));
+    let declared = declared.map(|(name, sql)| (name, sql.postgres.to_owned(), sql.names_shard));
     let lists = reports::every_list_sql(Dialect::Postgres).into_iter();
     declared
         .chain(lists.map(|sql| ("list", sql, true)))
@@ -118,7 +118,7 @@ fn fault(steps: &[String]) -> Option<&'static str> {
 
 #[tokio::test]
 #[ignore = "needs Citus, which `make test-citus` starts"]
-async fn every_statement_that_names_a_home_is_one_task_on_citus() {
+async fn every_statement_that_names_a_shard_is_one_task_on_citus() {
     let folder = tempfile::tempdir().unwrap();
     let cluster = Cluster::given().await;
     let name = format!("statements_{}", std::process::id());
@@ -126,9 +126,9 @@ async fn every_statement_that_names_a_home_is_one_task_on_citus() {
     let mut conn = AnyConnection::connect(&url).await.unwrap();
     Dialect::Postgres.prepare_writer(&mut conn).await.unwrap();
     let mut faults = Vec::new();
-    for (name, sql, names_home) in statements() {
+    for (name, sql, names_shard) in statements() {
         match plan(&mut conn, &sql).await {
-            Ok(steps) if names_home && !SELDOM.contains(&name) => {
+            Ok(steps) if names_shard && !SELDOM.contains(&name) => {
                 let fault = fault(&steps);
                 faults.extend(fault.map(|fault| format!("{name}: {fault}:\n{sql}\n{steps:#?}")));
             }

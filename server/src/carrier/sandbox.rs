@@ -357,7 +357,7 @@ mod tests {
         };
         let lease = Lease {
             token: 1,
-            home: domain::ids::Home::FIRST,
+            shard: domain::ids::Shard::FIRST,
             until: expires_at,
             not_after: not_after.into_std(),
         };

@@ -13,23 +13,23 @@ use crate::config::Settings;
 enum Shown {
     Plan(Plan),
     Step(String),
-    Distributed { homes: i64, workers: Vec<Homes> },
+    Distributed { shards: i64, workers: Vec<Shards> },
 }
 
 #[derive(Serialize)]
 struct Plan {
-    homes: i64,
+    shards: i64,
     workers: usize,
-    shards: usize,
+    citus_shards: usize,
     copied_tables: Vec<String>,
     distributed_tables: Vec<String>,
     applications_that_move: i64,
 }
 
 #[derive(Serialize)]
-struct Homes {
+struct Shards {
     worker: String,
-    homes: Vec<i64>,
+    shards: Vec<i64>,
 }
 
 impl From<DistributionStep> for Shown {
@@ -44,9 +44,9 @@ impl From<DistributionStep> for Shown {
 impl From<DistributionPlan> for Plan {
     fn from(plan: DistributionPlan) -> Self {
         Self {
-            homes: plan.homes,
-            workers: plan.workers,
             shards: plan.shards,
+            workers: plan.workers,
+            citus_shards: plan.citus_shards,
             copied_tables: plan.copied,
             distributed_tables: plan.distributed,
             applications_that_move: plan.applications,
@@ -55,18 +55,18 @@ impl From<DistributionPlan> for Plan {
 }
 
 impl From<Distributed> for Shown {
-    fn from(Distributed { homes, workers }: Distributed) -> Self {
+    fn from(Distributed { shards, workers }: Distributed) -> Self {
         let workers = workers.into_iter();
         Self::Distributed {
-            homes,
+            shards,
             workers: workers
-                .map(|(worker, homes)| Homes { worker, homes })
+                .map(|(worker, shards)| Shards { worker, shards })
                 .collect(),
         }
     }
 }
 
-pub async fn run(settings: &Settings, homes: i64, output: Output) -> Result<(), CommandError> {
+pub async fn run(settings: &Settings, shards: i64, output: Output) -> Result<(), CommandError> {
     let tell = |step: DistributionStep| {
         // The work goes on when nobody reads what it tells.
         if let Err(error) = output.print(&Shown::from(step), human) {
@@ -74,18 +74,18 @@ pub async fn run(settings: &Settings, homes: i64, output: Output) -> Result<(), 
         }
     };
     let config = service_config(settings, settings.base_url(settings.addr));
-    let distributed = Service::distribute(&config, homes, &tell).await?;
+    let distributed = Service::distribute(&config, shards, &tell).await?;
     Ok(output.print(&Shown::from(distributed), human)?)
 }
 
 fn human(shown: &Shown) -> String {
     match shown {
         Shown::Plan(plan) => format!(
-            "{} homes over {} workers, in {} shards; {} applications get another home.\n\
+            "{} shards over {} workers, in {} Citus shards; {} applications get another shard.\n\
              To copy to every server: {}.\nTo distribute: {}.",
-            plan.homes,
-            plan.workers,
             plan.shards,
+            plan.workers,
+            plan.citus_shards,
             plan.applications_that_move,
             names(&plan.copied_tables),
             names(&plan.distributed_tables),
@@ -95,9 +95,9 @@ fn human(shown: &Shown) -> String {
             workers,
             &[
                 ("WORKER", |worker| worker.worker.clone()),
-                ("HOMES", |worker| {
-                    let homes: Vec<_> = worker.homes.iter().map(i64::to_string).collect();
-                    homes.join(", ")
+                ("SHARDS", |worker| {
+                    let shards: Vec<_> = worker.shards.iter().map(i64::to_string).collect();
+                    shards.join(", ")
                 }),
             ],
         ),

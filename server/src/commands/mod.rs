@@ -55,8 +55,8 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
             let to = copy::target(settings, to.as_deref(), to_file.as_deref())?;
             return copy::run(settings, from, &to, output).await;
         }
-        Command::Distribute { homes } => {
-            return distribute::run(settings, *homes, output).await;
+        Command::Distribute { shards } => {
+            return distribute::run(settings, *shards, output).await;
         }
         _ => {}
     }

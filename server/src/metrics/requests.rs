@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 
-use super::shards::Shards;
+use super::striped::Striped;
 use super::values::{ByLabels, ConstHistogram};
 
 /// Upper bounds of the buckets in seconds; the last one takes what is above the others.
 const BOUNDS_S: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, f64::INFINITY];
 
 #[derive(Default)]
-pub(super) struct Requests(Shards<BTreeMap<Labels, Latencies>>);
+pub(super) struct Requests(Striped<BTreeMap<Labels, Latencies>>);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub(super) struct Labels {

@@ -52,13 +52,13 @@ fn wrong_usage_is_2_and_help_is_0() {
 fn only_a_server_is_distributed() {
     let place = Place::new();
     place.json(&["migrate"]);
-    let words = place.refused(&["distribute", "--homes", "4"]);
+    let words = place.refused(&["distribute", "--shards", "4"]);
     assert!(
         words.contains("a SQLite database can't be distributed"),
         "{words}"
     );
-    let words = place.refused(&["distribute", "--homes", "0"]);
-    assert!(words.contains("at least one home"), "{words}");
+    let words = place.refused(&["distribute", "--shards", "0"]);
+    assert!(words.contains("at least one shard"), "{words}");
 }
 
 #[test]

@@ -104,16 +104,20 @@ fn starts_that_cannot_work_say_what_to_do() {
     place.json(&["migrate"]);
     // The schema is there now, and not for everybody.
     guest.is_refused("user has no right to do this");
-    let output = place.run(&["distribute", "--homes", "4"]);
+    let output = place.run(&["distribute", "--shards", "4"]);
     right().check(&["distribute"], &output, "no extension citus");
     database::execute(
         &server,
         &["INSERT INTO installation \
-             (id, currency, created_at, sweep_low_id, swept_at, homes, distribution, form_key) \
+             (id, currency, created_at, sweep_low_id, swept_at, shards, distribution, form_key) \
              VALUES (1, 'USD', 0, 0, 0, 4, 'begun', '')"],
     );
     let output = place.run(&["check"]);
-    right().check(&["check"], &output, "run `heliograph distribute --homes 4`");
+    right().check(
+        &["check"],
+        &output,
+        "run `heliograph distribute --shards 4`",
+    );
     database::execute(
         &server,
         &[

@@ -16,7 +16,7 @@ use crate::table::{Figure, Table, Target, float};
 const MISSING: &str = "Citus isn't built (CITUS_SOURCE=... .make/setup citus)";
 /// That send.
 const APPLICATIONS: usize = 16;
-const HOMES: usize = 4;
+const SHARDS: usize = 4;
 const WORKERS: usize = 2;
 
 const GOALS: [(usize, Target); 3] = [
@@ -30,8 +30,10 @@ pub fn sends(table: &mut Table) {
     if !is_built() {
         return table.not_measured("Citus: sends : plain PostgreSQL", MISSING);
     }
-    println!("{HOMES} homes over {WORKERS} workers, {APPLICATIONS} applications, runs of {RUN:?}");
-    let citus = start(Cluster::with_workers(WORKERS), HOMES);
+    println!(
+        "{SHARDS} shards over {WORKERS} workers, {APPLICATIONS} applications, runs of {RUN:?}"
+    );
+    let citus = start(Cluster::with_workers(WORKERS), SHARDS);
     let plain = Server::start_on(Cluster::start()).with_applications(APPLICATIONS);
     let mut contenders =
         [&citus, &plain].map(|server| server.contender(server.sends(APPLICATIONS)));
@@ -55,7 +57,7 @@ pub fn sends(table: &mut Table) {
     plain.check();
 }
 
-/// Distributed, with its applications in all homes.
-fn start(cluster: Cluster, homes: usize) -> Server {
-    Server::start_distributed(cluster, homes).with_applications(APPLICATIONS)
+/// Distributed, with its applications in all shards.
+fn start(cluster: Cluster, shards: usize) -> Server {
+    Server::start_distributed(cluster, shards).with_applications(APPLICATIONS)
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sqlx::Connection as _;
 use testing::citus::{OwnCluster, is_built};
 
-use super::{APPLICATIONS, HOMES, MISSING, WORKERS, start};
+use super::{APPLICATIONS, MISSING, SHARDS, WORKERS, start};
 use crate::load::Talker;
 use crate::measured::p50_p99;
 use crate::postgres::cluster::Cluster;
@@ -36,10 +36,10 @@ pub fn measure(table: &mut Table) {
         return table.not_measured("Citus: a worker killed for a minute", MISSING);
     }
     println!(
-        "{HOMES} homes over {WORKERS} workers, {APPLICATIONS} applications, each sends {:.0}/s",
+        "{SHARDS} shards over {WORKERS} workers, {APPLICATIONS} applications, each sends {:.0}/s",
         f64::from(CONNECTIONS) / PAUSE.as_secs_f64()
     );
-    let server = start(Cluster::with_workers(WORKERS), HOMES);
+    let server = start(Cluster::with_workers(WORKERS), SHARDS);
     let own = server.cluster().and_then(Cluster::citus).unwrap();
     let lost: Vec<bool> = server
         .keys()
@@ -154,13 +154,13 @@ fn all_true(answers: &[Answer], stored: u64, table: &mut Table) {
     table.add_beside(what, wrong, Target::AtMost(0.0), &beside);
 }
 
-/// Whether the home of a key's application is on a worker.
+/// Whether the shard of a key's application is on a worker.
 fn is_on(worker: &str, own: &OwnCluster, key: &str) -> bool {
     const PORT: &str = "SELECT CAST(n.nodeport AS BIGINT) \
-        FROM reference_homes r, \
+        FROM reference_shards r, \
              pg_dist_shard s JOIN pg_dist_placement p USING (shardid) JOIN pg_dist_node n USING (groupid) \
         WHERE r.reference = $1 \
-          AND s.shardid = get_shard_id_for_distribution_column('applications', r.home)";
+          AND s.shardid = get_shard_id_for_distribution_column('applications', r.shard)";
     let port: i64 = block_on(async {
         let mut db = stored::connect(&own.url).await;
         // A key begins with its application's reference.

@@ -13,8 +13,8 @@ use crate::stored::{self, block_on};
 use crate::table::{Figure, Table, Target, float};
 
 const WORKERS: [usize; 3] = [1, 2, 4];
-/// As many everywhere, since each home has commit groups of its own: only the workers differ.
-const HOMES: usize = 8;
+/// As many everywhere, since each shard has commit groups of its own: only the workers differ.
+const SHARDS: usize = 8;
 const CONNECTIONS: usize = 64;
 
 pub fn measure(table: &mut Table) {
@@ -22,7 +22,7 @@ pub fn measure(table: &mut Table) {
         return table.not_measured("Citus: statements and commits of a send", MISSING);
     }
     println!(
-        "{HOMES} homes, {APPLICATIONS} applications, {CONNECTIONS} connections, runs of {RUN:?}"
+        "{SHARDS} shards, {APPLICATIONS} applications, {CONNECTIONS} connections, runs of {RUN:?}"
     );
     let counted = WORKERS.map(|workers| {
         let counted = Counted::on(workers);
@@ -66,7 +66,7 @@ impl Counted {
     fn on(workers: usize) -> Self {
         let cluster = Cluster::with_workers(workers);
         count_statements(&cluster);
-        let server = start(cluster, HOMES);
+        let server = start(cluster, SHARDS);
         let before = Counts::of(&server);
         let mut sends = server.sends(APPLICATIONS);
         let runs = repeat(server.address(), &mut sends, CONNECTIONS, RUN);

@@ -63,7 +63,7 @@ struct Dialect {
     columns: &'static str,
     indexes: &'static str,
     series: &'static str,
-    home: &'static str,
+    shard: &'static str,
 }
 
 const SQLITE: Dialect = Dialect {
@@ -79,7 +79,7 @@ const SQLITE: Dialect = Dialect {
     indexes: "SELECT name, sql FROM sqlite_master \
               WHERE type = 'index' AND tbl_name IN ('messages', 'transfers') AND sql IS NOT NULL",
     series: "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < COPIES - 1)",
-    home: "",
+    shard: "",
 };
 
 const POSTGRES: Dialect = Dialect {
@@ -91,7 +91,7 @@ const POSTGRES: Dialect = Dialect {
     ],
     after: &[
         "UPDATE applications a SET last_transfer_id = COALESCE( \
-         (SELECT MAX(id) FROM transfers t WHERE t.home = a.home AND t.application_id = a.id), 0)",
+         (SELECT MAX(id) FROM transfers t WHERE t.shard = a.shard AND t.application_id = a.id), 0)",
         "VACUUM ANALYZE messages",
         "VACUUM ANALYZE transfers",
         "CHECKPOINT",
@@ -104,7 +104,7 @@ const POSTGRES: Dialect = Dialect {
               WHERE schemaname = current_schema() AND tablename IN ('messages', 'transfers') \
                 AND indexname NOT LIKE '%pkey'",
     series: "WITH n (i) AS (SELECT generate_series(CAST(0 AS BIGINT), CAST(COPIES - 1 AS BIGINT)))",
-    home: "home, ",
+    shard: "shard, ",
 };
 
 /// The server with all of them in the demo's application.
@@ -154,7 +154,7 @@ async fn fill(url: &str) {
     for (number, kind) in KINDS.iter().enumerate() {
         copy(&mut db, &dialect, kind, number, (today - DAYS) * DAY_MS).await;
     }
-    count_quarters(&mut db, dialect.home, today).await;
+    count_quarters(&mut db, dialect.shard, today).await;
     count_margins(&mut db, today).await;
     let sweep = "UPDATE installation SET sweep_low_id = (SELECT MAX(id) + 1 FROM messages)";
     run(&mut db, sweep).await;
@@ -169,18 +169,18 @@ async fn fill(url: &str) {
 
 /// The figures by quarter hour of the copies, as if they had been delivered after times that differ
 /// as those of real messages do: each quarter hour has ten.
-async fn count_quarters(db: &mut AnyConnection, home: &str, today: i64) {
+async fn count_quarters(db: &mut AnyConnection, shard: &str, today: i64) {
     let sql = format!(
-        "INSERT INTO message_quarters ({home}application_id, test, quarter, figure, node, writer, \
+        "INSERT INTO message_quarters ({shard}application_id, test, quarter, figure, node, writer, \
              n, cost) \
-         SELECT {home}application_id, test, quarter, figure, 0, 1, COUNT(*), SUM(cost) \
-         FROM (SELECT {home}application_id, test, created_at / 900000 AS quarter, \
+         SELECT {shard}application_id, test, quarter, figure, 0, 1, COUNT(*), SUM(cost) \
+         FROM (SELECT {shard}application_id, test, created_at / 900000 AS quarter, \
                    CASE WHEN accepted = 1 THEN 0 \
                        WHEN status = 4 THEN 100 + created_at / 1000 % 10 ELSE status END AS figure, \
                    CASE accepted WHEN 1 THEN cost - released ELSE 0 END AS cost \
                FROM messages CROSS JOIN (SELECT 0 AS accepted UNION ALL SELECT 1) f \
                WHERE created_at < {}) m \
-         GROUP BY {home}application_id, test, quarter, figure",
+         GROUP BY {shard}application_id, test, quarter, figure",
         today * DAY_MS
     );
     run(db, &sql).await;

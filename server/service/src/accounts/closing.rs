@@ -15,8 +15,8 @@ use crate::store::{accounts, api_calls, api_keys, applications, sessions};
 
 impl Service {
     /// Closes an account: nobody signs in any more, and its keys are unknown from this commit on.
-    /// Its queued messages are put aside until they expire, which releases their price. `references`
-    /// are those of all its applications, as they were typed.
+    /// Its queued messages are put aside until they expire, which releases their price.
+    /// `references` are those of all its applications, as they were typed.
     ///
     /// # Errors
     /// `StaffCannotClose`, `WrongPassword`, `ReferencesDiffer`, `Throttled`.
@@ -32,12 +32,12 @@ impl Service {
             .filter(|word| !word.is_empty())
             .map(str::to_owned)
             .collect();
-        let home = self.home_of_account(account.id).await?;
+        let shard = self.shard_of_account(account.id).await?;
         let closed = self.event(SecurityEventKind::AccountClosed, Some(account.id));
         let (service, account) = (self.clone(), account.clone());
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
-                tx.at(home);
+                tx.at(shard);
                 let id = account.id;
                 still_in_force(tx, id, &verified).await?;
                 let row = accounts::by_id(tx, id).await?;

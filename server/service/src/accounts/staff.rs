@@ -155,11 +155,11 @@ impl Service {
     ) -> Result<Verb<()>> {
         let found = self.find_account(email).await?;
         let id = found.ok_or(Refusal::NoSuchAccount)?.id;
-        let home = self.home_of_account(id).await?;
+        let shard = self.shard_of_account(id).await?;
         let factor_removed = self.factor_changed(id, FactorChange::Removed);
         Ok(Box::new(move |tx, now| {
             Box::pin(async move {
-                tx.at(home);
+                tx.at(shard);
                 let row = accounts::by_id(tx, id).await?;
                 let row = row.ok_or(Refusal::NoSuchAccount)?;
                 refuse(tx, &actor, &row, change).await?;

@@ -4,7 +4,7 @@ pub(crate) mod idempotency;
 pub(crate) mod rates;
 
 use domain::admission::{EarlierRequest, SendAttempt, admit};
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::reason::Reason;
 use domain::{
     ApiKey, ApplicationId, KeyKind, MessageText, Money, Number, Reference, RequestId, Timestamp,
@@ -213,8 +213,8 @@ impl Service {
             test: access.kind == KeyKind::Test,
             key: key.as_str().to_owned(),
         }];
-        let home = self.home_of(access.reference).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of(access.reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let kept = kept_answers::find(&mut conn, &keys, kept_since(self.now())).await?;
         Ok(!kept.is_empty())
     }
@@ -225,10 +225,10 @@ impl Service {
     }
 
     pub(crate) async fn key_row(&self, reference: Reference) -> Result<Option<KeyRow>, Error> {
-        let Some(home) = self.find_home(reference).await? else {
+        let Some(shard) = self.find_shard(reference).await? else {
             return Ok(None);
         };
-        let mut conn = self.store().read_at(home).await?;
+        let mut conn = self.store().read_at(shard).await?;
         applications::keys_by_reference(&mut conn, reference).await
     }
 
@@ -237,8 +237,8 @@ impl Service {
     /// # Errors
     /// `Refused` when there is no such application; `Failed` when the database can't be read.
     pub async fn balance(&self, access: &KeyAccess) -> Result<Money, Error> {
-        let home = self.home_of(access.reference).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of(access.reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let found = applications::balances(&mut conn, access.application_id).await?;
         let found = found.ok_or(crate::error::Refusal::NoSuchApplication)?;
         Ok(match access.kind {
@@ -276,9 +276,9 @@ impl Service {
                 return Err(SendError::Refused(error.reason()));
             }
         };
-        let home = address.map_or(Home::FIRST, |address| address.home);
+        let shard = address.map_or(Shard::FIRST, |address| address.shard);
         // Prepared here, beside other senders, since the commit group has only one thread.
         let send = PreparedSend::new(request, address.map(|address| address.application_id));
-        self.inner.group_commit.inbox(home).send(send).await
+        self.inner.group_commit.inbox(shard).send(send).await
     }
 }

@@ -176,8 +176,8 @@ impl Service {
         account_id: i64,
         reference: Reference,
     ) -> Result<Vec<ApiCallRecord>> {
-        let home = self.home_of(reference).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of(reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
         owned(&mut conn, account_id, reference).await?;
         drop(conn);
         let mut conn = self.store().read().await?;

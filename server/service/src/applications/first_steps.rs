@@ -14,8 +14,8 @@ impl Service {
     /// `Failed` when the database can't be read.
     pub async fn first_steps(&self, account_id: i64) -> Result<Vec<(Step, StepState)>> {
         let is_confirmed = !self.must_confirm(account_id).await?;
-        let home = self.home_of_account(account_id).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of_account(account_id).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let rows = applications::by_account(&mut conn, account_id).await?;
         let row = (rows.iter()).find(|row| row.record.category == Category::Sms);
         let (mut has_tried, mut has_sent) = (false, false);

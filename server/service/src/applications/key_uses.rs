@@ -17,8 +17,8 @@ const HOUR_MS: i64 = 3_600_000;
 /// How long calls are counted.
 const DAY_HOURS: i64 = 24;
 
-/// The uses of keys that aren't stored yet, in the order in which all who write keys lock their rows:
-/// that of the references.
+/// The uses of keys that aren't stored yet, in the order in which all who write keys lock their
+/// rows: that of the references.
 #[derive(Default)]
 pub(crate) struct KeyUses(Mutex<BTreeMap<KeyName, Uses>>);
 
@@ -93,8 +93,8 @@ impl Service {
         account_id: i64,
         reference: Reference,
     ) -> Result<Vec<KeyRecord>> {
-        let home = self.home_of(reference).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of(reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
         owned(&mut conn, account_id, reference).await?;
         drop(conn);
         let mut conn = self.store().read().await?;

@@ -48,8 +48,8 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn applications(&self, account_id: i64) -> Result<Vec<ApplicationRecord>> {
-        let home = self.home_of_account(account_id).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of_account(account_id).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let rows = applications::by_account(&mut conn, account_id).await?;
         Ok(rows.into_iter().map(|row| self.shown(row)).collect())
     }
@@ -74,8 +74,8 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn all_applications(&self) -> Result<Vec<ApplicationRecord>> {
-        let all = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+        let all = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             applications::all(&mut conn).await
         });
         let mut rows: Vec<_> = all.await?.into_iter().flatten().collect();
@@ -99,10 +99,10 @@ impl Service {
         &self,
         reference: Reference,
     ) -> Result<Option<ApplicationRow>> {
-        let Some(home) = self.find_home(reference).await? else {
+        let Some(shard) = self.find_shard(reference).await? else {
             return Ok(None);
         };
-        let mut conn = self.store().read_at(home).await?;
+        let mut conn = self.store().read_at(shard).await?;
         applications::by_reference(&mut conn, reference).await
     }
 
@@ -118,10 +118,10 @@ impl Service {
         sender: Option<&SenderName>,
     ) -> Result<NewApplication> {
         let (service, sender) = (self.clone(), sender.cloned());
-        let home = self.home_of_account(account_id).await?;
+        let shard = self.shard_of_account(account_id).await?;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
-                tx.at(home);
+                tx.at(shard);
                 let account = accounts::by_id(tx, account_id).await?;
                 // It is disabled with its applications: none may be added behind that.
                 if account.is_some_and(|account| account.disabled_at.is_some()) {

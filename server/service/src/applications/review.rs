@@ -30,8 +30,8 @@ impl Service {
     ) -> Result<Paged<ApplicationRecord>> {
         let after = position(cursor)?;
         let limit = limit.clamp(1, CASES_MAX);
-        let found = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+        let found = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             applications::list(&mut conn, list, after, limit + 1).await
         });
         let place = |row: &applications::ApplicationRow| match list {
@@ -68,10 +68,10 @@ impl Service {
         let (_, after) = position(cursor)?;
         let limit = limit.clamp(1, CASES_MAX);
         let reserved = self.staff_list(StaffList::ReservedWords).await?;
-        let found = self.in_each_home(|home| {
+        let found = self.in_each_shard(|shard| {
             let reserved = &reserved;
             async move {
-                let mut conn = self.store().read_at(home).await?;
+                let mut conn = self.store().read_at(shard).await?;
                 let mut cases = Vec::new();
                 for case in senders::cases(&mut conn, after, limit + 1).await? {
                     let (id, account) = (case.request.id, case.account_id);
@@ -133,8 +133,8 @@ impl Service {
     /// `Failed` when the database can't be read.
     pub async fn usual_answer_ms(&self, work: Work) -> Result<Option<i64>> {
         let since = self.now().plus_ms(-USUAL_MS);
-        let found = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+        let found = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             usual_times::of(&mut conn, work, since, USUAL_MAX).await
         });
         let mut times: Vec<_> = found.await?.into_iter().flatten().collect();

@@ -1,7 +1,7 @@
 //! Sender names: customers ask for them, staff decide.
 
 use domain::decision::{self, Decided};
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::records::SenderRequestRecord;
 use domain::timestamp::DAY_MS;
 use domain::{Reference, SENDER_REQUESTS_PER_DAY, SenderName, SenderState, SenderStatus};
@@ -112,8 +112,8 @@ impl Service {
         account_id: i64,
         reference: Reference,
     ) -> Result<Vec<SenderRequestRecord>> {
-        let home = self.home_of(reference).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of(reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let row = owned(&mut conn, account_id, reference).await?;
         senders::of_application(&mut conn, row.id, REQUESTS_OF_APPLICATION).await
     }
@@ -123,8 +123,8 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn sender_requests(&self, only_pending: bool) -> Result<Vec<SenderRequestRecord>> {
-        let all = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+        let all = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             senders::list(&mut conn, only_pending).await
         });
         let mut requests: Vec<_> = all.await?.into_iter().flatten().collect();
@@ -132,12 +132,12 @@ impl Service {
         Ok(requests)
     }
 
-    /// The home of the application that a request is for.
-    async fn home_of_request(&self, id: i64) -> Result<Home> {
-        let found = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+    /// The shard of the application that a request is for.
+    async fn shard_of_request(&self, id: i64) -> Result<Shard> {
+        let found = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             let request = senders::by_id(&mut conn, id).await?;
-            Ok(request.map(|_| home))
+            Ok(request.map(|_| shard))
         });
         let found = found.await?.into_iter().flatten().next();
         Ok(found.ok_or(Refusal::NoSuchSenderRequest)?)
@@ -149,10 +149,10 @@ impl Service {
     /// `NoSuchSenderRequest`, `SenderDecided`, `OwnApplication`, `SenderNameTaken`.
     pub async fn accept_sender(&self, actor: &Actor, id: i64) -> Result<SenderRequestRecord> {
         let (service, actor) = (self.clone(), *actor);
-        let home = self.home_of_request(id).await?;
+        let shard = self.shard_of_request(id).await?;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
-                tx.at(home);
+                tx.at(shard);
                 let (request, application) = pending(tx, id).await?;
                 service.refuse_own(&actor, &application)?;
                 let name = &request.name;
@@ -199,10 +199,10 @@ impl Service {
             *actor,
             decision::parse_reason(reason).map_err(Refusal::from)?,
         );
-        let home = self.home_of_request(id).await?;
+        let shard = self.shard_of_request(id).await?;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
-                tx.at(home);
+                tx.at(shard);
                 let (request, application) = pending(tx, id).await?;
                 decide(tx, &request, SenderStatus::Rejected, Some(&reason), now).await?;
                 let others = applications::has_senderless(tx, application.account_id).await?;
@@ -267,7 +267,8 @@ fn waits_for(request: &SenderRequestRecord, name: &SenderName) -> bool {
     request.status == SenderStatus::Pending && request.name == name.as_str()
 }
 
-/// Who decided about a request, and when; `None` for a request that the customer replaced or withdrew.
+/// Who decided about a request, and when; `None` for a request that the customer replaced or
+/// withdrew.
 async fn decision_about(
     conn: &mut dyn Connection,
     request: &SenderRequestRecord,

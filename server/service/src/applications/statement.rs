@@ -48,8 +48,8 @@ impl Service {
             None => i64::MAX,
         };
         let limit = filter.limit.clamp(1, LINES_MAX);
-        let home = self.home_of(reference).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of(reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let row = owned(&mut conn, account_id, reference).await?;
         let mut ids = 0..before;
         if let Some(from) = filter.from {
@@ -73,8 +73,8 @@ impl Service {
         reference: Reference,
         month: Month,
     ) -> Result<StatementMonth> {
-        let home = self.home_of(reference).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of(reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let id = owned(&mut conn, account_id, reference).await?.id;
         let start = transfers::place_of(&mut conn, id, month.start()).await?;
         let end = transfers::place_of(&mut conn, id, month.next().start()).await?;

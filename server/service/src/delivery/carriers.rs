@@ -54,8 +54,8 @@ impl Service {
 
     /// Since when the oldest message waits for a carrier, and how many messages do.
     async fn waiting_for(&self, carrier: &str) -> Result<(Option<Timestamp>, i64)> {
-        let waiting = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+        let waiting = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             queue::waiting(&mut conn, carrier).await
         });
         let waiting = waiting.await?;

@@ -1,6 +1,6 @@
 //! Claims whose lease is over: the process that held them is gone, or was held up for too long.
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::{HandOver, MessageStatus, Timestamp, Transid};
 
 use crate::delivery::expiry::least_queued;
@@ -39,15 +39,15 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn end_leases(&self, which: Leases) -> Result<u64> {
-        let ended = self.in_each_home(|home| self.end_leases_at(home, which));
+        let ended = self.in_each_shard(|shard| self.end_leases_at(shard, which));
         Ok(ended.await?.into_iter().sum())
     }
 
-    async fn end_leases_at(&self, home: Home, which: Leases) -> Result<u64> {
+    async fn end_leases_at(&self, shard: Shard, which: Leases) -> Result<u64> {
         let mut ended = 0;
         loop {
             let some = run_detached_with_tries(self, move |service| async move {
-                service.end_some(home, which).await
+                service.end_some(shard, which).await
             });
             let some = some.await?;
             ended += some.unsigned_abs();
@@ -57,14 +57,14 @@ impl Service {
         }
     }
 
-    async fn end_some(&self, home: Home, which: Leases) -> Result<i64> {
+    async fn end_some(&self, shard: Shard, which: Leases) -> Result<i64> {
         let now = self.now();
         let ended_by = match which {
             Leases::All => Timestamp::from_unix_ms(i64::MAX),
             Leases::Over => now,
         };
         let mut tx = self.store().begin_as(Priority::Results).await?;
-        tx.at(home);
+        tx.at(shard);
         tx.tally.counter = Counter::Others;
         let ended_leases =
             claims::ended_leases(&mut tx, ended_by, least_queued(now), CHUNK).await?;

@@ -1,6 +1,6 @@
 //! Expiry: the end of a message's 48 hours.
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::timestamp::DAY_MS;
 use domain::{DeliveryError, MessageStatus, Timestamp, Transid, ids};
 
@@ -22,11 +22,11 @@ impl Service {
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn expire(&self) -> Result<u64> {
         let begun = self.now();
-        let runs = self.in_each_home(|home| self.expire_at(home));
+        let runs = self.in_each_shard(|shard| self.expire_at(shard));
         let runs = runs.await?;
         let expired = runs.iter().map(|run| run.expired).sum();
         let lows: Vec<i64> = runs.iter().filter_map(|run| run.low).collect();
-        if lows.len() == self.homes().count()
+        if lows.len() == self.shards().count()
             && let Some(low) = lows.into_iter().min()
         {
             // Never beyond the messages that exist: the clock may be ahead now and be set right
@@ -45,28 +45,28 @@ impl Service {
         tx.commit().await
     }
 
-    async fn expire_at(&self, home: Home) -> Result<Run> {
+    async fn expire_at(&self, shard: Shard) -> Result<Run> {
         let mut run = Run::default();
         while !run.done {
             run = run_detached_with_tries(self, move |service| async move {
-                service.expire_chunk(home, run).await
+                service.expire_chunk(shard, run).await
             })
             .await?;
         }
         Ok(run)
     }
 
-    async fn expire_chunk(&self, home: Home, mut run: Run) -> Result<Run> {
+    async fn expire_chunk(&self, shard: Shard, mut run: Run) -> Result<Run> {
         let now = self.now();
         let tx = self
             .store()
-            .begin_chore(Chore::Expire, home, Priority::Bulk)
+            .begin_chore(Chore::Expire, shard, Priority::Bulk)
             .await?;
         let Some(mut tx) = tx else {
             run.done = true;
             return Ok(run);
         };
-        tx.at(home);
+        tx.at(shard);
         let from = match run.from {
             Some(id) => id,
             None => installation::swept(&mut tx).await?.low,
@@ -139,9 +139,9 @@ struct Run {
     unexpanded: Option<i64>,
     /// The least id of an overdue message that a connection holds.
     first_leased: Option<i64>,
-    /// The id below which every message of the home is final, at the end of a sweep.
+    /// The id below which every message of the shard is final, at the end of a sweep.
     low: Option<i64>,
-    /// The greatest id of a message of the home, at the end of a sweep.
+    /// The greatest id of a message of the shard, at the end of a sweep.
     greatest: i64,
     done: bool,
 }

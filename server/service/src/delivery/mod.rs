@@ -1,7 +1,7 @@
 //! Handing messages to carriers: claiming them under a lease, and recording what became of each
 //! submit.
 
-mod by_home;
+mod by_shard;
 pub(crate) mod carriers;
 pub(crate) mod ended_leases;
 pub(crate) mod expiry;
@@ -13,12 +13,12 @@ pub(crate) mod results;
 pub(crate) mod routing;
 pub(crate) mod scan_starts;
 
-pub(crate) use by_home::SegmentHomes;
+pub(crate) use by_shard::SegmentShards;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::{ApplicationId, HandOver, MessageText, Number, Timestamp, Transid};
 
 use crate::delivery::expiry::{first_unexpired, least_queued};
@@ -54,8 +54,8 @@ const RESUME_CHUNK: i64 = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub token: i64,
-    /// The home of the messages.
-    pub home: Home,
+    /// The shard of the messages.
+    pub shard: Shard,
     /// When the lease ends, by the clock that all nodes share as well as they can.
     pub until: Timestamp,
     /// From this moment on no submit of the claim may begin, since others may have the messages
@@ -115,14 +115,14 @@ impl Submitted {
 impl Lease {
     /// A lease that begins now. `asked` is the moment before anything was asked of the database:
     /// the time that the database takes is part of the lease's time.
-    pub(crate) fn begin(service: &Service, home: Home, asked: Instant, now: Timestamp) -> Self {
+    pub(crate) fn begin(service: &Service, shard: Shard, asked: Instant, now: Timestamp) -> Self {
         // Any number but 0, which stands for "nobody".
         let token = (service.entropy().number() >> 1).cast_signed().max(1);
         let lease_ms = service.limits().lease_ms;
         let held_ms = (lease_ms - lease_ms / LEASE_PARTS).unsigned_abs();
         Self {
             token,
-            home,
+            shard,
             until: now.plus_ms(lease_ms),
             not_after: asked + Duration::from_millis(held_ms),
         }
@@ -159,17 +159,17 @@ impl Lease {
 
 /// A search for due messages of a carrier.
 pub(crate) struct ClaimSearch {
-    home: Home,
+    shard: Shard,
     pub(crate) carrier: String,
     pub(crate) limits: DueLimits,
     pub(crate) from: ScanStart,
 }
 
 impl ClaimSearch {
-    pub(crate) fn new(service: &Service, home: Home, carrier: &str, limit: usize) -> Self {
+    pub(crate) fn new(service: &Service, shard: Shard, carrier: &str, limit: usize) -> Self {
         let all = i64::try_from(limit).unwrap_or(i64::MAX);
         Self {
-            home,
+            shard,
             carrier: carrier.to_owned(),
             limits: DueLimits {
                 // Single messages go before messages of a batch, which are left a share all the
@@ -177,7 +177,7 @@ impl ClaimSearch {
                 singles: all - all / BATCHES_SHARE.cast_signed() as i64,
                 all,
             },
-            from: service.inner.scan_starts.of(home, carrier),
+            from: service.inner.scan_starts.of(shard, carrier),
         }
     }
 
@@ -190,7 +190,7 @@ impl ClaimSearch {
     ) -> (Vec<Claimed>, Learned) {
         let found = answer.found.unwrap_or_default();
         let scan_starts = &service.inner.scan_starts;
-        let of = (self.home, self.carrier.as_str());
+        let of = (self.shard, self.carrier.as_str());
         scan_starts.learn(of, self.from, self.limits, &found, now);
         let learned = self.learn(&found, answer.next_due.map(Timestamp::from_unix_ms), now);
         let network = &service.inner.router.network;
@@ -252,7 +252,7 @@ pub(crate) async fn claim_due(
     let mut rounds = 0;
     loop {
         rounds += 1;
-        let search = ClaimSearch::new(service, lease.home, carrier, limit);
+        let search = ClaimSearch::new(service, lease.shard, carrier, limit);
         let (limits, least_id) = (search.limits, first_unexpired(now));
         let found = claims::due(tx, carrier, limits, search.from, least_id, now).await?;
         let claimed = claim_found(service, tx, &found, lease, now).await?;
@@ -309,22 +309,22 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn resume_put_aside(&self) -> Result<()> {
-        let resumed = self.in_each_home(|home| self.resume_at(home));
+        let resumed = self.in_each_shard(|shard| self.resume_at(shard));
         if resumed.await?.into_iter().any(|resumed| resumed > 0) {
             self.inner.wake(Wakeup::Queued);
         }
         Ok(())
     }
 
-    async fn resume_at(&self, home: Home) -> Result<u64> {
+    async fn resume_at(&self, shard: Shard) -> Result<u64> {
         let applications = {
-            let mut conn = self.store().read_at(home).await?;
+            let mut conn = self.store().read_at(shard).await?;
             queue::put_aside_without_suspension(&mut conn).await?
         };
         let mut resumed = 0;
         for application_id in applications {
             loop {
-                let some = self.resume_some(home, application_id).await?;
+                let some = self.resume_some(shard, application_id).await?;
                 resumed += some;
                 if some < RESUME_CHUNK.unsigned_abs() {
                     break;
@@ -334,10 +334,10 @@ impl Service {
         Ok(resumed)
     }
 
-    async fn resume_some(&self, home: Home, application_id: ApplicationId) -> Result<u64> {
+    async fn resume_some(&self, shard: Shard, application_id: ApplicationId) -> Result<u64> {
         run_detached_with_tries(self, move |service| async move {
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
-            tx.at(home);
+            tx.at(shard);
             let resumed =
                 queue::resume(&mut tx, application_id, RESUME_CHUNK, service.now()).await?;
             tx.commit().await?;
@@ -349,8 +349,8 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn queue_state(&self) -> Result<QueueState> {
-        let states = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+        let states = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             queue::state(&mut conn).await
         });
         let states = states.await?;
@@ -385,8 +385,8 @@ impl Service {
         // at once.
         loop {
             let below = after.saturating_add(OUTSTANDING_SLICE).min(end);
-            let found = self.in_each_home(|home| async move {
-                let mut conn = self.store().read_at(home).await?;
+            let found = self.in_each_shard(|shard| async move {
+                let mut conn = self.store().read_at(shard).await?;
                 submits::outstanding(&mut conn, after, below, carrier, submitted_before, limit)
                     .await
             });

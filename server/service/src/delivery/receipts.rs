@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
@@ -96,11 +96,11 @@ pub const fn user_reference(id: Transid, segment: u16) -> u16 {
     u16::from_le_bytes([low, high]) ^ segment.rotate_right(4)
 }
 
-/// How far a home goes to find the segments of a carrier's receipts, and what it does with the
+/// How far a shard goes to find the segments of a carrier's receipts, and what it does with the
 /// others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Matching {
-    /// By the carrier's names alone; the others are returned, since another home may know them.
+    /// By the carrier's names alone; the others are returned, since another shard may know them.
     Names,
     /// Likewise, but the others are parked.
     NamesOrPark,
@@ -134,8 +134,8 @@ struct Crossed {
     /// The carrier's name for the segment.
     name: String,
     message_id: Transid,
-    /// The home of the message.
-    home: Home,
+    /// The shard of the message.
+    shard: Shard,
 }
 
 impl Service {
@@ -147,7 +147,7 @@ impl Service {
     /// When the receipts can't be stored, or it isn't known whether they are: they may be recorded
     /// again.
     pub async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
-        self.end_at_homes(receipts).await
+        self.end_at_shards(receipts).await
     }
 
     /// Makes messages final by a carrier's receipts; durable when this returns. A receipt for a
@@ -161,7 +161,7 @@ impl Service {
         mut receipts: Vec<CarrierReceipt>,
     ) -> Result<()> {
         receipts.iter_mut().for_each(CarrierReceipt::make_storable);
-        self.match_at_homes(carrier, receipts).await
+        self.match_at_shards(carrier, receipts).await
     }
 
     /// Writes a sandbox's receipts in a commit group.
@@ -277,59 +277,59 @@ impl Service {
         Ok(found)
     }
 
-    /// The home of the one message that each receipt fits by what it says besides the carrier's
-    /// names, among the messages of all homes; `None` where none or several fit.
-    pub(crate) async fn homes_that_fit(
+    /// The shard of the one message that each receipt fits by what it says besides the carrier's
+    /// names, among the messages of all shards; `None` where none or several fit.
+    pub(crate) async fn shards_that_fit(
         &self,
         carrier: &str,
         receipts: &[CarrierReceipt],
-    ) -> Result<Vec<Option<Home>>> {
+    ) -> Result<Vec<Option<Shard>>> {
         let (country_code, least) = self.unanswered_since();
         let numbers = receipts.iter().map(|receipt| receipt.number.as_str());
         let numbers: Vec<&str> = numbers.filter(|number| !number.is_empty()).collect();
-        let (mut unanswered, mut homes_of) = (Vec::new(), HashMap::new());
-        for home in self.homes() {
-            let mut conn = self.store().read_at(home).await?;
+        let (mut unanswered, mut shards_of) = (Vec::new(), HashMap::new());
+        for shard in self.shards() {
+            let mut conn = self.store().read_at(shard).await?;
             let found = segments::unanswered(&mut conn, carrier, &numbers, country_code, least);
             for segment in found.await? {
-                homes_of.insert(segment.id.message_id, home);
+                shards_of.insert(segment.id.message_id, shard);
                 unanswered.push(segment);
             }
         }
-        let mut homes = Vec::with_capacity(receipts.len());
+        let mut shards = Vec::with_capacity(receipts.len());
         for receipt in receipts {
             let to_it = unanswered.iter().filter(|c| c.address == receipt.number);
             let segment = the_one(receipt, &to_it.collect::<Vec<_>>());
-            let home = segment.and_then(|segment| homes_of.get(&segment.message_id).copied());
-            homes.push(match (segment, home) {
-                (Some(segment), Some(home))
+            let shard = segment.and_then(|segment| shards_of.get(&segment.message_id).copied());
+            shards.push(match (segment, shard) {
+                (Some(segment), Some(shard))
                     if !self
-                        .may_be_elsewhere(carrier, receipt, segment, home)
+                        .may_be_elsewhere(carrier, receipt, segment, shard)
                         .await? =>
                 {
-                    Some(home)
+                    Some(shard)
                 }
                 _ => None,
             });
         }
-        Ok(homes)
+        Ok(shards)
     }
 
-    /// Whether a receipt with nothing but number and time may be for a message of another home,
+    /// Whether a receipt with nothing but number and time may be for a message of another shard,
     /// which is being submitted now.
     async fn may_be_elsewhere(
         &self,
         carrier: &str,
         receipt: &CarrierReceipt,
         segment: SegmentId,
-        home: Home,
+        shard: Shard,
     ) -> Result<bool> {
         if receipt.user_reference.is_some() {
             return Ok(false);
         }
         let (country_code, least) = self.unanswered_since();
         let (number, id) = (&receipt.number, segment.message_id);
-        for other in self.homes().filter(|other| *other != home) {
+        for other in self.shards().filter(|other| *other != shard) {
             let mut conn = self.store().read_at(other).await?;
             let asking =
                 segments::is_another_submitted(&mut conn, carrier, number, country_code, id, least);
@@ -394,8 +394,8 @@ impl Service {
         let Node::Member(_) = &self.inner.node else {
             return Ok(0);
         };
-        // With several homes receipts are parked too while a home can't be reached.
-        let since = if self.only_home().is_some() {
+        // With several shards receipts are parked too while a shard can't be reached.
+        let since = if self.only_shard().is_some() {
             CROSSED_MS
         } else {
             AHEAD_MS
@@ -407,14 +407,14 @@ impl Service {
         let mut matched = 0;
         for some in names.chunks(CROSSED_CHUNK) {
             let crossed = &self.crossed(some).await?;
-            let matching = self.in_each_home(|home| async move {
-                let of_home = crossed.iter().filter(|crossed| crossed.home == home);
-                let of_home: Vec<Crossed> = of_home.cloned().collect();
-                if of_home.is_empty() {
+            let matching = self.in_each_shard(|shard| async move {
+                let of_shard = crossed.iter().filter(|crossed| crossed.shard == shard);
+                let of_shard: Vec<Crossed> = of_shard.cloned().collect();
+                if of_shard.is_empty() {
                     return Ok(0);
                 }
                 let service = self.clone();
-                run_detached(async move { service.match_some(home, &of_home).await }).await
+                run_detached(async move { service.match_some(shard, &of_shard).await }).await
             });
             matched += matching.await?.into_iter().sum::<usize>();
         }
@@ -422,10 +422,10 @@ impl Service {
     }
 
     /// The names that segments have, of these names, each with its carrier. Where a carrier used a
-    /// name again, the newest segment counts, in whichever home it is.
+    /// name again, the newest segment counts, in whichever shard it is.
     async fn crossed(&self, names: &[(String, String)]) -> Result<Vec<Crossed>> {
-        let finding = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+        let finding = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             let mut found = Vec::new();
             for of_one in names.chunk_by(|(a, _), (b, _)| a == b) {
                 let of_carrier: Vec<&str> = of_one.iter().map(|(_, name)| name.as_str()).collect();
@@ -433,37 +433,37 @@ impl Service {
                 let segments = segments.into_iter();
                 found.extend(
                     segments.map(|(place, segment)| {
-                        (of_one[place].clone(), (segment.message_id, home))
+                        (of_one[place].clone(), (segment.message_id, shard))
                     }),
                 );
             }
             Ok(found)
         });
-        let mut newest: BTreeMap<(String, String), (Transid, Home)> = BTreeMap::new();
+        let mut newest: BTreeMap<(String, String), (Transid, Shard)> = BTreeMap::new();
         for (name, found) in finding.await?.into_iter().flatten() {
             let known = newest.entry(name).or_insert(found);
             *known = found.max(*known);
         }
         let crossed = newest.into_iter();
-        let crossed = crossed.map(|((carrier, name), (message_id, home))| Crossed {
+        let crossed = crossed.map(|((carrier, name), (message_id, shard))| Crossed {
             carrier,
             name,
             message_id,
-            home,
+            shard,
         });
         Ok(crossed.collect())
     }
 
     /// Matches the receipts that are parked for these names, which are ordered by carrier; returns
     /// how many names that are.
-    async fn match_some(&self, home: Home, crossed: &[Crossed]) -> Result<usize> {
+    async fn match_some(&self, shard: Shard, crossed: &[Crossed]) -> Result<usize> {
         let now = self.now();
         let tx = self
             .store()
-            .begin_chore(Chore::MatchCrossed, home, Priority::Results)
+            .begin_chore(Chore::MatchCrossed, shard, Priority::Results)
             .await?;
         let Some(mut tx) = tx else { return Ok(0) };
-        tx.at(home);
+        tx.at(shard);
         let ids: Vec<Transid> = crossed.iter().map(|crossed| crossed.message_id).collect();
         messages::lock(&mut tx, &ids).await?;
         for of_one in crossed.chunk_by(|a, b| a.carrier == b.carrier) {

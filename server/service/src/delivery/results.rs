@@ -47,7 +47,7 @@ impl Service {
         for (_, outcome) in results.iter_mut().flat_map(|result| &mut result.outcomes) {
             outcome.make_storable();
         }
-        self.record_at_homes(carrier, results).await
+        self.record_at_shards(carrier, results).await
     }
 
     /// Writes results of a carrier in a commit group. What the results give back is still to be

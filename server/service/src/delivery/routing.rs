@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::routing::{Choice, Route, Routes, RoutingFacts};
 use domain::{DeliveryError, Kind, MessageStatus, Money, Number, Reference, Transid};
 
@@ -247,8 +247,8 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn unknown_carriers(&self) -> Result<Vec<String>> {
-        let waited_for = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+        let waited_for = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             queue::carriers(&mut conn).await
         });
         let waited_for: BTreeSet<String> = waited_for.await?.into_iter().flatten().collect();
@@ -270,13 +270,13 @@ impl Service {
         if carrier != NO_CARRIER && !self.inner.router.has_other(carrier) {
             return Ok(());
         }
-        let rerouting = self.in_each_home(|home| self.reroute_at(home, carrier));
+        let rerouting = self.in_each_shard(|shard| self.reroute_at(shard, carrier));
         rerouting.await.map(drop)
     }
 
-    async fn reroute_at(&self, home: Home, carrier: &str) -> Result<()> {
+    async fn reroute_at(&self, shard: Shard, carrier: &str) -> Result<()> {
         let waits = {
-            let mut conn = self.store().read_at(home).await?;
+            let mut conn = self.store().read_at(shard).await?;
             queue::has_unclaimed(&mut conn, carrier).await?
         };
         let mut after = waits.then_some(Transid(0));
@@ -284,7 +284,7 @@ impl Service {
             let carrier = carrier.to_owned();
             after = run_detached_with_tries(self, move |service| {
                 let carrier = carrier.clone();
-                async move { service.reroute_some(home, &carrier, last).await }
+                async move { service.reroute_some(shard, &carrier, last).await }
             })
             .await?;
         }
@@ -294,13 +294,13 @@ impl Service {
     /// Reroutes a chunk of messages; returns the last id that was looked at, or `None` at the end.
     async fn reroute_some(
         &self,
-        home: Home,
+        shard: Shard,
         carrier: &str,
         after: Transid,
     ) -> Result<Option<Transid>> {
         let now = self.now();
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
-        tx.at(home);
+        tx.at(shard);
         let waiting = if carrier == NO_CARRIER {
             // All of these rows leave, so that each look finds the next rows.
             queue::unrouted(&mut tx, carrier, CHUNK).await?

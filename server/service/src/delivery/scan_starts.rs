@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::Timestamp;
-use domain::ids::Home;
+use domain::ids::Shard;
 
 use crate::store::claims::{DueLimits, DueRow, ScanStart};
 
@@ -17,11 +17,11 @@ const FULL_LOOK: Duration = Duration::from_secs(10);
 /// How much later than its `due_at` a row may be stored.
 const STORED_WITHIN_MS: i64 = 500;
 
-/// The scan starts of each carrier in each home. With SQLite, whose index has no such entries, none
-/// is learned, and every look begins at the first row.
+/// The scan starts of each carrier in each shard. With SQLite, whose index has no such entries,
+/// none is learned, and every look begins at the first row.
 #[derive(Default)]
 pub(crate) struct ScanStarts {
-    carriers: Mutex<HashMap<(Home, String), Known>>,
+    carriers: Mutex<HashMap<(Shard, String), Known>>,
 }
 
 struct Known {
@@ -31,10 +31,10 @@ struct Known {
 
 impl ScanStarts {
     /// Where the next look for a carrier's due rows begins.
-    pub(crate) fn of(&self, home: Home, carrier: &str) -> ScanStart {
+    pub(crate) fn of(&self, shard: Shard, carrier: &str) -> ScanStart {
         let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = carriers
-            .get(&(home, carrier.to_owned()))
+            .get(&(shard, carrier.to_owned()))
             .filter(|known| known.looked_fully_at.elapsed() < FULL_LOOK);
         known.map_or_else(ScanStart::default, |known| known.scan_start)
     }
@@ -49,7 +49,7 @@ impl ScanStarts {
     /// Learns from a look: all rows that were due before are claimed, or were locked by others.
     pub(crate) fn learn(
         &self,
-        (home, carrier): (Home, &str),
+        (shard, carrier): (Shard, &str),
         from: ScanStart,
         limits: DueLimits,
         found: &[DueRow],
@@ -73,10 +73,12 @@ impl ScanStarts {
         };
         let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         let full = from.singles == 0;
-        let known = carriers.entry((home, carrier.to_owned())).or_insert(Known {
-            scan_start,
-            looked_fully_at: Instant::now(),
-        });
+        let known = carriers
+            .entry((shard, carrier.to_owned()))
+            .or_insert(Known {
+                scan_start,
+                looked_fully_at: Instant::now(),
+            });
         if full {
             known.looked_fully_at = Instant::now();
         }

@@ -29,8 +29,8 @@ pub enum Fault {
     Missing(&'static str),
     #[error("a statement that always finds a row found none: {0}")]
     NoRow(Cow<'static, str>),
-    #[error("a statement names a home on a connection for none: {0}")]
-    NoHome(String),
+    #[error("a statement names a shard on a connection for none: {0}")]
+    NoShard(String),
     #[error("{0} took too long and was given up")]
     TimedOut(&'static str),
     #[error("the service is being stopped")]

@@ -56,7 +56,7 @@ pub enum OpenError {
     )]
     EarlierBuild,
     #[error(
-        "the database is half distributed: run `heliograph distribute --homes {0}`, which goes on \
+        "the database is half distributed: run `heliograph distribute --shards {0}`, which goes on \
          where it stopped"
     )]
     HalfDistributed(i64),

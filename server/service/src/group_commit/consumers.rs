@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use tokio::sync::mpsc;
 
 use super::inbox::{Inbox, Input};
@@ -47,7 +47,7 @@ pub struct Credit {
 struct Shared {
     carrier: String,
     places: Mutex<ConnectionPlaces>,
-    /// Whether messages of the connection's carrier wait, in each home.
+    /// Whether messages of the connection's carrier wait, in each shard.
     waiting: Arc<[AtomicBool]>,
     sender: mpsc::UnboundedSender<Handover>,
 }
@@ -75,7 +75,7 @@ impl Shared {
         self.places().available()
     }
 
-    /// Takes back places that a group had for messages and did not use. A home may have found no
+    /// Takes back places that a group had for messages and did not use. A shard may have found no
     /// place meanwhile, and waits to be told: the group's own too, where a call without an answer
     /// still had them.
     fn release(&self, unused: usize, inboxes: &Inboxes) {
@@ -92,12 +92,12 @@ impl Shared {
     }
 
     /// Wakes the groups' threads that sleep and have reason to look for messages now that the
-    /// connection has more places than `before`: those of the homes where messages wait; all of
+    /// connection has more places than `before`: those of the shards where messages wait; all of
     /// them if the connection had none, since a thread that finds no place anywhere sleeps without
     /// an end.
     fn has_more_places(&self, before: usize, inboxes: &Inboxes) {
-        for (home, inbox) in inboxes.iter().enumerate() {
-            if before == 0 || self.waiting[home].load(Ordering::Acquire) {
+        for (shard, inbox) in inboxes.iter().enumerate() {
+            if before == 0 || self.waiting[shard].load(Ordering::Acquire) {
                 inbox.reconsider();
             }
         }
@@ -168,7 +168,7 @@ impl Drop for Consumer {
     }
 }
 
-/// The inbox of each home's groups.
+/// The inbox of each shard's groups.
 pub(super) type Inboxes = Arc<[Arc<Inbox>]>;
 
 /// The connections by carrier.
@@ -179,14 +179,14 @@ pub(crate) struct Consumers {
 
 struct Carrier {
     consumers: Vec<Arc<Shared>>,
-    homes: Vec<OfHome>,
-    /// Whether messages of any kind wait in each home, as far as this process knows. The carrier's
+    shards: Vec<OfShard>,
+    /// Whether messages of any kind wait in each shard, as far as this process knows. The carrier's
     /// consumers share this list.
     waiting: Arc<[AtomicBool]>,
 }
 
-/// What this process knows of the messages that wait for a carrier in one home.
-struct OfHome {
+/// What this process knows of the messages that wait for a carrier in one shard.
+struct OfShard {
     /// Whether single messages are due.
     singles_wait: bool,
     /// When to look whether messages wait.
@@ -195,36 +195,36 @@ struct OfHome {
     paused_until: Instant,
 }
 
-/// The place of a home in a list of all homes.
-pub(super) fn place(home: Home) -> usize {
-    usize::try_from(home.0 - Home::FIRST.0).unwrap_or(0)
+/// The place of a shard in a list of all shards.
+pub(super) fn place(shard: Shard) -> usize {
+    usize::try_from(shard.0 - Shard::FIRST.0).unwrap_or(0)
 }
 
 impl Carrier {
-    fn new(homes: usize) -> Self {
-        let of_home = || OfHome {
+    fn new(shards: usize) -> Self {
+        let of_shard = || OfShard {
             singles_wait: true,
             look_at: Instant::now(),
             paused_until: Instant::now(),
         };
         Self {
             consumers: Vec::new(),
-            homes: (0..homes).map(|_| of_home()).collect(),
-            waiting: (0..homes).map(|_| AtomicBool::new(true)).collect(),
+            shards: (0..shards).map(|_| of_shard()).collect(),
+            waiting: (0..shards).map(|_| AtomicBool::new(true)).collect(),
         }
     }
 
-    fn at(&mut self, home: Home) -> &mut OfHome {
-        &mut self.homes[place(home)]
+    fn at(&mut self, shard: Shard) -> &mut OfShard {
+        &mut self.shards[place(shard)]
     }
 
     /// When to claim for the carrier next.
-    fn claim_at(&self, home: Home) -> Instant {
-        let of_home = &self.homes[place(home)];
-        if self.is_waiting(home) {
-            of_home.paused_until
+    fn claim_at(&self, shard: Shard) -> Instant {
+        let of_shard = &self.shards[place(shard)];
+        if self.is_waiting(shard) {
+            of_shard.paused_until
         } else {
-            of_home.look_at.max(of_home.paused_until)
+            of_shard.look_at.max(of_shard.paused_until)
         }
     }
 
@@ -235,8 +235,8 @@ impl Carrier {
             .sum()
     }
 
-    /// How many places a home may claim for. While messages wait in several homes, each of these
-    /// homes has a share of the places.
+    /// How many places a shard may claim for. While messages wait in several shards, each of these
+    /// shards has a share of the places.
     fn share(&self) -> usize {
         let waiting = self
             .waiting
@@ -245,32 +245,32 @@ impl Carrier {
         self.available().div_ceil(waiting.count().max(1))
     }
 
-    fn is_waiting(&self, home: Home) -> bool {
-        self.waiting[place(home)].load(Ordering::Acquire)
+    fn is_waiting(&self, shard: Shard) -> bool {
+        self.waiting[place(shard)].load(Ordering::Acquire)
     }
 
-    fn wait(&mut self, home: Home) {
-        self.at(home).singles_wait = true;
-        self.waiting[place(home)].store(true, Ordering::Release);
+    fn wait(&mut self, shard: Shard) {
+        self.at(shard).singles_wait = true;
+        self.waiting[place(shard)].store(true, Ordering::Release);
     }
 
-    fn learn(&mut self, home: Home, learned: &Learned, now: Instant) {
+    fn learn(&mut self, shard: Shard, learned: &Learned, now: Instant) {
         if learned.no_single_waits {
-            self.at(home).singles_wait = false;
+            self.at(shard).singles_wait = false;
         }
         if let Some(after) = learned.look_after {
-            self.waiting[place(home)].store(false, Ordering::Release);
-            self.at(home).look_at = now + after.min(POLL);
+            self.waiting[place(shard)].store(false, Ordering::Release);
+            self.at(shard).look_at = now + after.min(POLL);
         }
     }
 
     /// Notes that messages of this carrier were queued, to be claimed after this time.
-    fn queued(&mut self, home: Home, after: Duration, now: Instant) {
+    fn queued(&mut self, shard: Shard, after: Duration, now: Instant) {
         if after.is_zero() {
-            self.wait(home);
+            self.wait(shard);
         } else {
-            let of_home = self.at(home);
-            of_home.look_at = of_home.look_at.min(now + after);
+            let of_shard = self.at(shard);
+            of_shard.look_at = of_shard.look_at.min(now + after);
         }
     }
 
@@ -341,7 +341,7 @@ impl Consumers {
             taken: Vec::new(),
             answer: None,
         };
-        if self.inboxes[place(lease.home)].push(input).is_err() {
+        if self.inboxes[place(lease.shard)].push(input).is_err() {
             tracing::warn!(
                 carrier,
                 "claimed messages can't be given back; their claims end by themselves"
@@ -349,37 +349,37 @@ impl Consumers {
         }
     }
 
-    /// Notes that messages may wait for any carrier, in any home.
+    /// Notes that messages may wait for any carrier, in any shard.
     pub(crate) fn expect_any(&self) {
         for carrier in self.carriers().values_mut() {
-            for home in 0..self.inboxes.len() {
-                carrier.homes[home].singles_wait = true;
-                carrier.waiting[home].store(true, Ordering::Release);
+            for shard in 0..self.inboxes.len() {
+                carrier.shards[shard].singles_wait = true;
+                carrier.waiting[shard].store(true, Ordering::Release);
             }
         }
     }
 
-    /// When to look at a home's queue without being told; `None` while no connection would take a
+    /// When to look at a shard's queue without being told; `None` while no connection would take a
     /// message.
-    pub(crate) fn look_at(&self, home: Home) -> Option<Instant> {
+    pub(crate) fn look_at(&self, shard: Shard) -> Option<Instant> {
         let carriers = self.carriers();
         let served = carriers.values().filter(|carrier| carrier.available() > 0);
-        served.map(|carrier| carrier.claim_at(home)).min()
+        served.map(|carrier| carrier.claim_at(shard)).min()
     }
 
-    /// Claims nothing in a home for a while, after a group that couldn't be stored.
-    pub(crate) fn pause(&self, home: Home) {
+    /// Claims nothing in a shard for a while, after a group that couldn't be stored.
+    pub(crate) fn pause(&self, shard: Shard) {
         let until = Instant::now() + PAUSE;
         for carrier in self.carriers().values_mut() {
-            carrier.at(home).paused_until = until;
+            carrier.at(shard).paused_until = until;
         }
     }
 
     /// Begins to share out places in a group.
-    pub(crate) fn begin(consumers: &Arc<Self>, home: Home) -> Places {
+    pub(crate) fn begin(consumers: &Arc<Self>, shard: Shard) -> Places {
         Places {
             consumers: Arc::clone(consumers),
-            home,
+            shard,
             reserved: Vec::new(),
             drained: Vec::new(),
             handovers: Vec::new(),
@@ -393,7 +393,7 @@ impl Consumers {
 /// changes.
 pub(crate) struct Places {
     consumers: Arc<Consumers>,
-    home: Home,
+    shard: Shard,
     /// Places that messages are claimed for, of each carrier.
     reserved: Vec<(String, Arc<Shared>, usize)>,
     drained: Vec<String>,
@@ -412,7 +412,7 @@ impl Places {
         let mut carriers = self.consumers.carriers();
         for name in &drained {
             if let Some(carrier) = carriers.get_mut(name) {
-                carrier.at(self.home).paused_until = until;
+                carrier.at(self.shard).paused_until = until;
             }
         }
         drop(carriers);
@@ -434,11 +434,11 @@ impl Places {
         let consumer = {
             let carriers = self.consumers.carriers();
             let known = carriers.get(carrier)?;
-            if known.homes[place(self.home)].singles_wait {
+            if known.shards[place(self.shard)].singles_wait {
                 return None;
             }
             let available = known.available();
-            let for_uploads = if known.is_waiting(self.home) {
+            let for_uploads = if known.is_waiting(self.shard) {
                 available / BATCHES_SHARE
             } else {
                 0
@@ -471,13 +471,13 @@ impl Places {
         let carriers = self.consumers.carriers();
         let due = carriers
             .iter()
-            .filter(|(_, known)| known.available() > 0 && known.claim_at(self.home) <= now);
+            .filter(|(_, known)| known.available() > 0 && known.claim_at(self.shard) <= now);
         due.map(|(name, _)| name.clone()).collect()
     }
 
     /// Reserves places of a carrier to claim messages for, in a group with this many sends; no
-    /// other home claims for these places. Returns how many were reserved: 0 for a drained carrier.
-    /// The group's own sends take their places before.
+    /// other shard claims for these places. Returns how many were reserved: 0 for a drained
+    /// carrier. The group's own sends take their places before.
     pub(crate) fn reserve(&mut self, carrier: &str, sends: usize) -> usize {
         if self.is_drained(carrier) {
             return 0;
@@ -544,20 +544,20 @@ impl Places {
     /// Hands over the claimed messages, after the commit.
     pub(crate) fn hand_over(mut self, lease: Lease) {
         let now = Instant::now();
-        let (consumers, home) = (Arc::clone(&self.consumers), self.home);
+        let (consumers, shard) = (Arc::clone(&self.consumers), self.shard);
         let mut carriers = consumers.carriers();
         let new = || Carrier::new(consumers.inboxes.len());
         for (name, learned) in self.learned.drain() {
             carriers
                 .entry(name)
                 .or_insert_with(new)
-                .learn(home, &learned, now);
+                .learn(shard, &learned, now);
         }
         for (name, after) in self.queued.drain() {
             carriers
                 .entry(name)
                 .or_insert_with(new)
-                .queued(home, after, now);
+                .queued(shard, after, now);
         }
         drop(carriers);
         for (consumer, messages) in self.handovers.drain(..) {

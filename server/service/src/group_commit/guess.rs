@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::{ApplicationId, KeyKind, Money, Reason, Reference, Timestamp};
 
 use super::consumers::Places;
@@ -88,7 +88,7 @@ impl Guess {
     /// When an answer can't be written as JSON.
     pub(super) fn of(
         service: &Service,
-        home: Home,
+        shard: Shard,
         remembered: &mut Remembered,
         mut places: Places,
         lease: Lease,
@@ -96,7 +96,7 @@ impl Guess {
     ) -> Result<Self> {
         let now = service.now();
         let mut call = CommitGroup {
-            home,
+            shard,
             id: group_id(service),
             now,
             node: service.inner.node.slot(),
@@ -141,13 +141,13 @@ impl Guess {
                 } else {
                     *limit
                 };
-                searches.push(ClaimSearch::new(service, home, carrier, limit));
+                searches.push(ClaimSearch::new(service, shard, carrier, limit));
             }
         }
         for carrier in due {
             let limit = places.reserve(&carrier, sends.len());
             if limit > 0 || places.is_drained(&carrier) {
-                searches.push(ClaimSearch::new(service, home, &carrier, limit));
+                searches.push(ClaimSearch::new(service, shard, &carrier, limit));
             }
         }
         for search in &searches {

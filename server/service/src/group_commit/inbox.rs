@@ -51,8 +51,8 @@ pub(crate) enum Input {
         receipts: Vec<Receipt>,
         answer: oneshot::Sender<Result<()>>,
     },
-    /// A carrier's receipts; the answer has those that nothing is known of in the home, unless they
-    /// are to be parked.
+    /// A carrier's receipts; the answer has those that nothing is known of in the shard, unless
+    /// they are to be parked.
     CarrierReceipts {
         carrier: String,
         receipts: Vec<CarrierReceipt>,

@@ -6,11 +6,11 @@
 //! and confirm results. While one group commits, the inputs of the next one gather; an idle service
 //! adds no delay. An input in the inbox is processed even if its request has gone.
 //!
-//! Each home has an inbox and a thread that runs its groups one after the other. With SQLite a group
-//! is one transaction of statements on that thread ([`thread`], [`sends`]). On PostgreSQL it is one
-//! call of the function `run_commit_group` ([`server`]): the process decides what the call stores
-//! ([`guess`], by rows that are [`remembered`]), and answers by what it stored ([`tell`]). Inputs
-//! that don't fit into a call then take a transaction of statements.
+//! Each shard has an inbox and a thread that runs its groups one after the other. With SQLite a
+//! group is one transaction of statements on that thread ([`thread`], [`sends`]). On PostgreSQL it
+//! is one call of the function `run_commit_group` ([`server`]): the process decides what the call
+//! stores ([`guess`], by rows that are [`remembered`]), and answers by what it stored ([`tell`]).
+//! Inputs that don't fit into a call then take a transaction of statements.
 
 mod consumers;
 mod figures;
@@ -24,7 +24,7 @@ mod thread;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use tokio::sync::oneshot;
 
 pub use consumers::{Consumer, Credit};
@@ -36,8 +36,8 @@ use consumers::{Consumers, Inboxes};
 use figures::Figures;
 use inbox::Inbox;
 
-/// The way into the groups of a service: each home has groups of its own, which run beside the
-/// other homes' groups. Dropping it ends the groups' threads.
+/// The way into the groups of a service: each shard has groups of its own, which run beside the
+/// other shards' groups. Dropping it ends the groups' threads.
 pub(crate) struct GroupCommit {
     inboxes: Inboxes,
     consumers: Arc<Consumers>,
@@ -46,9 +46,9 @@ pub(crate) struct GroupCommit {
 }
 
 impl GroupCommit {
-    /// The groups of so many homes.
-    pub(crate) fn new(homes: usize) -> Self {
-        let inboxes: Inboxes = (0..homes).map(|_| Arc::default()).collect();
+    /// The groups of so many shards.
+    pub(crate) fn new(shards: usize) -> Self {
+        let inboxes: Inboxes = (0..shards).map(|_| Arc::default()).collect();
         Self {
             consumers: Arc::new(Consumers::new(Arc::clone(&inboxes))),
             inboxes,
@@ -57,8 +57,8 @@ impl GroupCommit {
         }
     }
 
-    pub(crate) fn inbox(&self, home: Home) -> &Arc<Inbox> {
-        &self.inboxes[consumers::place(home)]
+    pub(crate) fn inbox(&self, shard: Shard) -> &Arc<Inbox> {
+        &self.inboxes[consumers::place(shard)]
     }
 
     /// Notes that messages may wait for any carrier, so that the next groups look for them.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::error::Elapsed;
@@ -33,9 +33,9 @@ const ASK_PAUSE: Duration = Duration::from_millis(100);
 /// further call goes by the rows that the call before it read.
 const CALLS_MAX: usize = 16;
 
-/// The groups of a home.
+/// The groups of a shard.
 pub(super) struct ServerGroups {
-    home: Home,
+    shard: Shard,
     inbox: Arc<Inbox>,
     consumers: Arc<Consumers>,
     figures: Arc<Figures>,
@@ -59,10 +59,10 @@ enum Stored {
 type Asking = JoinHandle<std::result::Result<Option<GroupAnswer>, Elapsed>>;
 
 impl ServerGroups {
-    pub(super) fn new(commits: &GroupCommit, home: Home) -> Self {
+    pub(super) fn new(commits: &GroupCommit, shard: Shard) -> Self {
         Self {
-            home,
-            inbox: Arc::clone(commits.inbox(home)),
+            shard,
+            inbox: Arc::clone(commits.inbox(shard)),
             consumers: Arc::clone(&commits.consumers),
             figures: Arc::clone(&commits.figures),
             others: Handle::current(),
@@ -110,7 +110,7 @@ impl ServerGroups {
                 Err(error) => {
                     tracing::error!(inputs = inputs.len(), detail = ?error, "a commit group was not \
                         stored");
-                    self.consumers.pause(self.home);
+                    self.consumers.pause(self.shard);
                     if let Error::Uncertain(_) = error {
                         lose_all(inputs, error);
                     } else {
@@ -123,7 +123,7 @@ impl ServerGroups {
         others
     }
 
-    /// Refuses sends while it isn't known what became of an earlier call: the home's database
+    /// Refuses sends while it isn't known what became of an earlier call: the shard's database
     /// answers nothing, and each of these sends would wait for as long as that call. Returns the
     /// other inputs, whose senders can't be refused.
     fn refuse_sends_if_stuck(&self, inputs: Vec<Input>) -> Vec<Input> {
@@ -143,10 +143,10 @@ impl ServerGroups {
     async fn part(&mut self, service: &Service, inputs: &[Input]) -> Result<(Guess, Stored)> {
         self.take_requests(service, inputs).await?;
         let begun = Instant::now();
-        let lease = Lease::begin(service, self.home, begun, service.now());
-        let places = Consumers::begin(&self.consumers, self.home);
+        let lease = Lease::begin(service, self.shard, begun, service.now());
+        let places = Consumers::begin(&self.consumers, self.shard);
         let remembered = &mut self.remembered;
-        let mut guess = Guess::of(service, self.home, remembered, places, lease, inputs)?;
+        let mut guess = Guess::of(service, self.shard, remembered, places, lease, inputs)?;
         if !guess.needs_call() {
             return Ok((guess, Stored::Answered(GroupAnswer::default())));
         }

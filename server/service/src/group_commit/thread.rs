@@ -1,4 +1,4 @@
-//! The thread of a home's groups: it takes the inputs that wait, has them stored, and answers.
+//! The thread of a shard's groups: it takes the inputs that wait, has them stored, and answers.
 //! Groups that are transactions of statements stand here: all groups on SQLite, and on PostgreSQL
 //! the part of a group that is left by its calls.
 
@@ -7,7 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 
@@ -29,21 +29,23 @@ use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
 /// A group that took longer than this is logged.
 const SLOW: Duration = Duration::from_millis(250);
 
-/// Starts the thread of each home's groups, which ends when the service is closed or dropped.
+/// Starts the thread of each shard's groups, which ends when the service is closed or dropped.
 ///
 /// # Errors
 /// When the machine can't start a thread.
 pub(crate) fn spawn(service: &Service) -> std::io::Result<()> {
-    service.homes().try_for_each(|home| spawn_of(service, home))
+    service
+        .shards()
+        .try_for_each(|shard| spawn_of(service, shard))
 }
 
-fn spawn_of(service: &Service, home: Home) -> std::io::Result<()> {
+fn spawn_of(service: &Service, shard: Shard) -> std::io::Result<()> {
     let commits = &service.inner.group_commit;
     let (ended, end) = oneshot::channel::<()>();
     let mut worker = Worker {
         inner: Arc::downgrade(&service.inner),
-        home,
-        inbox: Arc::clone(commits.inbox(home)),
+        shard,
+        inbox: Arc::clone(commits.inbox(shard)),
         consumers: Arc::clone(&commits.consumers),
         figures: Arc::clone(&commits.figures),
         others: Handle::current(),
@@ -51,7 +53,7 @@ fn spawn_of(service: &Service, home: Home) -> std::io::Result<()> {
             .store()
             .dialect()
             .is_shared()
-            .then(|| ServerGroups::new(commits, home)),
+            .then(|| ServerGroups::new(commits, shard)),
         last: LastGroup {
             sends: 0,
             ended: Instant::now(),
@@ -83,7 +85,7 @@ fn spawn_of(service: &Service, home: Home) -> std::io::Result<()> {
 
 struct Worker {
     inner: Weak<Inner>,
-    home: Home,
+    shard: Shard,
     inbox: Arc<Inbox>,
     consumers: Arc<Consumers>,
     figures: Arc<Figures>,
@@ -98,7 +100,7 @@ impl Worker {
     fn run(&mut self, runtime: &Runtime) {
         while let Some(inputs) = self
             .inbox
-            .next(&self.last, || self.consumers.look_at(self.home))
+            .next(&self.last, || self.consumers.look_at(self.shard))
         {
             let Some(inner) = self.inner.upgrade() else {
                 return;
@@ -156,7 +158,7 @@ impl Worker {
                 Err(error) => {
                     tracing::error!(inputs = inputs.len(), detail = ?error, "a commit group was not \
                         stored");
-                    self.consumers.pause(self.home);
+                    self.consumers.pause(self.shard);
                     if service.store().has_failed() {
                         lose_all(inputs, error);
                     } else {
@@ -196,9 +198,9 @@ impl Worker {
         let begun = Instant::now();
         let store = service.store();
         let mut tx = store.begin_as(Priority::CommitGroup).await?;
-        tx.at(self.home);
-        let lease = Lease::begin(service, self.home, begun, service.now());
-        let places = Consumers::begin(&self.consumers, self.home);
+        tx.at(self.shard);
+        let lease = Lease::begin(service, self.shard, begun, service.now());
+        let places = Consumers::begin(&self.consumers, self.shard);
         let writing = write(service, &mut tx, inputs, places, lease);
         let written = tokio::time::timeout(STATEMENTS_TIMEOUT, writing).await;
         let outcome =

@@ -2,7 +2,7 @@
 //! what has waited for an hour. Jobs look for these now and then, so that sends don't.
 
 use domain::decision::Work;
-use domain::ids::{self, Home};
+use domain::ids::{self, Shard};
 use domain::{Money, Reference, Timestamp};
 
 use super::{Recipient, put, texts};
@@ -74,14 +74,14 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be used.
     pub async fn mail_notices(&self) -> Result<()> {
-        let noting = |home| self.mail_notices_of(home);
-        self.in_each_home(noting).await.map(drop)
+        let noting = |shard| self.mail_notices_of(shard);
+        self.in_each_shard(noting).await.map(drop)
     }
 
-    async fn mail_notices_of(&self, home: Home) -> Result<()> {
+    async fn mail_notices_of(&self, shard: Shard) -> Result<()> {
         // Looked up first: most of the time there is nothing, and then nothing is written.
         {
-            let mut conn = self.store().read_at(home).await?;
+            let mut conn = self.store().read_at(shard).await?;
             if notices::low(&mut conn).await?.is_empty()
                 && notices::risen(&mut conn).await?.is_empty()
                 && notices::done(&mut conn, least_batch(self.now()))
@@ -91,7 +91,7 @@ impl Service {
                 return Ok(());
             }
         }
-        self.do_chore_at(home, Chore::MailNotices, Priority::Bulk, |tx, now| {
+        self.do_chore_at(shard, Chore::MailNotices, Priority::Bulk, |tx, now| {
             Box::pin(async move {
                 note_balances(tx, now).await?;
                 note_batches(tx, now).await?;
@@ -133,12 +133,12 @@ impl Service {
         before: Timestamp,
         after: Timestamp,
     ) -> Result<Waiting> {
-        if !notices::is_of_homes(work) {
+        if !notices::is_of_shards(work) {
             let mut conn = self.store().read().await?;
             return notices::waiting(&mut conn, work, before, after).await;
         }
-        let counted = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+        let counted = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             notices::waiting(&mut conn, work, before, after).await
         });
         let none = Waiting::default();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use domain::decision::DepositList;
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::printable::is_control;
 use domain::records::{DepositCase, DepositRecord, Paged, TransferKind};
 use domain::{ApplicationId, Money, Reference, Timestamp};
@@ -283,13 +283,13 @@ impl Service {
             return Err(Refusal::NoSuchDeposit.into());
         }
         let (service, bank_id) = (self.clone(), bank_id.to_owned());
-        let home = self.find_home(reference).await?;
+        let shard = self.find_shard(reference).await?;
         Ok(Box::new(move |tx, now| {
             Box::pin(async move {
                 let deposit = deposits::by_bank_id(tx, &bank_id)
                     .await?
                     .ok_or(Refusal::NoSuchDeposit)?;
-                tx.at(home.ok_or(Refusal::NoSuchApplication)?);
+                tx.at(shard.ok_or(Refusal::NoSuchApplication)?);
                 let application = applications::by_reference(tx, reference)
                     .await?
                     .ok_or(Refusal::NoSuchApplication)?;
@@ -372,16 +372,16 @@ pub(super) async fn lock_receivers(
     tx: &mut WriteTx<'_>,
     requests: &[DepositRequest],
 ) -> Result<()> {
-    let mut references: BTreeMap<Home, Vec<Reference>> = BTreeMap::new();
+    let mut references: BTreeMap<Shard, Vec<Reference>> = BTreeMap::new();
     for request in requests {
         if let Ok(reference) = Reference::parse(&request.reference)
-            && let Some(home) = service.find_home(reference).await?
+            && let Some(shard) = service.find_shard(reference).await?
         {
-            references.entry(home).or_default().push(reference);
+            references.entry(shard).or_default().push(reference);
         }
     }
-    for (home, references) in references {
-        tx.at(home);
+    for (shard, references) in references {
+        tx.at(shard);
         applications::keys_by_references(tx, &references).await?;
     }
     Ok(())
@@ -397,8 +397,8 @@ pub(super) fn valid(request: &DepositRequest) -> Result<()> {
     Ok(())
 }
 
-/// Whether a text can be a bank id. One with a control character could be taken for another one, and
-/// PostgreSQL's texts have no NUL.
+/// Whether a text can be a bank id. One with a control character could be taken for another one,
+/// and PostgreSQL's texts have no NUL.
 pub(super) fn is_bank_id(text: &str) -> bool {
     let chars = text.chars().count();
     (1..=BANK_ID_CHARS_MAX).contains(&chars) && !text.contains(is_control)
@@ -456,7 +456,7 @@ pub(super) async fn credit(
             bank_id: Some(&request.bank_id),
             batch_id: None,
         };
-        tx.at(Home::FIRST);
+        tx.at(Shard::FIRST);
         transfers::insert(tx, &waiting, now).await?;
         (DepositStatus::Unmatched, None)
     };
@@ -518,16 +518,16 @@ impl Audited<'_> {
 }
 
 /// The application that is paid with this reference; none of a closed account is. The transaction
-/// goes on in its home.
+/// goes on in its shard.
 async fn find(
     service: &Service,
     tx: &mut WriteTx<'_>,
     reference: Reference,
 ) -> Result<Option<ApplicationRow>> {
-    let Some(home) = service.find_home(reference).await? else {
+    let Some(shard) = service.find_shard(reference).await? else {
         return Ok(None);
     };
-    tx.at(home);
+    tx.at(shard);
     let found = applications::by_reference(tx, reference).await?;
     Ok(found.filter(|row| !row.closed))
 }

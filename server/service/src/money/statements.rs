@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::Timestamp;
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::records::{BankStatement, LineOutcome, StatementReport};
 use tokio::sync::mpsc;
 
@@ -154,8 +154,8 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn forget_abandoned_statements(&self) -> Result<()> {
-        let (chore, home) = (Chore::ForgetStatements, Home::FIRST);
-        self.do_chore_at(home, chore, Priority::Bulk, |tx, now| {
+        let (chore, shard) = (Chore::ForgetStatements, Shard::FIRST);
+        self.do_chore_at(shard, chore, Priority::Bulk, |tx, now| {
             let before = now.plus_ms(-ABANDONED_AFTER_MS);
             Box::pin(
                 async move { statements::forget_abandoned(tx, before, FORGOTTEN_AT_ONCE).await },
@@ -261,8 +261,8 @@ impl Service {
         }
         let service = self.clone();
         run_detached(async move {
-            let (chore, home) = (Chore::CreditStatements, Home::FIRST);
-            let tx = service.store().begin_chore(chore, home, Priority::Bulk);
+            let (chore, shard) = (Chore::CreditStatements, Shard::FIRST);
+            let tx = service.store().begin_chore(chore, shard, Priority::Bulk);
             let Some(mut tx) = tx.await? else {
                 return Ok(CreditedLines::None);
             };

@@ -5,13 +5,13 @@ use domain::Money;
 use crate::error::Result;
 use crate::store::query::{At, Connection};
 use crate::store::{WriteTx, audit_check, check, deposits, prices, transfers};
-use crate::{MESSAGE_LIFETIME_MS, Service, homes};
-use domain::ids::Home;
+use crate::{MESSAGE_LIFETIME_MS, Service, shards};
+use domain::ids::Shard;
 
 /// How long after its lifetime a message may take to become final.
 const GRACE_MS: i64 = 10 * 60 * 1000;
 
-/// What was found in one home or several.
+/// What was found in one shard or several.
 #[derive(Default)]
 struct Found {
     violations: Vec<String>,
@@ -22,25 +22,25 @@ struct Found {
 }
 
 impl Service {
-    /// Every broken invariant in words; empty when all hold. All statements about a home see the
-    /// same snapshot of the database. A home that can't be reached is one of the words.
+    /// Every broken invariant in words; empty when all hold. All statements about a shard see the
+    /// same snapshot of the database. A shard that can't be reached is one of the words.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn check(&self) -> Result<Vec<String>> {
-        let found = self.in_each_home(|home| self.check_home(home)).await?;
+        let found = self.in_each_shard(|shard| self.check_shard(shard)).await?;
         let checked = found.len();
         let mut all = sum(found)?;
-        let left = self.homes().count() - checked;
+        let left = self.shards().count() - checked;
         if left > 0 {
-            let words = format!("homes that can't be reached and weren't checked: {left}");
+            let words = format!("shards that can't be reached and weren't checked: {left}");
             all.violations.push(words);
-            // The sums are of all homes.
+            // The sums are of all shards.
             all.waiting = all.ledger;
         } else if all.ledger != all.waiting && checked > 1 {
             // Money may have moved between two snapshots. No other verb runs meanwhile.
             let mut tx = self.store().begin().await?;
-            all.ledger = ledger(&mut tx, self.homes()).await?;
+            all.ledger = ledger(&mut tx, self.shards()).await?;
             all.waiting = deposits::unmatched_sum(&mut tx).await?;
         }
         let mut snapshot = self.store().snapshot().await?;
@@ -53,18 +53,18 @@ impl Service {
         Ok(all.words())
     }
 
-    async fn check_home(&self, home: Home) -> Result<Found> {
+    async fn check_shard(&self, shard: Shard) -> Result<Found> {
         let mut snapshot = self.store().snapshot().await?;
         let dialect = self.store().dialect();
         dialect.prepare_recount(&mut snapshot).await?;
-        let found = find(&mut snapshot, home).await?;
+        let found = find(&mut snapshot, shard).await?;
         snapshot.rollback().await?;
         Ok(found)
     }
 }
 
-async fn find(conn: &mut dyn Connection, home: Home) -> Result<Found> {
-    let conn = &mut At { conn, home };
+async fn find(conn: &mut dyn Connection, shard: Shard) -> Result<Found> {
+    let conn = &mut At { conn, shard };
     Ok(Found {
         violations: check::violations(conn, MESSAGE_LIFETIME_MS + GRACE_MS).await?,
         ledger: transfers::unmatched_sum(conn).await?,
@@ -73,27 +73,27 @@ async fn find(conn: &mut dyn Connection, home: Home) -> Result<Found> {
 }
 
 /// Every broken invariant, as a transaction that writes sees the database.
-pub(crate) async fn violations(tx: &mut WriteTx<'_>, homes: i64) -> Result<Vec<String>> {
+pub(crate) async fn violations(tx: &mut WriteTx<'_>, shards: i64) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    for home in homes::all(homes) {
-        found.push(find(&mut *tx, home).await?);
+    for shard in shards::all(shards) {
+        found.push(find(&mut *tx, shard).await?);
     }
     let mut words = sum(found)?.words();
     words.extend(audit_check::breaks(tx).await?);
     Ok(words)
 }
 
-async fn ledger(tx: &mut WriteTx<'_>, homes: impl Iterator<Item = Home>) -> Result<Money> {
+async fn ledger(tx: &mut WriteTx<'_>, shards: impl Iterator<Item = Shard>) -> Result<Money> {
     let mut ledger = Money::ZERO;
-    for home in homes {
-        tx.at(home);
+    for shard in shards {
+        tx.at(shard);
         ledger = added(ledger, transfers::unmatched_sum(tx).await?)?;
     }
     Ok(ledger)
 }
 
-/// The sum of what was found in the homes. The unmatched deposits belong to no home, and were read
-/// with each home.
+/// The sum of what was found in the shards. The unmatched deposits belong to no shard, and were
+/// read with each shard.
 fn sum(found: Vec<Found>) -> Result<Found> {
     let mut all = Found::default();
     for found in found {

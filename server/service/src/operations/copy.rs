@@ -206,8 +206,8 @@ async fn copy_upload(
         let path = path.display().to_string();
         Err(CopyError::Spool { path, why })
     };
-    let home = copy::home_of_spool(to, &upload.spool).await?;
-    to.at(home);
+    let shard = copy::shard_of_spool(to, &upload.spool).await?;
+    to.at(shard);
     let (mut offset, mut left) = (upload.offset, upload.rows);
     while left > 0 {
         let file = path.clone();
@@ -254,8 +254,8 @@ async fn prove(from: &mut WriteTx<'_>, to: &mut WriteTx<'_>, upload_rows: i64) -
         let what = format!("sum of {}, in micro-units", sum.name);
         differs(what, sum.from.micros(), sum.to.micros());
     }
-    let homes = installation::homes(to).await?;
-    differences.extend(violations(to, homes).await?);
+    let shards = installation::shards(to).await?;
+    differences.extend(violations(to, shards).await?);
     if !differences.is_empty() {
         return Err(CopyError::Differs(differences));
     }

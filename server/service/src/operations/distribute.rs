@@ -18,15 +18,15 @@ type Result<T> = std::result::Result<T, DistributeError>;
 /// The plan of a distribution. The caller is told the plan before anything is changed.
 #[derive(Clone, Debug)]
 pub struct DistributionPlan {
-    pub homes: i64,
+    pub shards: i64,
     pub workers: usize,
     /// How many parts each distributed table has.
-    pub shards: usize,
+    pub citus_shards: usize,
     /// The tables that every server gets a copy of.
     pub copied: Vec<String>,
     /// The tables that are distributed.
     pub distributed: Vec<String>,
-    /// How many applications will get another home.
+    /// How many applications will get another shard.
     pub applications: i64,
 }
 
@@ -40,16 +40,16 @@ pub enum DistributionStep {
 /// A database that is distributed.
 #[derive(Clone, Debug)]
 pub struct Distributed {
-    pub homes: i64,
-    /// The homes of each worker, which is named by host and port.
+    pub shards: i64,
+    /// The shards of each worker, which is named by host and port.
     pub workers: BTreeMap<String, Vec<i64>>,
 }
 
 /// Why a database isn't distributed.
 #[derive(Debug, thiserror::Error)]
 pub enum DistributeError {
-    #[error("an installation has at least one home")]
-    NoHome,
+    #[error("an installation has at least one shard")]
+    NoShard,
     #[error(
         "a SQLite database can't be distributed: move it to PostgreSQL with `heliograph copy` first"
     )]
@@ -71,10 +71,10 @@ pub enum DistributeError {
     )]
     Served,
     #[error(
-        "the tables are distributed by {0} homes, which can't be changed any more: copy the rows \
+        "the tables are distributed by {0} shards, which can't be changed any more: copy the rows \
          into a new database, as docs/SCALING.md says, and distribute that"
     )]
-    HomesFixed(i64),
+    ShardsFixed(i64),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error("{}", .0.for_operator())]
@@ -91,17 +91,17 @@ impl Service {
     /// serve the database until a later call has done the rest.
     pub async fn distribute(
         config: &Config,
-        homes: i64,
+        shards: i64,
         tell: &(dyn Fn(DistributionStep) + Sync),
     ) -> Result<Distributed> {
-        if homes < 1 {
-            return Err(DistributeError::NoHome);
+        if shards < 1 {
+            return Err(DistributeError::NoShard);
         }
         if Dialect::of_url(&config.database_url)? == Dialect::Sqlite {
             return Err(DistributeError::File);
         }
         let store = Store::open(&config.database_url, Missing::Refuse).await?;
-        let distributed = distribute_in(&store, config, homes, tell).await;
+        let distributed = distribute_in(&store, config, shards, tell).await;
         store.close().await;
         distributed
     }
@@ -110,7 +110,7 @@ impl Service {
 async fn distribute_in(
     store: &Store,
     config: &Config,
-    homes: i64,
+    shards: i64,
     tell: &(dyn Fn(DistributionStep) + Sync),
 ) -> Result<Distributed> {
     let mut conn = store.connect().await.map_err(Error::from)?;
@@ -124,23 +124,23 @@ async fn distribute_in(
     }
     follow_server(store, &config.clock).await?;
     install(store, config, true, config.clock.now()).await?;
-    if distribute::state(&mut conn).await? != (homes, Distribution::Done) {
-        begin(store, &mut conn, config, (homes, workers), tell).await?;
+    if distribute::state(&mut conn).await? != (shards, Distribution::Done) {
+        begin(store, &mut conn, config, (shards, workers), tell).await?;
         let told = |step: String| tell(DistributionStep::Done(step));
         move_rows(&mut conn, &told).await?;
-        distribute_tables(&mut conn, (homes, workers), &told).await?;
+        distribute_tables(&mut conn, (shards, workers), &told).await?;
         if distribute::distribute_commit_groups(&mut conn).await? {
-            told("commit groups run where their home is".to_owned());
+            told("commit groups run where their shard is".to_owned());
         }
-        distribute::end(&mut conn, homes).await?;
+        distribute::end(&mut conn, shards).await?;
     }
     let mut workers: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-    for place in distribute::places(&mut conn, homes).await? {
+    for place in distribute::places(&mut conn, shards).await? {
         let (host, port) = place.worker;
-        let homes = workers.entry(format!("{host}:{port}")).or_default();
-        homes.push(place.home);
+        let shards = workers.entry(format!("{host}:{port}")).or_default();
+        shards.push(place.shard);
     }
-    Ok(Distributed { homes, workers })
+    Ok(Distributed { shards, workers })
 }
 
 /// How many workers the cluster has.
@@ -156,13 +156,13 @@ async fn workers(conn: &mut AnyConnection) -> Result<usize> {
     }
 }
 
-/// Tells the plan and gives accounts their homes. From here on no process serves the database until
-/// all is done.
+/// Tells the plan and gives accounts their shards. From here on no process serves the database
+/// until all is done.
 async fn begin(
     store: &Store,
     conn: &mut AnyConnection,
     config: &Config,
-    (homes, workers): (i64, usize),
+    (shards, workers): (i64, usize),
     tell: &(dyn Fn(DistributionStep) + Sync),
 ) -> Result<()> {
     // The transaction in which a node takes its slot is a verb's, as this one is. Verbs run one
@@ -174,54 +174,54 @@ async fn begin(
     let done = distribute::distributed(&mut *conn).await?;
     let tables = distribute::tables(&mut *conn).await?;
     let (before, _) = distribute::state(&mut tx).await?;
-    let is_fixed = are_homes_fixed(&done);
-    if is_fixed && before != homes {
-        return Err(DistributeError::HomesFixed(before));
+    let is_fixed = are_shards_fixed(&done);
+    if is_fixed && before != shards {
+        return Err(DistributeError::ShardsFixed(before));
     }
     let left = |tables: Vec<String>| {
         let left = tables.into_iter().filter(|table| !done.contains(table));
         left.collect()
     };
     tell(DistributionStep::Planned(DistributionPlan {
-        homes,
+        shards,
         workers,
-        shards: distribute::shards(workers),
+        citus_shards: distribute::citus_shards(workers),
         copied: left(REFERENCE_TABLES.map(str::to_owned).to_vec()),
         distributed: left(tables),
         applications: if is_fixed {
             0
         } else {
-            distribute::applications_elsewhere(&mut tx, homes).await?
+            distribute::applications_elsewhere(&mut tx, shards).await?
         },
     }));
     if !is_fixed {
-        distribute::begin(&mut tx, homes).await?;
+        distribute::begin(&mut tx, shards).await?;
     }
     Ok(tx.commit().await?)
 }
 
-/// Whether all rows have their homes, and the number of homes can't be changed any more: the first
-/// of the tables is distributed then.
-fn are_homes_fixed(distributed: &[String]) -> bool {
+/// Whether all rows have their shards, and the number of shards can't be changed any more: the
+/// first of the tables is distributed then.
+fn are_shards_fixed(distributed: &[String]) -> bool {
     distributed.iter().any(|table| table == REFERENCE_TABLES[0])
 }
 
-/// Gives rows the home of their account, unless a table is distributed already.
+/// Gives rows the shard of their account, unless a table is distributed already.
 async fn move_rows(conn: &mut AnyConnection, tell: &(dyn Fn(String) + Sync)) -> Result<()> {
-    if are_homes_fixed(&distribute::distributed(&mut *conn).await?) {
+    if are_shards_fixed(&distribute::distributed(&mut *conn).await?) {
         return Ok(());
     }
     let mut tables = distribute::tables(&mut *conn).await?;
-    // These come first, since the homes of other tables' rows are found by them.
+    // These come first, since the shards of other tables' rows are found by them.
     tables.retain(|table| table != "applications" && table != "batches");
-    for table in ["applications", "reference_homes", "batches"]
+    for table in ["applications", "reference_shards", "batches"]
         .into_iter()
         .chain(tables.iter().map(String::as_str))
     {
         for part in distribute::parts(&mut *conn, table).await? {
             let moved = distribute::move_rows(conn, table, &part).await?;
             if moved > 0 {
-                tell(format!("{part}: {moved} rows have their home"));
+                tell(format!("{part}: {moved} rows have their shard"));
             }
         }
     }
@@ -230,7 +230,7 @@ async fn move_rows(conn: &mut AnyConnection, tell: &(dyn Fn(String) + Sync)) -> 
 
 async fn distribute_tables(
     conn: &mut AnyConnection,
-    (homes, workers): (i64, usize),
+    (shards, workers): (i64, usize),
     tell: &(dyn Fn(String) + Sync),
 ) -> Result<()> {
     let done = distribute::distributed(&mut *conn).await?;
@@ -243,38 +243,40 @@ async fn distribute_tables(
     }
     for table in distribute::tables(&mut *conn).await? {
         if !done.contains(&table) {
-            distribute::distribute(&mut *conn, &table, distribute::shards(workers)).await?;
+            distribute::distribute(&mut *conn, &table, distribute::citus_shards(workers)).await?;
             tell(format!("{table}: distributed"));
         }
         distribute::remove_kept(&mut *conn, &table).await?;
         if table == "applications" {
-            spread_homes(conn, homes).await?;
+            spread_shards(conn, shards).await?;
         }
     }
     Ok(())
 }
 
-/// Gives all workers about the same number of homes. Citus gives them the same number of shards,
-/// but some shards have several homes and some have none. Citus puts the shards of later tables
-/// beside those of `applications`.
-async fn spread_homes(conn: &mut AnyConnection, homes: i64) -> Result<()> {
-    let mut shards: BTreeMap<i64, (usize, Address)> = BTreeMap::new();
-    for place in distribute::places(&mut *conn, homes).await? {
-        let (homes, _) = shards.entry(place.shard).or_insert((0, place.worker));
-        *homes += 1;
+/// Gives all workers about the same number of shards. Citus gives them the same number of Citus
+/// shards, but some Citus shards have several shards and some have none. Citus puts the Citus
+/// shards of later tables beside those of `applications`.
+async fn spread_shards(conn: &mut AnyConnection, shards: i64) -> Result<()> {
+    let mut citus_shards: BTreeMap<i64, (usize, Address)> = BTreeMap::new();
+    for place in distribute::places(&mut *conn, shards).await? {
+        let (shards, _) = citus_shards
+            .entry(place.citus_shard)
+            .or_insert((0, place.worker));
+        *shards += 1;
     }
-    let mut shards: Vec<_> = shards.into_iter().collect();
-    shards.sort_by_key(|(_, (homes, _))| Reverse(*homes));
+    let mut citus_shards: Vec<_> = citus_shards.into_iter().collect();
+    citus_shards.sort_by_key(|(_, (shards, _))| Reverse(*shards));
     let workers = distribute::workers(&mut *conn).await?;
-    let mut homes_of: Vec<(usize, Address)> = workers.into_iter().map(|at| (0, at)).collect();
-    for (shard, (homes, from)) in shards {
-        let fewest = homes_of
+    let mut shards_of: Vec<(usize, Address)> = workers.into_iter().map(|at| (0, at)).collect();
+    for (citus_shard, (shards, from)) in citus_shards {
+        let fewest = shards_of
             .iter_mut()
-            .min_by_key(|(homes, at)| (*homes, *at != from));
+            .min_by_key(|(shards, at)| (*shards, *at != from));
         let Some((has, to)) = fewest else { break };
-        *has += homes;
+        *has += shards;
         if *to != from {
-            distribute::move_shard(&mut *conn, shard, &from, to).await?;
+            distribute::move_citus_shard(&mut *conn, citus_shard, &from, to).await?;
         }
     }
     Ok(())
@@ -289,7 +291,7 @@ pub(crate) async fn look(store: &Store) -> std::result::Result<(), OpenError> {
     let mut conn = store.read().await?;
     match distribute::state(&mut conn).await? {
         (_, Distribution::None) => {}
-        (homes, Distribution::Begun) => return Err(OpenError::HalfDistributed(homes)),
+        (shards, Distribution::Begun) => return Err(OpenError::HalfDistributed(shards)),
         (_, Distribution::Done) => {
             let citus = distribute::citus(&mut conn).await?;
             let missing = OpenError::Failed(Fault::Missing("pg_extension for citus"));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use domain::Timestamp;
-use domain::ids::{self, Home, id_of_day};
+use domain::ids::{self, Shard, id_of_day};
 
 use crate::error::Result;
 use crate::store::gate::Priority;
@@ -56,32 +56,32 @@ impl Service {
         let now = self.now();
         let store = self.store();
         let tx = store
-            .begin_chore(Chore::DropHistory, Home::FIRST, Priority::Bulk)
+            .begin_chore(Chore::DropHistory, Shard::FIRST, Priority::Bulk)
             .await?;
         let Some(mut tx) = tx else { return Ok(false) };
         let kept_from = id_of_day(now.day() - self.limits().history_days);
         // Every message below the sweep's mark is final.
         let below = kept_from.min(installation::swept(&mut tx).await?.low);
         let low = installation::history_low(&mut tx).await?;
-        let homes: Vec<Home> = self.homes().collect();
-        let Some(first) = first(&mut tx, &homes, low, below).await? else {
+        let shards: Vec<Shard> = self.shards().collect();
+        let Some(first) = first(&mut tx, &shards, low, below).await? else {
             return Ok(false);
         };
         let day = Timestamp::from_unix_ms(ids::id_unix_ms(first)).day();
         let table = store.dialect().day_table(&mut tx, day).await?;
         // A table is dropped when all messages in it may be dropped.
         let range = if let Some(table) = &table {
-            let kept = self::first(&mut tx, &homes, below, table.range.below).await?;
+            let kept = self::first(&mut tx, &shards, below, table.range.below).await?;
             if table.range.below > kept_from || kept.is_some() {
                 return Ok(false);
             }
             table.range
         } else {
             let mut end = id_of_day(day + 1).min(below);
-            for home in &homes {
-                tx.at(*home);
-                let of_home = messages::nth_after(&mut tx, first, CHUNK).await?;
-                end = end.min(of_home.unwrap_or(i64::MAX));
+            for shard in &shards {
+                tx.at(*shard);
+                let of_shard = messages::nth_after(&mut tx, first, CHUNK).await?;
+                end = end.min(of_shard.unwrap_or(i64::MAX));
             }
             Range {
                 from: first,
@@ -89,8 +89,8 @@ impl Service {
             }
         };
         store.dialect().take_time(&mut tx).await?;
-        for home in homes {
-            tx.at(home);
+        for shard in shards {
+            tx.at(shard);
             history::sum_up(&mut tx, range).await?;
             if table.is_none() {
                 history::delete(&mut tx, range).await?;
@@ -150,14 +150,19 @@ impl Service {
     }
 }
 
-/// The first message in a range of ids, of all homes: a table, which has the messages of all homes,
-/// is dropped at once.
-async fn first(tx: &mut WriteTx<'_>, homes: &[Home], from: i64, below: i64) -> Result<Option<i64>> {
+/// The first message in a range of ids, of all shards: a table, which has the messages of all
+/// shards, is dropped at once.
+async fn first(
+    tx: &mut WriteTx<'_>,
+    shards: &[Shard],
+    from: i64,
+    below: i64,
+) -> Result<Option<i64>> {
     let mut first: Option<i64> = None;
-    for home in homes {
-        tx.at(*home);
-        let of_home = messages::first(tx, from, below).await?;
-        first = first.into_iter().chain(of_home).min();
+    for shard in shards {
+        tx.at(*shard);
+        let of_shard = messages::first(tx, from, below).await?;
+        first = first.into_iter().chain(of_shard).min();
     }
     Ok(first)
 }
@@ -184,7 +189,7 @@ pub(crate) async fn make_tables(
 ) -> Result<()> {
     for day in days {
         let tx = store
-            .begin_chore(Chore::DropHistory, Home::FIRST, Priority::Bulk)
+            .begin_chore(Chore::DropHistory, Shard::FIRST, Priority::Bulk)
             .await?;
         let Some(mut tx) = tx else { return Ok(()) };
         store.dialect().make_day(&mut tx, day, tables).await?;

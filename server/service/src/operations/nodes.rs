@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use domain::Timestamp;
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::timestamp::DAY_MS;
 
 use crate::Service;
@@ -181,7 +181,7 @@ impl Service {
 
     async fn give_up_nodes(&self) -> Result<()> {
         self.do_chore_at(
-            Home::FIRST,
+            Shard::FIRST,
             Chore::WatchNodes,
             Priority::Results,
             |tx, now| {

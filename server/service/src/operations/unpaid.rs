@@ -11,8 +11,8 @@ use crate::store::unpaid;
 /// What a message takes beside its text with PostgreSQL: its row, with the entries of indexes. With
 /// SQLite it is a third of that (`server/tests/api/costs.rs` measures it).
 const MESSAGE_BYTES: i64 = 436;
-/// How many messages a home is looked through for: what there are more of isn't needed to know that
-/// there are too many.
+/// How many messages a shard is looked through for: what there are more of isn't needed to know
+/// that there are too many.
 const MESSAGES_MAX: i64 = 5_000_000;
 
 /// What was measured last, by this process.
@@ -24,8 +24,8 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn measure_unpaid(&self) -> Result<UnpaidUse> {
-        let kept = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+        let kept = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             unpaid::kept(&mut conn, MESSAGES_MAX).await
         });
         let kept = kept.await?;

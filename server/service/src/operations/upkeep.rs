@@ -6,7 +6,7 @@ use domain::{PriceChange, Prices, Timestamp};
 
 use crate::admission::idempotency::kept_since;
 use crate::error::{Fault, OpenError, Refusal, Result};
-use crate::homes;
+use crate::shards;
 use crate::store::gate::Priority;
 use crate::store::query::Connection;
 use crate::store::{
@@ -76,18 +76,18 @@ fn same_currency(stored: &str, wanted: &str) -> std::result::Result<(), OpenErro
     })
 }
 
-/// How many homes the installation has.
-pub(crate) async fn homes(store: &Store) -> Result<i64> {
+/// How many shards the installation has.
+pub(crate) async fn shards(store: &Store) -> Result<i64> {
     let mut conn = store.read().await?;
-    installation::homes(&mut conn).await
+    installation::shards(&mut conn).await
 }
 
 /// The ids after which new ids begin: of messages, and of messages of batches. Neither is below the
 /// sweep's mark, since ids below the mark count as final.
-pub(crate) async fn last_ids(store: &Store, homes: i64, now: Timestamp) -> Result<(i64, i64)> {
+pub(crate) async fn last_ids(store: &Store, shards: i64, now: Timestamp) -> Result<(i64, i64)> {
     let (mut last, mut last_batch, mut last_of_batches) = (0, 0, 0);
-    for home in homes::all(homes) {
-        let mut conn = store.read_at(home).await?;
+    for shard in shards::all(shards) {
+        let mut conn = store.read_at(shard).await?;
         let (batch, of_batches) = batches::greatest(&mut conn).await?;
         last = messages::greatest(&mut conn).await?.max(last);
         (last_batch, last_of_batches) = (batch.max(last_batch), of_batches.max(last_of_batches));

@@ -36,8 +36,8 @@ impl Service {
         key: Option<KeyKind>,
         ranges: &[QuarterRange],
     ) -> Result<Vec<(Reference, FiguresByPeriod)>> {
-        let home = self.home_of_account(account_id).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of_account(account_id).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let mut figures = Vec::new();
         for owned in chosen(&mut conn, account_id, reference).await? {
             let mut periods = BTreeMap::new();
@@ -53,8 +53,8 @@ impl Service {
         Ok(figures)
     }
 
-    /// Adds the figures of a range's periods to those of `periods`. Of days that are long over, what
-    /// an earlier report read is used.
+    /// Adds the figures of a range's periods to those of `periods`. Of days that are long over,
+    /// what an earlier report read is used.
     async fn add_range(
         &self,
         conn: &mut dyn Connection,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::ids::{self, Home, id_of_day};
+use domain::ids::{self, Shard, id_of_day};
 use domain::records::{MarginFigures, MarginLine, MarginReport};
 use domain::{Kind, Money, Number, PriceHistory, Reference, Timestamp};
 
@@ -31,7 +31,8 @@ impl Service {
     /// all of their messages were final.
     ///
     /// # Errors
-    /// `Failed` when a home can't be read; `Failed` or `Uncertain` when the figures can't be stored.
+    /// `Failed` when a shard can't be read; `Failed` or `Uncertain` when the figures can't be
+    /// stored.
     pub async fn count_margins(&self) -> Result<()> {
         let today = self.now().day();
         let (first, counted, below) = {
@@ -58,10 +59,10 @@ impl Service {
     /// The day of the first message that there is.
     async fn first_day(&self) -> Result<Option<i64>> {
         let mut first: Option<i64> = None;
-        for home in self.homes() {
-            let mut conn = self.store().read_at(home).await?;
-            let of_home = messages::first(&mut conn, 0, i64::MAX).await?;
-            first = first.into_iter().chain(of_home).min();
+        for shard in self.shards() {
+            let mut conn = self.store().read_at(shard).await?;
+            let of_shard = messages::first(&mut conn, 0, i64::MAX).await?;
+            first = first.into_iter().chain(of_shard).min();
         }
         Ok(first.map(|id| Timestamp::from_unix_ms(ids::id_unix_ms(id)).day()))
     }
@@ -69,8 +70,8 @@ impl Service {
     /// Counts a day: the messages are read beside all other work, and only the figures are written.
     async fn count_margin(&self, day: i64, is_final: bool) -> Result<()> {
         let mut figures = Figures::new();
-        for home in self.homes() {
-            let mut conn = self.store().read_at(home).await?;
+        for shard in self.shards() {
+            let mut conn = self.store().read_at(shard).await?;
             let prices = self.price_history(&mut conn).await?;
             let (mut from, below) = (id_of_day(day), id_of_day(day + 1));
             loop {
@@ -92,7 +93,7 @@ impl Service {
             let store = service.store();
             let chore = Chore::CountMargins;
             let tx = store
-                .begin_chore(chore, Home::FIRST, Priority::Bulk)
+                .begin_chore(chore, Shard::FIRST, Priority::Bulk)
                 .await?;
             // Another process counts the same.
             let Some(mut tx) = tx else { return Ok(()) };
@@ -201,10 +202,10 @@ impl Service {
         days: (i64, i64),
     ) -> Result<Vec<(Reference, Vec<(i64, Money)>)>> {
         must_fit(days)?;
-        let home = self.home_of_account(account_id).await?;
-        let mut at_home = self.store().read_at(home).await?;
-        let applications = chosen(&mut at_home, account_id, reference).await?;
-        drop(at_home);
+        let shard = self.shard_of_account(account_id).await?;
+        let mut at_shard = self.store().read_at(shard).await?;
+        let applications = chosen(&mut at_shard, account_id, reference).await?;
+        drop(at_shard);
         let mut conn = self.store().read().await?;
         let mut paid = Vec::new();
         for owned in applications {

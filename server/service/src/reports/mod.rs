@@ -8,7 +8,7 @@ pub(crate) mod shares;
 
 use std::time::Instant;
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::number::LOCAL_DIGITS;
 use domain::pricing::cost_at;
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord, Paged, TimelineEntry};
@@ -66,8 +66,8 @@ impl Service {
     ) -> Result<Paged<MessageRecord>> {
         let searcher = Searcher::Application(access.application_id.0);
         let _permit = self.inner.searches.take(searcher).await?;
-        let home = self.home_of(access.reference).await?;
-        let mut conn = self.report_connection(home, filter).await?;
+        let shard = self.shard_of(access.reference).await?;
+        let mut conn = self.report_connection(shard, filter).await?;
         let test = access.kind == KeyKind::Test;
         let selection = selection(access.application_id, test, filter)?;
         self.merged(conn.as_mut(), vec![selection]).await
@@ -82,8 +82,8 @@ impl Service {
         access: &KeyAccess,
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
-        let home = self.home_of(access.reference).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of(access.reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let test = access.kind == KeyKind::Test;
         self.detail(&mut conn, access.application_id, test, transid)
             .await
@@ -104,8 +104,8 @@ impl Service {
             .searches
             .take(Searcher::Account(account_id))
             .await?;
-        let home = self.home_of_account(account_id).await?;
-        let mut conn = self.report_connection(home, filter).await?;
+        let shard = self.shard_of_account(account_id).await?;
+        let mut conn = self.report_connection(shard, filter).await?;
         let mut selections = Vec::new();
         for id in owned_ids(conn.as_mut(), account_id, reference).await? {
             for test in tests(filter.key) {
@@ -124,8 +124,8 @@ impl Service {
         account_id: i64,
         transid: Transid,
     ) -> Result<Option<(Reference, MessageDetail)>> {
-        let home = self.home_of_account(account_id).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of_account(account_id).await?;
+        let mut conn = self.store().read_at(shard).await?;
         for owned in chosen(&mut conn, account_id, None).await? {
             for test in tests(None) {
                 if let Some(found) = self.detail(&mut conn, owned.id, test, transid).await? {
@@ -140,14 +140,14 @@ impl Service {
     /// snapshot.
     async fn report_connection(
         &self,
-        home: Home,
+        shard: Shard,
         filter: &MessageFilter,
     ) -> Result<Box<dyn Connection>> {
         Ok(if filter.status.is_some() {
             let conn = self.store().snapshot().await?;
-            Box::new(At { conn, home })
+            Box::new(At { conn, shard })
         } else {
-            Box::new(self.store().read_at(home).await?)
+            Box::new(self.store().read_at(shard).await?)
         })
     }
 

@@ -102,7 +102,7 @@ mod tests {
         Service::open(config).await.unwrap()
     }
 
-    /// With one home, an application needn't exist to be searched.
+    /// With one shard, an application needn't exist to be searched.
     fn access(id: i64) -> KeyAccess {
         KeyAccess {
             application_id: ApplicationId(id),

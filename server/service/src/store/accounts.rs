@@ -1,6 +1,6 @@
 //! Accounts and reset links.
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::records::AccountRecord;
 use domain::{MailKind, Theme, Timestamp};
 
@@ -50,9 +50,9 @@ statements! {
             VALUES ($1, $2, $3, $4, $4, $4)
             ON CONFLICT (email) DO NOTHING RETURNING id",
         postgres: r"
-            INSERT INTO accounts (id, home, email, password_hash, role, created_at,
+            INSERT INTO accounts (id, shard, email, password_hash, role, created_at,
                 password_changed_at, confirmed_at)
-            SELECT a.id, 1 + a.id % i.homes, $1, $2, $3, $4, $4, $4
+            SELECT a.id, 1 + a.id % i.shards, $1, $2, $3, $4, $4, $4
             FROM (SELECT nextval(pg_get_serial_sequence('accounts', 'id')) AS id) a
             CROSS JOIN installation i
             ON CONFLICT (email) DO NOTHING RETURNING id",
@@ -81,8 +81,8 @@ statements! {
     const SET_ROLE: Sql = Sql::same("UPDATE accounts SET role = $2 WHERE id = $1");
     /// The members of staff who can sign in.
     const STAFF: Sql = account!(" WHERE role = 'staff' AND disabled_at IS NULL ORDER BY id");
-    /// For PostgreSQL alone; SQLite has one home.
-    const HOME: Sql = Sql::postgres("SELECT home FROM accounts WHERE id = $1");
+    /// For PostgreSQL alone; SQLite has one shard.
+    const SHARD: Sql = Sql::postgres("SELECT shard FROM accounts WHERE id = $1");
     const SET_PASSWORD: Sql = Sql::same(r"
         UPDATE accounts SET password_hash = $2, password_changed_at = $3 WHERE id = $1");
     const SET_NEW_EMAIL: Sql = Sql::same(r"
@@ -165,10 +165,10 @@ fn unwanted_mails(row: &Row<'_>) -> Result<Vec<MailKind>> {
     Ok(words.split(' ').filter_map(MailKind::parse).collect())
 }
 
-/// The home of an account's applications.
-pub(crate) async fn home(conn: &mut dyn Connection, id: i64) -> Result<Home> {
-    query(HOME, id)
-        .fetch_one(conn, |row| row.get("home").map(Home))
+/// The shard of an account's applications.
+pub(crate) async fn shard(conn: &mut dyn Connection, id: i64) -> Result<Shard> {
+    query(SHARD, id)
+        .fetch_one(conn, |row| row.get("shard").map(Shard))
         .await
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::admission::SendingApplication;
 use domain::decision::ApplicationList;
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::support::Owner;
 use domain::{
@@ -14,15 +14,15 @@ use domain::{
 
 use super::query::{Argument, Connection, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 /// Columns of a listed application, with its newest request for a sender name. An accepted request
 /// is the application's sender name itself.
 macro_rules! listed {
-    ($rest:literal, $home:literal, $in_home:literal $(, $order:literal)?) => {
-        in_home!(
+    ($rest:literal, $shard:literal, $in_shard:literal $(, $order:literal)?) => {
+        in_shard!(
             r"
         SELECT a.id, a.account_id, a.reference, a.category, a.status, a.status_before,
                a.suspend_reason, a.lost_answer, a.activation_requested_at, a.sender_name,
@@ -37,57 +37,57 @@ macro_rules! listed {
           ON s.id = (
               SELECT MAX(r.id)
               FROM sender_requests r WHERE r.application_id = a.id AND r.status NOT IN ('replaced', 'withdrawn')"
-                => concat!(" AND r.home = ", $home),
-            ")" => concat!(" AND s.home = ", $home),
-            $rest => concat!($in_home, $home),
+                => concat!(" AND r.shard = ", $shard),
+            ")" => concat!(" AND s.shard = ", $shard),
+            $rest => concat!($in_shard, $shard),
             $($order)?
         )
     };
 }
 
 statements! {
-    /// For PostgreSQL alone; SQLite has one home.
-    const HOME_OF: Sql = Sql::postgres(r"
-        SELECT home FROM reference_homes WHERE application_id = $1");
+    /// For PostgreSQL alone; SQLite has one shard.
+    const SHARD_OF: Sql = Sql::postgres(r"
+        SELECT shard FROM reference_shards WHERE application_id = $1");
     const ADDRESS_OF: Sql = Sql::postgres(r"
-        SELECT home, application_id FROM reference_homes WHERE reference = $1");
+        SELECT shard, application_id FROM reference_shards WHERE reference = $1");
     const BY_ACCOUNT: Sql =
-        listed!(" WHERE a.account_id = $1", "$2", " AND a.home = ", " ORDER BY a.id");
-    const BY_REFERENCE: Sql = listed!(" WHERE a.reference = $1", "$2", " AND a.home = ");
-    const ALL: Sql = listed!("", "$1", " WHERE a.home = ", " ORDER BY a.id");
+        listed!(" WHERE a.account_id = $1", "$2", " AND a.shard = ", " ORDER BY a.id");
+    const BY_REFERENCE: Sql = listed!(" WHERE a.reference = $1", "$2", " AND a.shard = ");
+    const ALL: Sql = listed!("", "$1", " WHERE a.shard = ", " ORDER BY a.id");
     const WAITING: Sql = listed!(
         r"
         WHERE a.status = 'Pending' AND a.activation_requested_at IS NOT NULL
           AND (a.activation_requested_at, a.id) > ($1, $2)",
         "$4",
-        " AND a.home = ",
+        " AND a.shard = ",
         " ORDER BY a.activation_requested_at, a.id LIMIT $3"
     );
     const WITH_STATUS: Sql = listed!(
         " WHERE a.status = $1 AND a.id > $2",
         "$4",
-        " AND a.home = ",
+        " AND a.shard = ",
         " ORDER BY a.id LIMIT $3"
     );
     const AFTER: Sql =
-        listed!(" WHERE a.id > $1", "$3", " AND a.home = ", " ORDER BY a.id LIMIT $2");
-    const OWNER: Sql = in_home!(
+        listed!(" WHERE a.id > $1", "$3", " AND a.shard = ", " ORDER BY a.id LIMIT $2");
+    const OWNER: Sql = in_shard!(
         r"
         SELECT a.reference, a.account_id, accounts.email
         FROM applications a
         JOIN accounts ON accounts.id = a.account_id
-        WHERE a.id = $1" => " AND a.home = $2",
+        WHERE a.id = $1" => " AND a.shard = $2",
     );
-    const SET_ACTIVATED: Sql = in_home!(
+    const SET_ACTIVATED: Sql = in_shard!(
         "UPDATE applications SET activated_at = $2 WHERE id = $1 AND activated_at IS NULL"
-            => " AND home = $3",
+            => " AND shard = $3",
     );
     /// Gives a reference to a new application. Verbs run one at a time, so that no other one takes
     /// the same id.
-    const TAKE_REFERENCE: Sql = Sql::postgres_in_home(r"
-        INSERT INTO reference_homes (reference, home, application_id)
+    const TAKE_REFERENCE: Sql = Sql::postgres_in_shard(r"
+        INSERT INTO reference_shards (reference, shard, application_id)
         SELECT $1, $2, COALESCE(MAX(application_id), 0) + 1
-        FROM reference_homes
+        FROM reference_shards
         ON CONFLICT (reference) DO NOTHING RETURNING application_id AS id");
     const INSERT: Sql = Sql {
         sqlite: r"
@@ -97,47 +97,47 @@ statements! {
             ON CONFLICT DO NOTHING RETURNING id",
         postgres: r"
             INSERT INTO applications (account_id, category, reference, live_hash, test_hash, status,
-                sender_state, balance, test_balance, test_day, created_at, id, home)
+                sender_state, balance, test_balance, test_day, created_at, id, shard)
             VALUES ($1, $2, $3, $4, $5, 'Pending', $6, 0, 0, -1, $7, $8, $9)
             ON CONFLICT DO NOTHING RETURNING id",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
-    const HAS_CATEGORY: Sql = in_home!(
-        "SELECT id FROM applications WHERE account_id = $1 AND category = $2" => " AND home = $3",
+    const HAS_CATEGORY: Sql = in_shard!(
+        "SELECT id FROM applications WHERE account_id = $1 AND category = $2" => " AND shard = $3",
     );
-    const HAS_SENDERLESS: Sql = in_home!(
+    const HAS_SENDERLESS: Sql = in_shard!(
         "SELECT id FROM applications WHERE account_id = $1 AND sender_state = 'none'"
-            => " AND home = $2",
+            => " AND shard = $2",
     );
-    const SET_STATUS: Sql = in_home!(
+    const SET_STATUS: Sql = in_shard!(
         r"
         UPDATE applications SET status = $3, status_before = $4, suspend_reason = $5
-        WHERE id = $1 AND status = $2" => " AND home = $6",
+        WHERE id = $1 AND status = $2" => " AND shard = $6",
     );
-    const SET_ACTIVATION: Sql = in_home!(
+    const SET_ACTIVATION: Sql = in_shard!(
         "UPDATE applications SET activation_requested_at = $2 WHERE id = $1 AND status = 'Pending'"
-            => " AND home = $3",
+            => " AND shard = $3",
     );
-    const SET_LOST_ANSWER: Sql = in_home!(
-        "UPDATE applications SET lost_answer = $2 WHERE id = $1" => " AND home = $3",
+    const SET_LOST_ANSWER: Sql = in_shard!(
+        "UPDATE applications SET lost_answer = $2 WHERE id = $1" => " AND shard = $3",
     );
-    const SET_SENDER: Sql = in_home!(
+    const SET_SENDER: Sql = in_shard!(
         "UPDATE applications SET sender_state = $2, sender_name = $3 WHERE id = $1"
-            => " AND home = $4",
+            => " AND shard = $4",
     );
-    const SET_LIVE_HASH: Sql = in_home!(
-        "UPDATE applications SET live_hash = $2 WHERE id = $1" => " AND home = $3",
+    const SET_LIVE_HASH: Sql = in_shard!(
+        "UPDATE applications SET live_hash = $2 WHERE id = $1" => " AND shard = $3",
     );
-    const SET_TEST_HASH: Sql = in_home!(
-        "UPDATE applications SET test_hash = $2 WHERE id = $1" => " AND home = $3",
+    const SET_TEST_HASH: Sql = in_shard!(
+        "UPDATE applications SET test_hash = $2 WHERE id = $1" => " AND shard = $3",
     );
-    const KEYS_BY_REFERENCE: Sql = in_home!(
+    const KEYS_BY_REFERENCE: Sql = in_shard!(
         r"
         SELECT id, category, CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END
                    AS status,
                live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day,
                test_sent, paid_at
-        FROM applications WHERE reference = $1" => " AND home = $2",
+        FROM applications WHERE reference = $1" => " AND shard = $2",
     );
     const ADD_BALANCE: Sql = Sql {
         sqlite: r"
@@ -145,36 +145,36 @@ statements! {
             WHERE id = $1 RETURNING balance, 0 AS last_transfer_id",
         postgres: r"
             UPDATE applications SET balance = balance + $2, last_transfer_id = last_transfer_id + 1
-            WHERE id = $1 AND home = $3 RETURNING balance, last_transfer_id",
-        ..Sql::IN_HOME
+            WHERE id = $1 AND shard = $3 RETURNING balance, last_transfer_id",
+        ..Sql::IN_SHARD
     };
     /// The account's first deposit is noted in each of its applications, so that who charges need
     /// not look at the account.
-    const SET_PAID: Sql = in_home!(
+    const SET_PAID: Sql = in_shard!(
         r"
         UPDATE applications SET paid_at = $2
         WHERE paid_at IS NULL AND account_id = (
             SELECT account_id
-            FROM applications WHERE id = $1" => " AND home = $3",
-        ")" => " AND home = $3",
+            FROM applications WHERE id = $1" => " AND shard = $3",
+        ")" => " AND shard = $3",
     );
-    const INHERIT_PAID: Sql = in_home!(
+    const INHERIT_PAID: Sql = in_shard!(
         r"
         UPDATE applications SET paid_at = (
             SELECT MIN(paid_at)
-            FROM applications WHERE account_id = $2" => " AND home = $3",
+            FROM applications WHERE account_id = $2" => " AND shard = $3",
         r")
-        WHERE id = $1" => " AND home = $3",
+        WHERE id = $1" => " AND shard = $3",
     );
-    const BALANCES: Sql = in_home!(
+    const BALANCES: Sql = in_shard!(
         "SELECT id, test_balance, test_day, balance FROM applications WHERE id = $1"
-            => " AND home = $2",
+            => " AND shard = $2",
     );
-    const SET_DISABLED: Sql = in_home!(
-        "UPDATE applications SET disabled_at = $2 WHERE account_id = $1" => " AND home = $3",
+    const SET_DISABLED: Sql = in_shard!(
+        "UPDATE applications SET disabled_at = $2 WHERE account_id = $1" => " AND shard = $3",
     );
-    const IDS_BY_ACCOUNT: Sql = in_home!(
-        "SELECT id, reference FROM applications WHERE account_id = $1" => " AND home = $2",
+    const IDS_BY_ACCOUNT: Sql = in_shard!(
+        "SELECT id, reference FROM applications WHERE account_id = $1" => " AND shard = $2",
     );
     const KEYS_BY_REFERENCES: Sql = Sql {
         sqlite: r"
@@ -192,9 +192,9 @@ statements! {
             FROM applications
             WHERE reference = ANY (
                 ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND home = $2
+              AND shard = $2
             ORDER BY id FOR UPDATE",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
     /// `[[id, balance, test balance, test day, balance before, status, live hash, test hash, sender
     /// state, test balance before, test messages of the day]]`.
@@ -218,8 +218,8 @@ statements! {
               AND applications.test_hash = r.value ->> 7
               AND applications.sender_state = r.value ->> 8
               AND applications.test_balance = (r.value ->> 9)::bigint
-              AND applications.home = $2",
-        ..Sql::IN_HOME
+              AND applications.shard = $2",
+        ..Sql::IN_SHARD
     };
 }
 
@@ -349,17 +349,17 @@ fn requested_sender(row: &Row<'_>) -> Result<Option<SenderRequestRecord>> {
     }))
 }
 
-/// The home of an application.
-pub(crate) async fn home_of(conn: &mut dyn Connection, id: ApplicationId) -> Result<Home> {
-    query(HOME_OF, id)
-        .fetch_one(conn, |row| row.get("home").map(Home))
+/// The shard of an application.
+pub(crate) async fn shard_of(conn: &mut dyn Connection, id: ApplicationId) -> Result<Shard> {
+    query(SHARD_OF, id)
+        .fetch_one(conn, |row| row.get("shard").map(Shard))
         .await
 }
 
 /// Where an application is. It never changes.
 #[derive(Clone, Copy)]
 pub(crate) struct Address {
-    pub(crate) home: Home,
+    pub(crate) shard: Shard,
     pub(crate) application_id: ApplicationId,
 }
 
@@ -370,7 +370,7 @@ pub(crate) async fn address_of(
 ) -> Result<Option<Address>> {
     let read = |row: &Row<'_>| {
         Ok(Address {
-            home: Home(row.get("home")?),
+            shard: Shard(row.get("shard")?),
             application_id: row.get("application_id")?,
         })
     };

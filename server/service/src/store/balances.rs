@@ -18,9 +18,9 @@ statements! {
             FROM applications
             WHERE id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND home = $2
+              AND shard = $2
             ORDER BY id FOR UPDATE",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
     /// `[[id, balance before, balance, play money to give back]]`. The test balance never exceeds a
     /// day's play money, even if the price of yesterday's message is given back today.
@@ -33,8 +33,8 @@ statements! {
                 test_balance = LEAST(test_balance + (r.value ->> 3)::bigint, $2)
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE applications.id = (r.value ->> 0)::bigint
-              AND applications.balance = (r.value ->> 1)::bigint AND applications.home = $3",
-        ..Sql::IN_HOME
+              AND applications.balance = (r.value ->> 1)::bigint AND applications.shard = $3",
+        ..Sql::IN_SHARD
     };
 }
 

@@ -13,18 +13,18 @@ use serde::Deserialize;
 use super::WriteTx;
 use super::query::{Argument, Connection, Row, query};
 use super::row;
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use crate::error::{Error, Result};
 
 /// Columns of a listed batch.
 macro_rules! listed {
-    ($where:literal => $home:literal $(, $order:literal)?) => {
-        in_home!(
+    ($where:literal => $shard:literal $(, $order:literal)?) => {
+        in_shard!(
             r"
         SELECT id, test, requestid, rows, pages, cost, queued, sending, unknown, submitted,
                delivered, failed, expired, rejected, released, created_at, expanded_at, done_at
         FROM batches",
-            $where => $home,
+            $where => $shard,
             $($order)?
         )
     };
@@ -32,22 +32,22 @@ macro_rules! listed {
 
 /// Columns of a batch that is to be expanded.
 macro_rules! unexpanded {
-    ($and:literal, $home:literal $(, $order:literal)?) => {
-        in_home!(
+    ($and:literal, $shard:literal $(, $order:literal)?) => {
+        in_shard!(
             r"
         SELECT id, application_id, test, sender, requestid, body, rows, pages, cost, price_id,
                created_at, first_message_id, spool, spool_offset, expanded_rows, expanded_cost,
                (
                    SELECT reference
-                   FROM applications WHERE id = application_id" => concat!(" AND home = ", $home),
+                   FROM applications WHERE id = application_id" => concat!(" AND shard = ", $shard),
             r") AS reference,
                (
                    SELECT COUNT(*)
                    FROM applications WHERE id = application_id
-                     AND (status = 'Suspended' OR disabled_at IS NOT NULL)" => concat!(" AND home = ", $home),
+                     AND (status = 'Suspended' OR disabled_at IS NOT NULL)" => concat!(" AND shard = ", $shard),
             r") AS suspended
         FROM batches WHERE expanded_at IS NULL",
-            $and => concat!(" AND home = ", $home),
+            $and => concat!(" AND shard = ", $shard),
             $($order)?
         )
     };
@@ -55,41 +55,41 @@ macro_rules! unexpanded {
 
 statements! {
     const LIST: Sql = listed!(
-        " WHERE application_id = $1 AND test = $2 AND id < $3" => " AND home = $5",
+        " WHERE application_id = $1 AND test = $2 AND id < $3" => " AND shard = $5",
         " ORDER BY id DESC LIMIT $4"
     );
     const LIST_OF_REQUEST: Sql = listed!(
         " WHERE application_id = $1 AND test = $2 AND id < $3 AND requestid = $5"
-            => " AND home = $6",
+            => " AND shard = $6",
         " ORDER BY id DESC LIMIT $4"
     );
     const ONE: Sql = listed!(
-        " WHERE application_id = $1 AND test = $2 AND id = $3" => " AND home = $4"
+        " WHERE application_id = $1 AND test = $2 AND id = $3" => " AND shard = $4"
     );
-    const MESSAGES: Sql = in_home!(
+    const MESSAGES: Sql = in_shard!(
         r"
         SELECT first_message_id, last_message_id
-        FROM batches WHERE application_id = $1 AND test = $2 AND id = $3" => " AND home = $4",
+        FROM batches WHERE application_id = $1 AND test = $2 AND id = $3" => " AND shard = $4",
     );
     /// Where a batch is, whosever it is.
-    const PLACE: Sql = in_home!(
-        "SELECT application_id, test FROM batches WHERE id = $1" => " AND home = $2",
+    const PLACE: Sql = in_shard!(
+        "SELECT application_id, test FROM batches WHERE id = $1" => " AND shard = $2",
     );
-    const EXISTS: Sql = in_home!("SELECT id FROM batches WHERE id = $1" => " AND home = $2");
-    const GREATEST: Sql = in_home!(
+    const EXISTS: Sql = in_shard!("SELECT id FROM batches WHERE id = $1" => " AND shard = $2");
+    const GREATEST: Sql = in_shard!(
         "SELECT MAX(id) AS id, MAX(last_message_id) AS message_id FROM batches"
-            => " WHERE home = $1",
+            => " WHERE shard = $1",
     );
-    const LEAST_UNEXPANDED: Sql = in_home!(
+    const LEAST_UNEXPANDED: Sql = in_shard!(
         "SELECT MIN(first_message_id) AS id FROM batches WHERE expanded_at IS NULL"
-            => " AND home = $1",
+            => " AND shard = $1",
     );
-    const INSERT: Sql = in_home!(
+    const INSERT: Sql = in_shard!(
         r"
         INSERT INTO batches (id, application_id, test, sender, requestid, body, rows, pages,
             cost, price_local, price_international, first_message_id, last_message_id, spool,
             created_at, price_id, spool_offset, expanded_rows, expanded_cost, queued, sending, unknown,
-            submitted, delivered, failed, expired, rejected, released" => ", home",
+            submitted, delivered, failed, expired, rejected, released" => ", shard",
         r")
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 0, 0, 0, $7,
                 0, 0, 0, 0, 0, 0, 0, 0" => ", $17",
@@ -101,14 +101,14 @@ statements! {
     const SPOOLS: Sql = Sql::sqlite("SELECT spool FROM batches WHERE expanded_at IS NULL");
     /// Changes the batch only if its offset in the spool is still the one that was read: another
     /// process may have expanded rows meanwhile.
-    const ADVANCE: Sql = in_home!(
+    const ADVANCE: Sql = in_shard!(
         r"
         UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4,
             expanded_cost = expanded_cost + $5,
             expanded_at = CASE WHEN expanded_rows + $4 = rows THEN $6 ELSE expanded_at END
-        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND home = $7",
+        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND shard = $7",
     );
-    const GIVE_UP: Sql = in_home!(
+    const GIVE_UP: Sql = in_shard!(
         r"
         UPDATE batches SET queued = queued - $3,
             rejected = rejected + CASE WHEN $4 = 7 THEN $3 ELSE 0 END,
@@ -116,7 +116,7 @@ statements! {
             released = released + cost - expanded_cost, expanded_at = $5,
             done_at = CASE WHEN queued - $3 + sending + unknown + submitted = 0 THEN $5
                 ELSE done_at END
-        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND home = $6",
+        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND shard = $6",
     );
     /// A row: id, number, kind, body, pages, segments, price, cost, moment. Then what all rows
     /// share. A text that all rows share stays in the batch.
@@ -128,9 +128,9 @@ statements! {
         postgres: r"
             COPY messages (id, number, kind, body, pages, segments, unit_price, cost,
                 created_at, application_id, test, sender, requestid, batch_id, status, released,
-                home)
+                shard)
             FROM STDIN (FORMAT binary)",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
 }
 

@@ -3,8 +3,8 @@
 //! Each statement gives a row per violation, with a column `what` that describes the violation.
 
 use super::installation;
-use super::query::{Connection, query_in_home};
-use super::sql::{Sql, in_home, statements};
+use super::query::{Connection, query_in_shard};
+use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
 /// An expression for the word of a message's status.
@@ -51,7 +51,7 @@ macro_rules! kind_word {
 const LISTED_MAX: &str = " LIMIT 20";
 
 statements! {
-    const BALANCE_IS_ITS_TRANSFERS: Sql = in_home!(
+    const BALANCE_IS_ITS_TRANSFERS: Sql = in_shard!(
         r"
         SELECT 'application ' || a.reference || ': balance ' || a.balance || ', transfers '
             || COALESCE(t.total, 0) AS what
@@ -59,13 +59,13 @@ statements! {
             SELECT application_id, CAST(SUM(CASE WHEN credit_account = application_id THEN amount
                                                  WHEN debit_account = application_id THEN -amount
                                                  ELSE 0 END) AS BIGINT) AS total
-            FROM transfers WHERE application_id <> 0" => " AND home = $1",
+            FROM transfers WHERE application_id <> 0" => " AND shard = $1",
         r"
             GROUP BY application_id) t
           ON t.application_id = a.id
-        WHERE (a.balance <> COALESCE(t.total, 0) OR a.balance < 0)" => " AND a.home = $1",
+        WHERE (a.balance <> COALESCE(t.total, 0) OR a.balance < 0)" => " AND a.shard = $1",
     );
-    const STATEMENT_IS_UNBROKEN: Sql = in_home!(
+    const STATEMENT_IS_UNBROKEN: Sql = in_shard!(
         r"
         SELECT 'transfer ' || id || ' of application ' || application_id || ': balance after it '
             || balance_after || ', counted ' || counted AS what
@@ -73,11 +73,11 @@ statements! {
                      CAST(SUM(CASE WHEN credit_account = application_id THEN amount
                                    ELSE -amount END)
                           OVER (PARTITION BY application_id ORDER BY id) AS BIGINT) AS counted
-              FROM transfers WHERE application_id <> 0" => " AND home = $1",
+              FROM transfers WHERE application_id <> 0" => " AND shard = $1",
         r") s
         WHERE balance_after IS NULL OR balance_after <> counted",
     );
-    const TRANSFER_IS_THE_APPLICATIONS_OWN: Sql = in_home!(
+    const TRANSFER_IS_THE_APPLICATIONS_OWN: Sql = in_shard!(
         r"
         SELECT 'transfer ' || id || ' of ' || ",
         kind_word!("kind"),
@@ -93,56 +93,56 @@ statements! {
            OR (kind = 0 AND NOT (debit_account IN (-1, -2) AND credit_account = application_id))
            OR (kind = 1
              AND NOT (debit_account = -1 AND credit_account = -2 AND application_id = 0))
-           OR (kind NOT IN (1, 3) AND application_id = 0))" => " AND home = $1",
+           OR (kind NOT IN (1, 3) AND application_id = 0))" => " AND shard = $1",
     );
     /// Repeats the rule of `domain::pricing::cost_at`.
-    const MESSAGE_IS_PRICED: Sql = in_home!(
+    const MESSAGE_IS_PRICED: Sql = in_shard!(
         r"
         SELECT 'message ' || id || ': priced ' || cost || ' for ' || pages || ' pages at '
             || unit_price AS what
         FROM messages
         WHERE (cost <> pages * unit_price OR cost <= 0 OR released NOT IN (0, cost))"
-            => " AND home = $1",
+            => " AND shard = $1",
     );
-    const PRICE_WAS_IN_FORCE: Sql = in_home!(
+    const PRICE_WAS_IN_FORCE: Sql = in_shard!(
         r"
         SELECT 'message ' || m.id || ': unit price ' || m.unit_price
             || ' was never in force' AS what
         FROM messages m WHERE NOT EXISTS (SELECT 1 FROM prices p WHERE m.unit_price =
             CASE m.kind WHEN 'local' THEN p.local ELSE p.international END
             AND (p.prefix IS NULL OR SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix))"
-            => " AND m.home = $1",
+            => " AND m.shard = $1",
     );
-    const MESSAGE_IS_CHARGED: Sql = in_home!(
+    const MESSAGE_IS_CHARGED: Sql = in_shard!(
         r"
         SELECT 'message ' || m.id || ': costs ' || m.cost || ', charged '
             || COALESCE(t.amount, 0) || ' in ' || COALESCE(t.n, 0) AS what
         FROM messages m
         LEFT JOIN (SELECT message_id, CAST(SUM(amount) AS BIGINT) AS amount, COUNT(*) AS n,
                           MIN(application_id) AS application_id
-                   FROM transfers WHERE kind = 2 AND message_id IS NOT NULL" => " AND home = $1",
+                   FROM transfers WHERE kind = 2 AND message_id IS NOT NULL" => " AND shard = $1",
         r"
                    GROUP BY message_id) t
           ON t.message_id = m.id
         WHERE m.test = 0 AND m.batch_id IS NULL
           AND (t.n IS NULL OR t.n <> 1 OR t.amount <> m.cost
-            OR t.application_id <> m.application_id)" => " AND m.home = $1",
+            OR t.application_id <> m.application_id)" => " AND m.shard = $1",
     );
-    const CHARGE_HAS_A_MESSAGE: Sql = in_home!(
+    const CHARGE_HAS_A_MESSAGE: Sql = in_shard!(
         r"
         SELECT 'transfer ' || t.id || ' of ' || ",
         kind_word!("t.kind"),
         r"
             || ' without a message, of application ' || t.application_id AS what
         FROM transfers t
-        LEFT JOIN messages m ON m.id = t.message_id AND m.test = 0" => " AND m.home = $1",
+        LEFT JOIN messages m ON m.id = t.message_id AND m.test = 0" => " AND m.shard = $1",
         r"
         WHERE t.kind IN (2, 4) AND t.batch_id IS NULL AND m.id IS NULL
           AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))"
-            => " AND t.home = $1",
+            => " AND t.shard = $1",
     );
     /// The sums that are kept of dropped messages equal the sums of their transfers.
-    const DROPPED_IS_ITS_TRANSFERS: Sql = in_home!(
+    const DROPPED_IS_ITS_TRANSFERS: Sql = in_shard!(
         r"
         SELECT 'application ' || application_id || ', day ' || day
             || ': dropped messages differ from their transfers by '
@@ -150,48 +150,48 @@ statements! {
         FROM (SELECT day, application_id, CAST(SUM(charged) AS BIGINT) AS charged,
                      CAST(SUM(released) AS BIGINT) AS released FROM (
                   SELECT day, application_id, charged, released FROM dropped_days"
-            => " WHERE home = $1",
+            => " WHERE shard = $1",
         r"
                   UNION ALL SELECT ((message_id >> 21) + 1704067200000) / 86400000,
                       application_id,
                       CASE kind WHEN 2 THEN -amount ELSE 0 END,
                       CASE kind WHEN 4 THEN -amount ELSE 0 END
                   FROM transfers
-                  WHERE message_id < (SELECT history_low_id FROM installation)" => " AND home = $1",
+                  WHERE message_id < (SELECT history_low_id FROM installation)" => " AND shard = $1",
         r") u
               GROUP BY day, application_id) s
         WHERE charged <> 0 OR released <> 0",
     );
-    const RELEASE_IS_THE_MESSAGES: Sql = in_home!(
+    const RELEASE_IS_THE_MESSAGES: Sql = in_shard!(
         r"
         SELECT 'message ' || m.id || ': released ' || m.released || ', transferred '
             || COALESCE(t.amount, 0) AS what
         FROM messages m
-        LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = 4" => " AND t.home = $1",
+        LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = 4" => " AND t.shard = $1",
         r"
         WHERE m.test = 0
           AND (m.released <> COALESCE(t.amount, 0) OR t.application_id <> m.application_id)"
-            => " AND m.home = $1",
+            => " AND m.shard = $1",
     );
-    const RELEASE_IS_ALLOWED: Sql = in_home!(
+    const RELEASE_IS_ALLOWED: Sql = in_shard!(
         r"
         SELECT 'message ' || id || ': given back though ' || ",
         status_word!("status"),
         r"
             || COALESCE(' and taken by ' || carrier, '') AS what
         FROM messages WHERE released > 0 AND (status < 6 OR submitted_at IS NOT NULL)"
-            => " AND home = $1",
+            => " AND shard = $1",
     );
-    const FAILED_IS_RELEASED: Sql = in_home!(
+    const FAILED_IS_RELEASED: Sql = in_shard!(
         r"
         SELECT 'message ' || id || ': ' || ",
         status_word!("status"),
         r"
             || ' without a carrier and not released' AS what
         FROM messages WHERE released = 0 AND submitted_at IS NULL AND status >= 6
-          AND COALESCE(error, '') <> 'no_answer'" => " AND home = $1",
+          AND COALESCE(error, '') <> 'no_answer'" => " AND shard = $1",
     );
-    const FINAL_HAS_ITS_MOMENT: Sql = in_home!(
+    const FINAL_HAS_ITS_MOMENT: Sql = in_shard!(
         r"
         SELECT 'message ' || id || ': ' || ",
         status_word!("status"),
@@ -199,30 +199,30 @@ statements! {
             || COALESCE(CAST(final_at AS TEXT), 'null') AS what
         FROM messages
         WHERE ((status >= 4) <> (final_at IS NOT NULL)
-           OR (status BETWEEN 3 AND 5 AND submitted_at IS NULL))" => " AND home = $1",
+           OR (status BETWEEN 3 AND 5 AND submitted_at IS NULL))" => " AND shard = $1",
     );
-    const WAITING_IS_QUEUED: Sql = in_home!(
+    const WAITING_IS_QUEUED: Sql = in_shard!(
         r"
         SELECT 'message ' || m.id || ': ' || ",
         status_word!("m.status"),
         r"
             || ' and not in the queue' AS what
-        FROM messages m LEFT JOIN queue q ON q.message_id = m.id" => " AND q.home = $1",
+        FROM messages m LEFT JOIN queue q ON q.message_id = m.id" => " AND q.shard = $1",
         r"
-        WHERE m.status < 2 AND q.message_id IS NULL" => " AND m.home = $1",
+        WHERE m.status < 2 AND q.message_id IS NULL" => " AND m.shard = $1",
     );
-    const QUEUED_IS_WAITING: Sql = in_home!(
+    const QUEUED_IS_WAITING: Sql = in_shard!(
         r"
         SELECT 'queue row ' || q.message_id || ': message is '
             || CASE WHEN m.id IS NULL THEN 'missing' ELSE ",
         status_word!("m.status"),
         r" END AS what
-        FROM queue q LEFT JOIN messages m ON m.id = q.message_id" => " AND m.home = $1",
+        FROM queue q LEFT JOIN messages m ON m.id = q.message_id" => " AND m.shard = $1",
         r"
         WHERE (m.id IS NULL OR m.status >= 3 OR m.application_id <> q.application_id
-           OR (m.status = 2 AND q.hand_over = 0))" => " AND q.home = $1",
+           OR (m.status = 2 AND q.hand_over = 0))" => " AND q.shard = $1",
     );
-    const SEGMENT_IS_A_MESSAGES: Sql = in_home!(
+    const SEGMENT_IS_A_MESSAGES: Sql = in_shard!(
         r"
         SELECT 'segment ' || s.segment || ' of message ' || s.message_id || ': ' || CASE
                    WHEN m.id IS NULL THEN 'there is no such message'
@@ -235,13 +235,13 @@ statements! {
         r" END AS what
         FROM segments s
         LEFT JOIN messages m ON m.id = s.message_id AND m.application_id = s.application_id"
-            => " AND m.home = $1",
+            => " AND m.shard = $1",
         r"
         WHERE (m.id IS NULL OR s.submits > 2 OR s.segment > s.segments
            OR (m.status = 3 AND s.status = 2 AND s.carrier_message_id IS NULL)
-           OR (m.status = 4 AND s.status <> 4) OR m.status IN (0, 7))" => " AND s.home = $1",
+           OR (m.status = 4 AND s.status <> 4) OR m.status IN (0, 7))" => " AND s.shard = $1",
     );
-    const BATCH_IS_CHARGED: Sql = in_home!(
+    const BATCH_IS_CHARGED: Sql = in_shard!(
         r"
         SELECT 'batch ' || b.id || ': costs ' || b.cost || ', reserved '
             || COALESCE(t.charged, 0)
@@ -253,28 +253,28 @@ statements! {
                    CAST(SUM(CASE kind WHEN 3 THEN amount ELSE 0 END) AS BIGINT) AS settled,
                    CAST(SUM(CASE kind WHEN 4 THEN amount ELSE 0 END) AS BIGINT) AS released,
                    MAX(application_id) AS application_id
-            FROM transfers WHERE batch_id IS NOT NULL" => " AND home = $1",
+            FROM transfers WHERE batch_id IS NOT NULL" => " AND shard = $1",
         r"
             GROUP BY batch_id) t ON t.batch_id = b.id
         WHERE b.test = 0 AND (COALESCE(t.charged, 0) <> b.cost OR t.settled <> b.expanded_cost
                OR t.application_id <> b.application_id
                OR t.released <> CASE WHEN b.expanded_at IS NULL THEN 0
-                 ELSE b.cost - b.expanded_cost END)" => " AND b.home = $1",
+                 ELSE b.cost - b.expanded_cost END)" => " AND b.shard = $1",
     );
-    const BATCH_TRANSFER_HAS_A_BATCH: Sql = in_home!(
+    const BATCH_TRANSFER_HAS_A_BATCH: Sql = in_shard!(
         r"
         SELECT 'transfer ' || t.id || ' of ' || ",
         kind_word!("t.kind"),
         r"
             || ' without a batch, of application ' || t.application_id AS what
         FROM transfers t
-        LEFT JOIN batches b ON b.id = t.batch_id AND b.test = 0" => " AND b.home = $1",
+        LEFT JOIN batches b ON b.id = t.batch_id AND b.test = 0" => " AND b.shard = $1",
         r"
-        WHERE t.batch_id IS NOT NULL AND b.id IS NULL" => " AND t.home = $1",
+        WHERE t.batch_id IS NOT NULL AND b.id IS NULL" => " AND t.shard = $1",
     );
     /// Rows that aren't messages yet count as queued; rows that never become messages count as
     /// rejected or expired.
-    const BATCH_IS_ITS_MESSAGES: Sql = in_home!(
+    const BATCH_IS_ITS_MESSAGES: Sql = in_shard!(
         r"
         SELECT 'batch ' || b.id || ': its counts aren''t its messages' AS what
         FROM batches b LEFT JOIN (
@@ -288,7 +288,7 @@ statements! {
                    SUM(CASE status WHEN 4 THEN 1 ELSE 0 END) AS delivered,
                    SUM(CASE status WHEN 5 THEN 1 ELSE 0 END) AS failed,
                    SUM(CASE WHEN status >= 6 THEN 1 ELSE 0 END) AS ended
-            FROM messages WHERE batch_id IS NOT NULL" => " AND home = $1",
+            FROM messages WHERE batch_id IS NOT NULL" => " AND shard = $1",
         r"
             GROUP BY batch_id) m ON m.batch_id = b.id
         WHERE b.first_message_id >= (SELECT history_low_id FROM installation)
@@ -310,14 +310,14 @@ statements! {
            OR (b.expanded_at IS NULL AND b.expanded_rows = b.rows)
            OR (b.done_at IS NOT NULL) <> (b.expanded_at IS NOT NULL
                           AND b.queued + b.sending + b.unknown + b.submitted = 0))"
-            => " AND b.home = $1",
+            => " AND b.shard = $1",
     );
-    const MESSAGE_OF_A_BATCH_HAS_ONE: Sql = in_home!(
+    const MESSAGE_OF_A_BATCH_HAS_ONE: Sql = in_shard!(
         r"
         SELECT 'message ' || m.id
             || ': of a batch that isn''t there or has other ids or prices' AS what
         FROM messages m LEFT JOIN batches b ON b.id = m.batch_id AND b.test = m.test
-            AND m.id BETWEEN b.first_message_id AND b.last_message_id" => " AND b.home = $1",
+            AND m.id BETWEEN b.first_message_id AND b.last_message_id" => " AND b.shard = $1",
         r"
         WHERE m.batch_id IS NOT NULL
           AND (b.id IS NULL
@@ -325,9 +325,9 @@ statements! {
                   ELSE b.price_international END
               AND NOT EXISTS (SELECT 1 FROM prices p WHERE p.id <= b.price_id
                   AND m.kind = 'international' AND p.international = m.unit_price
-                  AND SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix)))" => " AND m.home = $1",
+                  AND SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix)))" => " AND m.shard = $1",
     );
-    const DAYS_ARE_THEIR_MESSAGES: Sql = in_home!(
+    const DAYS_ARE_THEIR_MESSAGES: Sql = in_shard!(
         r"
         SELECT 'application ' || application_id || ', day ' || day || ': ' || n || ' '
             || ",
@@ -335,10 +335,10 @@ statements! {
         r" || ' too many' AS what
         FROM (SELECT application_id, test, day, status, CAST(SUM(n) AS BIGINT) AS n FROM (
                   SELECT application_id, test, day, status, n FROM message_days"
-            => " WHERE home = $1",
+            => " WHERE shard = $1",
         r"
                   UNION ALL SELECT application_id, test, created_at / 86400000, status, -COUNT(*)
-                  FROM messages" => " WHERE home = $1",
+                  FROM messages" => " WHERE shard = $1",
         r"
                   GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s
         WHERE n <> 0 AND day > (SELECT CASE history_low_id WHEN 0 THEN -1
@@ -346,18 +346,18 @@ statements! {
           AND (test = 0 OR day >= (
               SELECT ((test_low_id >> 21) + 1704067200000) / 86400000 FROM installation))",
     );
-    const QUARTERS_ARE_THEIR_MESSAGES: Sql = in_home!(
+    const QUARTERS_ARE_THEIR_MESSAGES: Sql = in_shard!(
         r"
         SELECT 'application ' || application_id || ', quarter hour ' || quarter || ', figure '
             || figure || ': ' || n || ' and cost ' || cost || ' too many' AS what
         FROM (SELECT application_id, test, quarter, figure, CAST(SUM(n) AS BIGINT) AS n,
                      CAST(SUM(cost) AS BIGINT) AS cost FROM (
                   SELECT application_id, test, quarter, figure, n, cost FROM message_quarters"
-            => " WHERE home = $1",
+            => " WHERE shard = $1",
         r"
                   UNION ALL SELECT application_id, test, created_at / 900000, 0, -COUNT(*),
                       -SUM(cost - released)
-                  FROM messages" => " WHERE home = $1",
+                  FROM messages" => " WHERE shard = $1",
         r"
                   GROUP BY 1, 2, 3
                   UNION ALL SELECT application_id, test, quarter, figure, -COUNT(*), 0
@@ -366,7 +366,7 @@ statements! {
         delivery_time!(),
         r" END AS figure
                         FROM messages
-                        WHERE status > 3" => " AND home = $1",
+                        WHERE status > 3" => " AND shard = $1",
         r") f
                   GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s
         WHERE (n <> 0 OR cost <> 0)
@@ -375,13 +375,13 @@ statements! {
           AND (test = 0 OR quarter >= (
               SELECT ((test_low_id >> 21) + 1704067200000) / 900000 FROM installation))",
     );
-    const DEPOSIT_IS_CREDITED: Sql = in_home!(
+    const DEPOSIT_IS_CREDITED: Sql = in_shard!(
         r"
         SELECT 'deposit ' || d.bank_id || ': credited ' || COALESCE(t.n, 0) || ' times' AS what
         FROM deposits d
         LEFT JOIN (SELECT bank_id, application_id, COUNT(*) AS n,
             CAST(SUM(amount) AS BIGINT) AS amount
-                                   FROM transfers WHERE kind = 0" => " AND home = $1",
+                                   FROM transfers WHERE kind = 0" => " AND shard = $1",
         r"
                                    GROUP BY bank_id, application_id) t
           ON t.bank_id = d.bank_id
@@ -389,27 +389,27 @@ statements! {
            OR (d.application_id IS NOT NULL AND (t.n IS NULL OR t.n <> 1 OR t.amount <> d.amount
                                                  OR t.application_id <> d.application_id)))" => "
           AND (d.application_id IS NULL OR d.application_id IN (
-              SELECT application_id FROM reference_homes WHERE home = $1))",
+              SELECT application_id FROM reference_shards WHERE shard = $1))",
     );
-    const SENDER_NAME_HAS_ITS_OWNER: Sql = in_home!(
+    const SENDER_NAME_HAS_ITS_OWNER: Sql = in_shard!(
         r"
         SELECT 'application ' || a.reference || ': sender name of another account' AS what
         FROM applications a LEFT JOIN sender_name_owners o ON o.folded = LOWER(a.sender_name)
         WHERE a.sender_name IS NOT NULL
-          AND (o.account_id IS NULL OR o.account_id <> a.account_id)" => " AND a.home = $1",
+          AND (o.account_id IS NULL OR o.account_id <> a.account_id)" => " AND a.shard = $1",
     );
     /// `$1` is the id below which every message must be final after the last sweep.
-    const OVERDUE_IS_FINAL: Sql = in_home!(
+    const OVERDUE_IS_FINAL: Sql = in_shard!(
         r"
         SELECT 'message ' || id || ': ' || ",
         status_word!("status"),
         r" || ' after its time' AS what
         FROM messages
-        WHERE id < $1 AND status < 4" => " AND home = $2",
+        WHERE id < $1 AND status < 4" => " AND shard = $2",
     );
 }
 
-/// Describes every violation in a home.
+/// Describes every violation in a shard.
 pub(crate) async fn violations(
     conn: &mut dyn Connection,
     final_after_ms: i64,
@@ -423,7 +423,7 @@ pub(crate) async fn violations(
     for (_, statement) in STATEMENTS {
         let values = statement.sqlite.contains("$1").then_some(below.into());
         let text = statement.of(conn.dialect());
-        let listing = query_in_home(format!("{text}{LISTED_MAX}"), ()).bind(values);
+        let listing = query_in_shard(format!("{text}{LISTED_MAX}"), ()).bind(values);
         found.extend(listing.fetch_all(conn, |row| row.get("what")).await?);
     }
     Ok(found)

@@ -1,7 +1,7 @@
 //! Chores: work that several processes would only repeat.
 
 use domain::BatchId;
-use domain::ids::Home;
+use domain::ids::Shard;
 
 /// More than there are kinds of chores that are locked under a negative number.
 const KINDS: i64 = 64;
@@ -25,10 +25,10 @@ pub(crate) enum Chore {
 }
 
 impl Chore {
-    /// The number that the chore is locked under in a home: a batch's id, which is positive, or a
-    /// negative number. Each home has a lock of its own: where a home can't be written, its lock
-    /// is kept until the database has rolled its transaction back, and holds up no other home.
-    pub(crate) fn number(self, home: Home) -> i64 {
+    /// The number that the chore is locked under in a shard: a batch's id, which is positive, or a
+    /// negative number. Each shard has a lock of its own: where a shard can't be written, its lock
+    /// is kept until the database has rolled its transaction back, and holds up no other shard.
+    pub(crate) fn number(self, shard: Shard) -> i64 {
         let kind = match self {
             Self::Expire => 1,
             Self::ForgetSegments => 2,
@@ -43,6 +43,6 @@ impl Chore {
             Self::ForgetStatements => 11,
             Self::Expand(id) => return id.0,
         };
-        -(home.0 * KINDS + kind)
+        -(shard.0 * KINDS + kind)
     }
 }

@@ -75,10 +75,10 @@ statements! {
                 FROM jsonb_array_elements($1::text::jsonb) AS r
                 JOIN queue q ON q.message_id = (r.value ->> 0)::bigint
                   AND q.lease_token = (r.value ->> 1)::bigint
-                WHERE q.home = $2
+                WHERE q.shard = $2
                 ORDER BY q.message_id FOR UPDATE OF q) q
-            JOIN applications a ON a.id = q.application_id AND a.home = $2",
-        ..Sql::IN_HOME
+            JOIN applications a ON a.id = q.application_id AND a.shard = $2",
+        ..Sql::IN_SHARD
     };
     const ENDED_LEASES: Sql = Sql {
         sqlite: r"
@@ -94,9 +94,9 @@ statements! {
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id
             WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3
-              AND q.home = $4 AND m.home = $4 AND a.home = $4
+              AND q.shard = $4 AND m.shard = $4 AND a.shard = $4
             LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
 }
 

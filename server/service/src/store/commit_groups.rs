@@ -2,7 +2,7 @@
 //! asked for.
 
 use domain::Timestamp;
-use domain::ids::Home;
+use domain::ids::Shard;
 
 use super::query::{Connection, query};
 use super::sql::{Sql, statements};
@@ -11,21 +11,21 @@ use crate::error::Result;
 statements! {
     /// Waits until the group with this id is stored or can't be stored any more; no row if it is.
     const PREVENT: Sql = Sql::postgres(r"
-        INSERT INTO commit_groups (home, id, created_at)
+        INSERT INTO commit_groups (shard, id, created_at)
         VALUES ($1, $2, CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS bigint))
-        ON CONFLICT (id, home) DO NOTHING RETURNING id");
+        ON CONFLICT (id, shard) DO NOTHING RETURNING id");
     /// Stores a new id for a transaction that isn't a group's and has no answer to give.
     const NOTE: Sql = Sql::postgres(r"
-        INSERT INTO commit_groups (home, id, created_at, answer)
+        INSERT INTO commit_groups (shard, id, created_at, answer)
         VALUES ($1, hashtextextended(gen_random_uuid()::text, 0),
             CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS bigint), '')
         RETURNING id");
-    const ANSWER: Sql = Sql::postgres("SELECT answer FROM commit_groups WHERE home = $1 AND id = $2");
-    const FORGET: Sql = Sql::postgres_in_home(r"
+    const ANSWER: Sql = Sql::postgres("SELECT answer FROM commit_groups WHERE shard = $1 AND id = $2");
+    const FORGET: Sql = Sql::postgres_in_shard(r"
         DELETE FROM commit_groups
-        WHERE home = $3
+        WHERE shard = $3
           AND id IN (
-              SELECT id FROM commit_groups WHERE home = $3 AND created_at < $1
+              SELECT id FROM commit_groups WHERE shard = $3 AND created_at < $1
               ORDER BY created_at LIMIT $2)");
 }
 
@@ -35,22 +35,22 @@ statements! {
 /// When the database can't be asked, or what has the id is still under way.
 pub(super) async fn answer_or_prevent(
     conn: &mut dyn Connection,
-    home: Home,
+    shard: Shard,
     id: i64,
 ) -> Result<Option<String>> {
-    if query(PREVENT, (home.0, id)).finds(&mut *conn).await? {
+    if query(PREVENT, (shard.0, id)).finds(&mut *conn).await? {
         return Ok(None);
     }
     // A row without an answer was inserted by an earlier question: what has this id wasn't stored,
     // and can't be stored any more.
-    query(ANSWER, (home.0, id))
+    query(ANSWER, (shard.0, id))
         .fetch_one(conn, |row| row.get("answer"))
         .await
 }
 
-/// Stores an id for a transaction in a home, by which its outcome can be asked like a group's.
-pub(super) async fn note_transaction(conn: &mut dyn Connection, home: Home) -> Result<i64> {
-    query(NOTE, home.0)
+/// Stores an id for a transaction in a shard, by which its outcome can be asked like a group's.
+pub(super) async fn note_transaction(conn: &mut dyn Connection, shard: Shard) -> Result<i64> {
+    query(NOTE, shard.0)
         .fetch_one(conn, |row| row.get("id"))
         .await
 }

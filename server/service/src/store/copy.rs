@@ -11,7 +11,7 @@ use super::query::{Argument, Connection, Row, query, query_of, run, run_of};
 use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::records::TransferKind;
 use domain::{Timestamp, ids};
 
@@ -64,7 +64,7 @@ pub(crate) const TABLES: [&str; 44] = [
     "account_notes",
 ];
 
-/// The copied tables whose rows belong to an application and have the application's home.
+/// The copied tables whose rows belong to an application and have the application's shard.
 const OF_APPLICATIONS: [&str; 11] = [
     "sender_requests",
     "batches",
@@ -106,15 +106,15 @@ statements! {
         WHERE c.table_schema = current_schema() AND c.column_name = 'id'
           AND (c.is_identity = 'YES' OR c.column_default LIKE 'nextval(%')");
     const TELL_REFERENCES: Sql = Sql::postgres(r"
-        INSERT INTO reference_homes (reference, home, application_id)
-        SELECT reference, home, id FROM applications");
+        INSERT INTO reference_shards (reference, shard, application_id)
+        SELECT reference, shard, id FROM applications");
     const NUMBER_TRANSFERS: Sql = Sql::postgres(r"
         UPDATE applications a SET last_transfer_id = COALESCE(
             (SELECT MAX(t.id)
-             FROM transfers t WHERE t.home = a.home AND t.application_id = a.id), 0)");
+             FROM transfers t WHERE t.shard = a.shard AND t.application_id = a.id), 0)");
     const NOTE_UNUSUAL: Sql = Sql::postgres(r"
-        INSERT INTO unusual_messages (home, application_id, test, status, message_id)
-        SELECT home, application_id, test, status, id
+        INSERT INTO unusual_messages (shard, application_id, test, status, message_id)
+        SELECT shard, application_id, test, status, id
         FROM messages WHERE status > 4 OR status = 2");
     const SET_NUMBER: Sql = Sql::postgres("SELECT setval($1::text::regclass, $2)");
     const BY_KIND: Sql = Sql::same(r"
@@ -132,7 +132,7 @@ statements! {
     /// dropped.
     const DAYS: Sql = Sql::sqlite(r"
         SELECT DISTINCT day FROM message_days WHERE day >= $1 ORDER BY day");
-    const HOME_OF_SPOOL: Sql = Sql::postgres("SELECT home FROM batches WHERE spool = $1");
+    const SHARD_OF_SPOOL: Sql = Sql::postgres("SELECT shard FROM batches WHERE spool = $1");
     const WAITING: Sql = Sql::sqlite(r"
         SELECT spool, spool_offset, rows - expanded_rows AS waiting, first_message_id
         FROM batches WHERE expanded_at IS NULL ORDER BY id");
@@ -233,21 +233,21 @@ impl Reader {
     }
 }
 
-/// How the home of a table's rows is found: an expression, and the join that it needs. An account
-/// is given a home, and everything that belongs to the account has the same home.
-pub(super) fn home_of(table: &str) -> Option<(&'static str, &'static str)> {
+/// How the shard of a table's rows is found: an expression, and the join that it needs. An account
+/// is given a shard, and everything that belongs to the account has the same shard.
+pub(super) fn shard_of(table: &str) -> Option<(&'static str, &'static str)> {
     match table {
-        "accounts" => Some(("1 + r.id % i.homes", "CROSS JOIN installation i")),
-        "applications" => Some(("a.home", "JOIN accounts a ON a.id = r.account_id")),
+        "accounts" => Some(("1 + r.id % i.shards", "CROSS JOIN installation i")),
+        "applications" => Some(("a.shard", "JOIN accounts a ON a.id = r.account_id")),
         // A settlement belongs to a batch, and to no application.
         "transfers" => Some((
-            "COALESCE(h.home, b.home, 1)",
-            "LEFT JOIN reference_homes h ON h.application_id = r.application_id \
+            "COALESCE(h.shard, b.shard, 1)",
+            "LEFT JOIN reference_shards h ON h.application_id = r.application_id \
              LEFT JOIN batches b ON b.id = r.batch_id",
         )),
         _ if OF_APPLICATIONS.contains(&table) => Some((
-            "h.home",
-            "JOIN reference_homes h ON h.application_id = r.application_id",
+            "h.shard",
+            "JOIN reference_shards h ON h.application_id = r.application_id",
         )),
         _ => None,
     }
@@ -264,8 +264,8 @@ pub(crate) async fn write(
         let columns = columns.iter().map(|name| format!("{before}\"{name}\""));
         columns.collect::<Vec<_>>().join(", ")
     };
-    let (into, (value, join)) = match home_of(table) {
-        Some((value, join)) => (", home", (format!(", {value}"), join)),
+    let (into, (value, join)) = match shard_of(table) {
+        Some((value, join)) => (", shard", (format!(", {value}"), join)),
         None => ("", (String::new(), "")),
     };
     let insert = format!(
@@ -373,10 +373,10 @@ pub(crate) struct Waiting {
     pub(crate) first_message_id: i64,
 }
 
-/// The home of the copied upload that has this spool.
-pub(crate) async fn home_of_spool(conn: &mut dyn Connection, spool: &str) -> Result<Home> {
-    query(HOME_OF_SPOOL, spool)
-        .fetch_one(conn, |row| row.get("home").map(Home))
+/// The shard of the copied upload that has this spool.
+pub(crate) async fn shard_of_spool(conn: &mut dyn Connection, spool: &str) -> Result<Shard> {
+    query(SHARD_OF_SPOOL, spool)
+        .fetch_one(conn, |row| row.get("shard").map(Shard))
         .await
 }
 
@@ -404,12 +404,12 @@ mod tests {
     /// Tables that only PostgreSQL has: with SQLite their contents are in memory or in files.
     const SHARED: [&str; 4] = ["rate_buckets", "spool_chunks", "commit_groups", "uploads"];
     /// Tables that are filled by what other tables have.
-    const FILLED: [&str; 2] = ["reference_homes", "unusual_messages"];
+    const FILLED: [&str; 2] = ["reference_shards", "unusual_messages"];
     /// Columns that only PostgreSQL has.
     const ADDED: [(&str, &str); 4] = [
-        ("installation", "homes"),
+        ("installation", "shards"),
         ("installation", "distribution"),
-        ("accounts", "home"),
+        ("accounts", "shard"),
         ("applications", "last_transfer_id"),
     ];
     const TABLES_OF_SQLITE: Sql = Sql::sqlite(
@@ -453,8 +453,8 @@ mod tests {
             let mut columns = names(&mut from, COLUMNS, Some(table)).await;
             let added = ADDED.iter().filter(|(to, _)| *to == table);
             columns.extend(added.map(|(_, column)| (*column).to_owned()));
-            if home_of(table).is_some() {
-                columns.insert("home".to_owned());
+            if shard_of(table).is_some() {
+                columns.insert("shard".to_owned());
             }
             assert_eq!(
                 columns,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::Reason;
-use domain::ids::Home;
+use domain::ids::Shard;
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{
     Any, AnyConnection, AnyPool, Connection as _, Database, Executor as _, PgPool, Postgres,
@@ -166,13 +166,13 @@ impl Store {
         self.readers.acquire().await
     }
 
-    /// A connection to read the rows of a home with.
+    /// A connection to read the rows of a shard with.
     pub(crate) async fn read_at(
         &self,
-        home: Home,
+        shard: Shard,
     ) -> std::result::Result<At<PoolConnection<Any>>, sqlx::Error> {
         let conn = self.read().await?;
-        Ok(At { conn, home })
+        Ok(At { conn, shard })
     }
 
     /// Begins a transaction that only reads: all its statements see the same snapshot.
@@ -210,17 +210,17 @@ impl Store {
         self.gate.does_somebody_wait()
     }
 
-    /// Begins the transaction of a chore in a home, which one process at a time does; `None` while
+    /// Begins the transaction of a chore in a shard, which one process at a time does; `None` while
     /// another transaction does the chore there.
     pub(crate) async fn begin_chore(
         &self,
         chore: Chore,
-        home: Home,
+        shard: Shard,
         priority: Priority,
     ) -> Result<Option<WriteTx<'_>>> {
         let begin = self.dialect.begin();
         let mut tx = self.enter(priority, Counter::Others, begin).await?;
-        let mine = self.dialect.try_lock(&mut tx, chore, home).await?;
+        let mine = self.dialect.try_lock(&mut tx, chore, shard).await?;
         Ok(mine.then_some(tx))
     }
 
@@ -251,7 +251,7 @@ impl Store {
         WriteTx {
             way,
             tally: Tally::new(self.node.load(Ordering::Relaxed), counter),
-            home: None,
+            shard: None,
             client_address: None,
             dialect: self.dialect,
             is_distributed: self.is_distributed(),

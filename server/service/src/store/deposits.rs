@@ -14,7 +14,7 @@ macro_rules! listed {
         Sql {
             sqlite: listed!("applications a ON a.id", $rest),
             // Applications can be distributed, which deposits can't be.
-            postgres: listed!("reference_homes a ON a.application_id", $rest),
+            postgres: listed!("reference_shards a ON a.application_id", $rest),
             ..Sql::ANYWHERE
         }
     };
@@ -56,7 +56,7 @@ statements! {
             WHERE reference IN (SELECT value FROM json_each($1))
             ORDER BY reference LIMIT $2",
         postgres: r"
-            SELECT reference FROM reference_homes
+            SELECT reference FROM reference_shards
             WHERE reference = ANY (
                 ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
             ORDER BY reference LIMIT $2",

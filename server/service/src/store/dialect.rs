@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use sqlx::postgres::PgConnection;
 use sqlx::{AnyConnection, Executor as _, Row as _};
 
@@ -29,9 +29,9 @@ pub(crate) enum TransactionName {
         /// Two moments, one of which a crash of the server changes.
         server: String,
     },
-    /// The id of a row of `commit_groups` that the transaction stores in a home of a distributed
+    /// The id of a row of `commit_groups` that the transaction stores in a shard of a distributed
     /// database.
-    Row { home: Home, id: i64 },
+    Row { shard: Shard, id: i64 },
 }
 
 impl TransactionName {
@@ -48,15 +48,15 @@ impl TransactionName {
     /// on the coordinator.
     pub(crate) async fn of_distributed(
         conn: &mut PgConnection,
-        home: Option<Home>,
+        shard: Option<Shard>,
     ) -> Result<Option<Self>> {
         if let Some(name) = Self::of(&mut *conn).await? {
             run(conn, postgres::TWO_PHASES).await?;
             return Ok(Some(name));
         }
-        let Some(home) = home else { return Ok(None) };
-        let id = commit_groups::note_transaction(conn, home).await?;
-        Ok(Some(Self::Row { home, id }))
+        let Some(shard) = shard else { return Ok(None) };
+        let id = commit_groups::note_transaction(conn, shard).await?;
+        Ok(Some(Self::Row { shard, id }))
     }
 }
 
@@ -254,16 +254,16 @@ impl Dialect {
         Ok(n == 0)
     }
 
-    /// Locks a chore in a home for this transaction; false while another transaction has it.
+    /// Locks a chore in a shard for this transaction; false while another transaction has it.
     pub(crate) async fn try_lock(
         self,
         conn: &mut dyn Connection,
         chore: Chore,
-        home: Home,
+        shard: Shard,
     ) -> Result<bool> {
         match self {
             Self::Sqlite => Ok(true),
-            Self::Postgres => postgres::try_lock(conn, chore.number(home)).await,
+            Self::Postgres => postgres::try_lock(conn, chore.number(shard)).await,
         }
     }
 
@@ -385,8 +385,8 @@ impl Dialect {
                     _ => Outcome::Nothing,
                 })
             }
-            TransactionName::Row { home, id } => {
-                let answer = commit_groups::answer_or_prevent(conn, *home, *id).await?;
+            TransactionName::Row { shard, id } => {
+                let answer = commit_groups::answer_or_prevent(conn, *shard, *id).await?;
                 Ok(answer.map_or(Outcome::Nothing, |_| Outcome::Committed))
             }
         }

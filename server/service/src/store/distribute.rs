@@ -12,14 +12,14 @@ use crate::error::Result;
 /// The version of Citus that this release is tested with.
 pub(crate) const TESTED_CITUS: &str = "13.2";
 
-/// The least number of shards that a table has. A shard moves to another worker as a whole, and the
-/// number of shards stays: no more workers than this can have homes later. Each of a day's tables
-/// has this many parts.
-const SHARDS_MIN: usize = 8;
+/// The least number of Citus shards that a table has. A Citus shard moves to another worker as a
+/// whole, and the number of Citus shards stays: no more workers than this can have shards later.
+/// Each of a day's tables has this many parts.
+const CITUS_SHARDS_MIN: usize = 8;
 
 /// The tables that every server has a copy of: they are small, seldom written, and commit groups
-/// read them or rows of homes refer to them. Once `accounts` is copied, homes can't be changed any
-/// more.
+/// read them or rows of shards refer to them. Once `accounts` is copied, shards can't be changed
+/// any more.
 pub(crate) const REFERENCE_TABLES: [&str; 3] = ["accounts", "carriers", "prices"];
 
 /// Lifts the time limits: the more rows a table has, the longer it takes.
@@ -30,7 +30,7 @@ const SESSION: &str = r"
     SET client_min_messages = warning;
     SET application_name = 'heliograph distribute'";
 
-/// Lets a transaction change the homes of transfers. Nothing else of the ledger changes.
+/// Lets a transaction change the shards of transfers. Nothing else of the ledger changes.
 const BEFORE_TRANSFERS: &str = r"
     GRANT UPDATE ON transfers TO CURRENT_USER;
     ALTER TABLE transfers DISABLE TRIGGER USER";
@@ -44,16 +44,16 @@ statements! {
         FROM pg_extension WHERE extname = 'citus'");
     const TRY_LOCK: Sql = Sql::postgres(r"
         SELECT CASE WHEN pg_try_advisory_lock(4825176, 1) THEN 1 ELSE 0 END::bigint AS mine");
-    const STATE: Sql = Sql::postgres("SELECT homes, distribution FROM installation WHERE id = 1");
+    const STATE: Sql = Sql::postgres("SELECT shards, distribution FROM installation WHERE id = 1");
     const SET_STATE: Sql = Sql::postgres(r"
-        UPDATE installation SET homes = $1, distribution = $2 WHERE id = 1");
+        UPDATE installation SET shards = $1, distribution = $2 WHERE id = 1");
     /// The tables that are distributed, `applications` first.
     const TABLES: Sql = Sql::postgres(r"
         SELECT c.relname::text AS name
         FROM pg_class c
-        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'home'
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'shard'
         WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
-          AND NOT c.relispartition AND c.relname NOT IN ('accounts', 'reference_homes')
+          AND NOT c.relispartition AND c.relname NOT IN ('accounts', 'reference_shards')
         ORDER BY c.relname <> 'applications', c.relname");
     /// A table's partitions, or the table itself where it has none.
     const PARTS: Sql = Sql::postgres(r"
@@ -68,7 +68,7 @@ statements! {
         SELECT COUNT(*) AS n
         FROM applications a
         JOIN accounts c ON c.id = a.account_id
-        WHERE a.home <> 1 + c.id % $1");
+        WHERE a.shard <> 1 + c.id % $1");
     /// No process asks for these commit groups any more: while a database is being distributed,
     /// none serves it.
     const FORGET_GROUPS: Sql = Sql::postgres("DELETE FROM commit_groups");
@@ -91,19 +91,19 @@ const CALLS_GROUPS: &str = r"
     WHERE classid = 'pg_proc'::regclass AND objid = 'run_commit_group'::regproc
       AND distribution_argument_index IS NOT NULL";
 const COPY_GROUP: &str = include_str!("distribute_commit_group.sql");
-const HOMES: &str = r"
-    SELECT home, p.shardid AS shard, nodename AS host, nodeport::bigint AS port
-    FROM generate_series(1::bigint, $1::bigint) home
+const SHARDS: &str = r"
+    SELECT shard, p.shardid AS citus_shard, nodename AS host, nodeport::bigint AS port
+    FROM generate_series(1::bigint, $1::bigint) shard
     JOIN pg_dist_shard_placement p
-      ON p.shardid = get_shard_id_for_distribution_column('applications', home)
-    ORDER BY home";
+      ON p.shardid = get_shard_id_for_distribution_column('applications', shard)
+    ORDER BY shard";
 
 /// How far the distribution of a database has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Distribution {
     /// All tables are on one server.
     None,
-    /// Tables may be on one server or on several, and rows in their old homes or the new ones.
+    /// Tables may be on one server or on several, and rows in their old shards or the new ones.
     Begun,
     Done,
 }
@@ -111,10 +111,10 @@ pub(crate) enum Distribution {
 /// The host and the port of a worker.
 pub(crate) type Address = (String, i64);
 
-/// Where a home is.
-pub(crate) struct HomePlace {
-    pub(crate) home: i64,
+/// Where a shard is.
+pub(crate) struct ShardPlace {
     pub(crate) shard: i64,
+    pub(crate) citus_shard: i64,
     pub(crate) worker: Address,
 }
 
@@ -130,7 +130,7 @@ pub(crate) async fn is_coordinator(conn: &mut dyn Connection) -> Result<bool> {
     query_of(IS_COORDINATOR.to_owned(), ()).finds(conn).await
 }
 
-/// The workers that can have homes.
+/// The workers that can have shards.
 pub(crate) async fn workers(conn: &mut dyn Connection) -> Result<Vec<Address>> {
     query_of(WORKERS.to_owned(), ())
         .fetch_all(conn, address)
@@ -150,7 +150,7 @@ pub(crate) async fn lock(conn: &mut dyn Connection) -> Result<bool> {
         .await
 }
 
-/// How many homes an installation has, and how far it is distributed.
+/// How many shards an installation has, and how far it is distributed.
 pub(crate) async fn state(conn: &mut dyn Connection) -> Result<(i64, Distribution)> {
     let read = |row: &Row<'_>| {
         let state: Option<String> = row.get("distribution")?;
@@ -159,40 +159,40 @@ pub(crate) async fn state(conn: &mut dyn Connection) -> Result<(i64, Distributio
             Some("done") => Distribution::Done,
             Some(_) => Distribution::Begun,
         };
-        Ok((row.get("homes")?, state))
+        Ok((row.get("shards")?, state))
     };
     query(STATE, ()).fetch_one(conn, read).await
 }
 
-/// Stores how many homes there are, by which new accounts are given a home, and gives all accounts
-/// that there are their homes.
-pub(crate) async fn begin(conn: &mut dyn Connection, homes: i64) -> Result<()> {
-    query(SET_STATE, (homes, "begun"))
+/// Stores how many shards there are, by which new accounts are given a shard, and gives all
+/// accounts that there are their shards.
+pub(crate) async fn begin(conn: &mut dyn Connection, shards: i64) -> Result<()> {
+    query(SET_STATE, (shards, "begun"))
         .execute(&mut *conn)
         .await?;
     move_rows_of(conn, "accounts", "accounts").await.map(drop)
 }
 
-pub(crate) async fn end(conn: &mut dyn Connection, homes: i64) -> Result<()> {
-    query(SET_STATE, (homes, "done"))
+pub(crate) async fn end(conn: &mut dyn Connection, shards: i64) -> Result<()> {
+    query(SET_STATE, (shards, "done"))
         .execute(conn)
         .await
         .map(drop)
 }
 
-/// How many applications move to another home if there are this many homes.
-pub(crate) async fn applications_elsewhere(conn: &mut dyn Connection, homes: i64) -> Result<i64> {
-    query(APPLICATIONS_ELSEWHERE, homes)
+/// How many applications move to another shard if there are this many shards.
+pub(crate) async fn applications_elsewhere(conn: &mut dyn Connection, shards: i64) -> Result<i64> {
+    query(APPLICATIONS_ELSEWHERE, shards)
         .fetch_one(conn, |row| row.get("n"))
         .await
 }
 
-/// How many shards each table gets in a cluster with this many workers.
-pub(crate) fn shards(workers: usize) -> usize {
-    workers.max(SHARDS_MIN)
+/// How many Citus shards each table gets in a cluster with this many workers.
+pub(crate) fn citus_shards(workers: usize) -> usize {
+    workers.max(CITUS_SHARDS_MIN)
 }
 
-/// The tables that are distributed by the home, `applications` first.
+/// The tables that are distributed by the shard, `applications` first.
 pub(crate) async fn tables(conn: &mut dyn Connection) -> Result<Vec<String>> {
     query(TABLES, ())
         .fetch_all(conn, |row| row.get("name"))
@@ -213,8 +213,8 @@ pub(crate) async fn parts(conn: &mut dyn Connection, table: &str) -> Result<Vec<
         .await
 }
 
-/// Gives the rows of a part of a table the home of their account; returns how many rows had another
-/// home.
+/// Gives the rows of a part of a table the shard of their account; returns how many rows had
+/// another shard.
 pub(crate) async fn move_rows(conn: &mut AnyConnection, table: &str, part: &str) -> Result<u64> {
     let mut tx = conn.begin().await?;
     let moved = match table {
@@ -235,24 +235,24 @@ pub(crate) async fn move_rows(conn: &mut AnyConnection, table: &str, part: &str)
 }
 
 async fn move_rows_of(conn: &mut dyn Connection, table: &str, part: &str) -> Result<u64> {
-    let Some((home, join)) = home_of(table) else {
+    let Some((shard, join)) = shard_of(table) else {
         return Ok(0);
     };
     let moving = format!(
-        "UPDATE {part} p SET home = n.home \
-         FROM (SELECT r.ctid AS place, {home} AS home FROM {part} r {join}) n \
-         WHERE n.place = p.ctid AND p.home <> n.home"
+        "UPDATE {part} p SET shard = n.shard \
+         FROM (SELECT r.ctid AS place, {shard} AS shard FROM {part} r {join}) n \
+         WHERE n.place = p.ctid AND p.shard <> n.shard"
     );
     query_of(moving, ()).execute(conn).await
 }
 
-/// Like [`copy::home_of`], also for the tables that SQLite doesn't have.
-fn home_of(table: &str) -> Option<(&'static str, &'static str)> {
+/// Like [`copy::shard_of`], also for the tables that SQLite doesn't have.
+fn shard_of(table: &str) -> Option<(&'static str, &'static str)> {
     match table {
-        "reference_homes" => Some(("a.home", "JOIN applications a ON a.id = r.application_id")),
-        "spool_chunks" => Some(("b.home", "JOIN batches b ON b.spool = r.spool")),
-        "unusual_messages" => copy::home_of("messages"),
-        _ => copy::home_of(table),
+        "reference_shards" => Some(("a.shard", "JOIN applications a ON a.id = r.application_id")),
+        "spool_chunks" => Some(("b.shard", "JOIN batches b ON b.spool = r.spool")),
+        "unusual_messages" => copy::shard_of("messages"),
+        _ => copy::shard_of(table),
     }
 }
 
@@ -262,11 +262,11 @@ pub(crate) async fn copy_to_all(conn: &mut dyn Connection, table: &str) -> Resul
     run_of(conn, format!("SELECT create_reference_table('{table}')")).await
 }
 
-/// Distributes a table by the home. Its triggers are dropped: a distributed table has none.
+/// Distributes a table by the shard. Its triggers are dropped: a distributed table has none.
 pub(crate) async fn distribute(
     conn: &mut dyn Connection,
     table: &str,
-    shards: usize,
+    citus_shards: usize,
 ) -> Result<()> {
     let triggers: Vec<String> = query(TRIGGERS, table)
         .fetch_all(&mut *conn, |row| row.get("name"))
@@ -275,10 +275,10 @@ pub(crate) async fn distribute(
     let drops = drops.map(|trigger| format!("DROP TRIGGER {trigger} ON {table}; "));
     let drops = drops.collect::<Vec<_>>().concat();
     let beside = match table {
-        "applications" => format!("shard_count => {shards}, colocate_with => 'none'"),
+        "applications" => format!("shard_count => {citus_shards}, colocate_with => 'none'"),
         _ => "colocate_with => 'applications'".to_owned(),
     };
-    let distribute = format!("SELECT create_distributed_table('{table}', 'home', {beside})");
+    let distribute = format!("SELECT create_distributed_table('{table}', 'shard', {beside})");
     run_of(conn, drops + &distribute).await
 }
 
@@ -295,7 +295,7 @@ pub(crate) async fn remove_kept(conn: &mut dyn Connection, table: &str) -> Resul
     run_of(conn, removing).await
 }
 
-/// Makes each commit group run on the server that has the commit group's home; false when commit
+/// Makes each commit group run on the server that has the commit group's shard; false when commit
 /// groups run there already.
 pub(crate) async fn distribute_commit_groups(conn: &mut dyn Connection) -> Result<bool> {
     if query_of(CALLS_GROUPS.to_owned(), ())
@@ -308,29 +308,29 @@ pub(crate) async fn distribute_commit_groups(conn: &mut dyn Connection) -> Resul
     Ok(true)
 }
 
-/// Where each home is.
-pub(crate) async fn places(conn: &mut dyn Connection, homes: i64) -> Result<Vec<HomePlace>> {
+/// Where each shard is.
+pub(crate) async fn places(conn: &mut dyn Connection, shards: i64) -> Result<Vec<ShardPlace>> {
     let read = |row: &Row<'_>| {
-        Ok(HomePlace {
-            home: row.get("home")?,
+        Ok(ShardPlace {
             shard: row.get("shard")?,
+            citus_shard: row.get("citus_shard")?,
             worker: address(row)?,
         })
     };
-    query_of(HOMES.to_owned(), homes)
+    query_of(SHARDS.to_owned(), shards)
         .fetch_all(conn, read)
         .await
 }
 
-/// Moves a shard of `applications`, with those of other tables beside it, to another worker.
-pub(crate) async fn move_shard(
+/// Moves a Citus shard of `applications`, with those of other tables beside it, to another worker.
+pub(crate) async fn move_citus_shard(
     conn: &mut dyn Connection,
-    shard: i64,
+    citus_shard: i64,
     (from, from_port): &Address,
     (to, to_port): &Address,
 ) -> Result<()> {
     let moving = format!(
-        "SELECT citus_move_shard_placement({shard}, '{from}', {from_port}, '{to}', {to_port}, \
+        "SELECT citus_move_shard_placement({citus_shard}, '{from}', {from_port}, '{to}', {to_port}, \
          'block_writes')"
     );
     run_of(conn, moving).await

@@ -1,29 +1,29 @@
--- Copies `run_commit_group` and the functions that it calls for each shard of `applications`, with
--- the names of that shard's tables. Then replaces `run_commit_group` by a function that Citus runs
--- on the server of the group's home, and that calls the copy for the home's shard. Statements over
--- distributed tables would be planned by Citus in every group; statements over the tables of a
--- shard are planned once, as on one server.
+-- Copies `run_commit_group` and the functions that it calls for each Citus shard of `applications`,
+-- with the names of that Citus shard's tables. Then replaces `run_commit_group` by a function that
+-- Citus runs on the server of the group's shard, and that calls the copy for the shard's Citus
+-- shard. Statements over distributed tables would be planned by Citus in every group; statements
+-- over the tables of a Citus shard are planned once, as on one server.
 DO $distribute$
 DECLARE
     run_commit_group CONSTANT REGPROC := 'run_commit_group';
-    shard RECORD;
+    citus_shard RECORD;
     its RECORD;
     functions TEXT;
 BEGIN
-    FOR shard IN
+    FOR citus_shard IN
         SELECT shardid AS id, shardminvalue AS least
         FROM pg_dist_shard WHERE logicalrelid = 'applications'::regclass
     LOOP
         SELECT string_agg(
             regexp_replace(pg_get_functiondef(oid), '\y(run_commit_group|commit_group_[a-z]+)\(',
-                '\1_' || shard.id || '(', 'g'), ';')
+                '\1_' || citus_shard.id || '(', 'g'), ';')
         INTO functions
         FROM pg_proc
         WHERE pronamespace = current_schema()::regnamespace
           AND proname ~ '^(run_commit_group|commit_group_[a-z]+)$';
         FOR its IN
             SELECT logicalrelid::text AS name, shardid
-            FROM pg_dist_shard WHERE shardminvalue = shard.least OR shardminvalue IS NULL
+            FROM pg_dist_shard WHERE shardminvalue = citus_shard.least OR shardminvalue IS NULL
         LOOP
             functions := regexp_replace(functions,
                 '\y(FROM|JOIN|INSERT INTO|UPDATE)(\s+)' || its.name || '\y',
@@ -36,7 +36,7 @@ BEGIN
             $wrapper$
             CREATE OR REPLACE FUNCTION run_commit_group(%s) RETURNS TEXT LANGUAGE plpgsql AS $body$
             DECLARE
-                shard BIGINT := get_shard_id_for_distribution_column('applications', of_home);
+                citus_shard BIGINT := get_shard_id_for_distribution_column('applications', of_shard);
                 stored TEXT;
             BEGIN
                 -- The settings of GROUP_SESSION in store/postgres.rs: the session is one of
@@ -45,17 +45,17 @@ BEGIN
                     PERFORM set_config('plan_cache_mode', 'force_generic_plan', false),
                         set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false);
                 END IF;
-                -- The lock that Citus's own writers take (5 is SHARE): a move of the shard to
+                -- The lock that Citus's own writers take (5 is SHARE): a move of the Citus shard to
                 -- another server waits for it.
-                PERFORM lock_shard_metadata(5, ARRAY[shard]);
+                PERFORM lock_shard_metadata(5, ARRAY[citus_shard]);
                 PERFORM 1
                 FROM pg_dist_placement p, pg_dist_local_group g
-                WHERE p.shardid = shard AND p.groupid = g.groupid;
+                WHERE p.shardid = citus_shard AND p.groupid = g.groupid;
                 IF NOT FOUND THEN
-                    RAISE EXCEPTION 'home %% is on another server by now', of_home
+                    RAISE EXCEPTION 'shard %% is on another server by now', of_shard
                         USING ERRCODE = 'serialization_failure';
                 END IF;
-                EXECUTE 'SELECT run_commit_group_' || shard || '(%s)' INTO stored USING %s;
+                EXECUTE 'SELECT run_commit_group_' || citus_shard || '(%s)' INTO stored USING %s;
                 RETURN stored;
             END $body$
             $wrapper$,
@@ -63,6 +63,6 @@ BEGIN
             (SELECT string_agg('$' || n, ', ') FROM generate_series(1, pronargs) n),
             array_to_string(proargnames, ', '))
         FROM pg_proc WHERE oid = run_commit_group);
-    PERFORM create_distributed_function(run_commit_group::regprocedure, 'of_home',
+    PERFORM create_distributed_function(run_commit_group::regprocedure, 'of_shard',
         colocate_with => 'applications', force_delegation => true);
 END $distribute$;

@@ -40,20 +40,20 @@ impl<'a> Query<'a> {
 
     /// Inserts rows; returns how many. A server is given them by `COPY … FROM STDIN (FORMAT
     /// binary)`, which costs it less than an INSERT that takes them from JSON. The columns are
-    /// those of a row, then the values that all rows share, then the home.
+    /// those of a row, then the values that all rows share, then the shard.
     pub(crate) async fn insert_each<V: Values<'a>>(
         self,
         conn: &mut dyn Connection,
         rows: impl IntoIterator<Item = V>,
     ) -> Result<u64> {
-        let home = conn.home();
+        let shard = conn.shard();
         let Conn::Postgres(server) = conn.conn() else {
             return self.execute_each(conn, rows).await;
         };
         let text = self.text(Dialect::Postgres);
-        let home = home.ok_or_else(|| Fault::NoHome(text.to_owned()))?;
+        let shard = shard.ok_or_else(|| Fault::NoShard(text.to_owned()))?;
         let mut shared = self.arguments.clone();
-        shared.push(home.into());
+        shared.push(shard.into());
         let rows = binary::rows(rows, &shared);
         let copying = async {
             let mut copying = server.copy_in_raw(text).await?;

@@ -5,14 +5,14 @@ use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
 use super::query::{Connection, query};
 use super::row;
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
 statements! {
-    const LIST: Sql = in_home!(
+    const LIST: Sql = in_shard!(
         r"
         SELECT status, at, detail
-        FROM message_events WHERE message_id = $1 AND application_id = $2" => " AND home = $3",
+        FROM message_events WHERE message_id = $1 AND application_id = $2" => " AND shard = $3",
         " ORDER BY id",
     );
     /// `[[message, application, status, detail, id]]`; SQLite numbers the rows itself.
@@ -21,12 +21,12 @@ statements! {
             INSERT INTO message_events (message_id, application_id, status, detail, at)
             VALUES (?1, ?2, ?3, ?4, ?6)",
         postgres: r"
-            INSERT INTO message_events (message_id, application_id, status, detail, id, at, home)
+            INSERT INTO message_events (message_id, application_id, status, detail, id, at, shard)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   value ->> 3, (value ->> 4)::bigint, $2, at.home
+                   value ->> 3, (value ->> 4)::bigint, $2, at.shard
             FROM jsonb_array_elements($1::text::jsonb)
-            CROSS JOIN (SELECT home FROM applications WHERE home = $3 LIMIT 1) AS at",
-        ..Sql::IN_HOME
+            CROSS JOIN (SELECT shard FROM applications WHERE shard = $3 LIMIT 1) AS at",
+        ..Sql::IN_SHARD
     };
 }
 

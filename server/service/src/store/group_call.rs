@@ -6,7 +6,7 @@ mod plans;
 
 use std::time::Duration;
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::{ApplicationId, Money, Timestamp};
 use serde::Deserialize;
 use sqlx::postgres::{PgArguments, PgConnection};
@@ -47,7 +47,7 @@ pub(crate) const RUN: &str = r"
 statements! {
     const GIVE_BACK: Sql = Sql::postgres(r"
         UPDATE queue SET lease_token = 0, due_at = $3
-        WHERE home = $1 AND lease_token = $2
+        WHERE shard = $1 AND lease_token = $2
           AND NOT message_id = ANY (
               ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($4::text::jsonb)))");
 }
@@ -162,9 +162,9 @@ columns! {
     }
 }
 
-/// Everything that a group stores of one home.
+/// Everything that a group stores of one shard.
 pub(crate) struct CommitGroup {
-    pub(crate) home: Home,
+    pub(crate) shard: Shard,
     pub(crate) id: i64,
     pub(crate) now: Timestamp,
     /// The slot of this process.
@@ -248,7 +248,7 @@ pub(crate) enum Called {
     Unanswered(sqlx::Error),
 }
 
-/// The connection that a home's groups are called on.
+/// The connection that a shard's groups are called on.
 #[derive(Default)]
 pub(crate) struct GroupConnection(Option<PgConnection>);
 
@@ -323,7 +323,7 @@ async fn connect(store: &Store) -> Result<PgConnection> {
 impl CommitGroup {
     fn bind<'q>(&'q self, query: Bound<'q>) -> Bound<'q> {
         let query = query
-            .bind(self.home.0)
+            .bind(self.shard.0)
             .bind(self.id)
             .bind(self.now.unix_ms())
             .bind(self.node)
@@ -351,7 +351,7 @@ impl CommitGroup {
 /// A group whose call wasn't answered.
 #[derive(Clone)]
 pub(crate) struct UnansweredCall {
-    home: Home,
+    shard: Shard,
     id: i64,
     lease_token: i64,
     /// The ids of its sends.
@@ -361,7 +361,7 @@ pub(crate) struct UnansweredCall {
 impl UnansweredCall {
     pub(crate) fn of(call: &CommitGroup) -> Self {
         Self {
-            home: call.home,
+            shard: call.shard,
             id: call.id,
             lease_token: call.lease_token,
             sends: call.sends.ids.clone(),
@@ -379,12 +379,12 @@ impl UnansweredCall {
         conn: &mut dyn Connection,
         now: Timestamp,
     ) -> Result<Option<GroupAnswer>> {
-        let answer = commit_groups::answer_or_prevent(&mut *conn, self.home, self.id).await?;
+        let answer = commit_groups::answer_or_prevent(&mut *conn, self.shard, self.id).await?;
         let Some(answer) = answer else {
             return Ok(None);
         };
         let known = row::json(&self.sends)?;
-        query(GIVE_BACK, (self.home.0, self.lease_token, now, known))
+        query(GIVE_BACK, (self.shard.0, self.lease_token, now, known))
             .execute(conn)
             .await?;
         read(&answer).map(Some)

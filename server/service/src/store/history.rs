@@ -4,88 +4,88 @@ use domain::ApplicationId;
 use domain::ids::id_of_day;
 
 use super::query::{Connection, Row, query};
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
 statements! {
-    const SUM_UP: Sql = in_home!(
-        "INSERT INTO dropped_days (" => "home, ",
+    const SUM_UP: Sql = in_shard!(
+        "INSERT INTO dropped_days (" => "shard, ",
         r"day, application_id, charged, released)
-        SELECT " => "home, ",
+        SELECT " => "shard, ",
         r"((id >> 21) + 1704067200000) / 86400000 AS day, application_id,
                CAST(SUM(CASE WHEN batch_id IS NULL THEN cost ELSE 0 END) AS BIGINT),
                CAST(SUM(released) AS BIGINT)
-        FROM messages WHERE id >= $1 AND id < $2 AND test = 0" => " AND home = $3",
+        FROM messages WHERE id >= $1 AND id < $2 AND test = 0" => " AND shard = $3",
         r"
-        GROUP BY " => "home, ",
+        GROUP BY " => "shard, ",
         r"day, application_id
-        ON CONFLICT (" => "home, ",
+        ON CONFLICT (" => "shard, ",
         r"day, application_id)
         DO UPDATE SET charged = dropped_days.charged + excluded.charged,
             released = dropped_days.released + excluded.released",
     );
-    const DELETE_MESSAGES: Sql = in_home!(
-        "DELETE FROM messages WHERE id >= $1 AND id < $2" => " AND home = $3",
+    const DELETE_MESSAGES: Sql = in_shard!(
+        "DELETE FROM messages WHERE id >= $1 AND id < $2" => " AND shard = $3",
     );
-    const DELETE_EVENTS: Sql = in_home!(
+    const DELETE_EVENTS: Sql = in_shard!(
         "DELETE FROM message_events WHERE message_id >= $1 AND message_id < $2"
-            => " AND home = $3",
+            => " AND shard = $3",
     );
     /// The text that all rows of a batch share goes with the last of them.
-    const FORGET_SHARED_TEXTS: Sql = in_home!(
+    const FORGET_SHARED_TEXTS: Sql = in_shard!(
         r"
         UPDATE batches SET body = NULL
         WHERE last_message_id >= $1 AND last_message_id < $2 AND body IS NOT NULL"
-            => " AND home = $3",
+            => " AND shard = $3",
     );
-    const TEST_DAY: Sql = in_home!(
+    const TEST_DAY: Sql = in_shard!(
         "SELECT application_id, day FROM message_days WHERE test = 1 AND day < $1"
-            => " AND home = $2",
+            => " AND shard = $2",
         " ORDER BY day, application_id LIMIT 1",
     );
-    const NTH_TEST: Sql = in_home!(
+    const NTH_TEST: Sql = in_shard!(
         r"
         SELECT id
         FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"
-            => " AND home = $5",
+            => " AND shard = $5",
         " ORDER BY id LIMIT 1 OFFSET $4",
     );
-    const DELETE_TEST_EVENTS: Sql = in_home!(
+    const DELETE_TEST_EVENTS: Sql = in_shard!(
         r"
         DELETE FROM message_events
         WHERE message_id >= $2 AND message_id < $3 AND message_id IN (
             SELECT id
             FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"
-            => " AND home = $4",
-        ")" => " AND home = $4",
+            => " AND shard = $4",
+        ")" => " AND shard = $4",
     );
-    const DELETE_TESTS: Sql = in_home!(
+    const DELETE_TESTS: Sql = in_shard!(
         "DELETE FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"
-            => " AND home = $4",
+            => " AND shard = $4",
     );
     /// For PostgreSQL alone; with SQLite an index of `messages` takes the place of the table.
-    const FORGET_UNUSUAL_TESTS: Sql = Sql::postgres_in_home(r"
+    const FORGET_UNUSUAL_TESTS: Sql = Sql::postgres_in_shard(r"
         DELETE FROM unusual_messages
         WHERE application_id = $1 AND test = 1 AND message_id >= $2 AND message_id < $3
-          AND home = $4");
-    const DELETE_TEST_DAY: Sql = in_home!(
+          AND shard = $4");
+    const DELETE_TEST_DAY: Sql = in_shard!(
         "DELETE FROM message_days WHERE application_id = $1 AND test = 1 AND day = $2"
-            => " AND home = $3",
+            => " AND shard = $3",
     );
-    const DELETE_TEST_QUARTERS: Sql = in_home!(
+    const DELETE_TEST_QUARTERS: Sql = in_shard!(
         r"
         DELETE FROM message_quarters
         WHERE application_id = $1 AND test = 1 AND quarter >= $2 AND quarter < $3"
-            => " AND home = $4",
+            => " AND shard = $4",
     );
-    const DELETE_TEST_BATCHES: Sql = in_home!(
+    const DELETE_TEST_BATCHES: Sql = in_shard!(
         r"
         DELETE FROM batches
         WHERE id IN (
             SELECT id
             FROM batches WHERE test = 1 AND last_message_id < $1 AND expanded_at IS NOT NULL"
-            => " AND home = $3",
-        " LIMIT $2)" => " AND home = $3",
+            => " AND shard = $3",
+        " LIMIT $2)" => " AND shard = $3",
     );
 }
 
@@ -150,8 +150,8 @@ pub(crate) async fn forget_shared_texts(conn: &mut dyn Connection, range: Range)
 }
 
 /// Deletes messages of test keys that were accepted before a day (since 1970-01-01 UTC) and are
-/// final, as those below the id `low` are, with all that is stored of them: at most `limit` messages
-/// or batches. False when nothing is left that can be deleted.
+/// final, as those below the id `low` are, with all that is stored of them: at most `limit`
+/// messages or batches. False when nothing is left that can be deleted.
 pub(crate) async fn delete_tests(
     conn: &mut dyn Connection,
     below: i64,

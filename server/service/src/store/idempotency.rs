@@ -4,16 +4,16 @@ use domain::{ApplicationId, Timestamp};
 
 use super::query::{Connection, Row, query};
 use super::row::{json, touched};
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
 statements! {
-    const SWEEP: Sql = in_home!(
-        "DELETE FROM idempotency WHERE created_at <= $1" => " AND home = $2",
+    const SWEEP: Sql = in_shard!(
+        "DELETE FROM idempotency WHERE created_at <= $1" => " AND shard = $2",
     );
     /// The moment at which a sweep of `$2` answers ends.
-    const SWEEP_END: Sql = in_home!(
-        "SELECT created_at FROM idempotency WHERE created_at <= $1" => " AND home = $3",
+    const SWEEP_END: Sql = in_shard!(
+        "SELECT created_at FROM idempotency WHERE created_at <= $1" => " AND shard = $3",
         " ORDER BY created_at LIMIT 1 OFFSET $2",
     );
     /// `[[application, test, key]]`.
@@ -29,8 +29,8 @@ statements! {
             FROM jsonb_array_elements($1::text::jsonb) AS r
             JOIN idempotency i ON i.application_id = (r.value ->> 0)::bigint
               AND i.test = (r.value ->> 1)::bigint AND i.key = r.value ->> 2
-            WHERE i.created_at > $2 AND i.home = $3",
-        ..Sql::IN_HOME
+            WHERE i.created_at > $2 AND i.shard = $3",
+        ..Sql::IN_SHARD
     };
     /// `[[application, test, key, digest, answer]]`.
     const KEEP: Sql = Sql {
@@ -41,15 +41,15 @@ statements! {
             DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
                 created_at = excluded.created_at",
         postgres: r"
-            INSERT INTO idempotency (application_id, test, key, digest, answer, created_at, home)
+            INSERT INTO idempotency (application_id, test, key, digest, answer, created_at, shard)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, value ->> 3,
-                   value ->> 4, $2, at.home
+                   value ->> 4, $2, at.shard
             FROM jsonb_array_elements($1::text::jsonb)
-            CROSS JOIN (SELECT home FROM applications WHERE home = $3 LIMIT 1) AS at
-            ON CONFLICT (home, application_id, test, key)
+            CROSS JOIN (SELECT shard FROM applications WHERE shard = $3 LIMIT 1) AS at
+            ON CONFLICT (shard, application_id, test, key)
             DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
                 created_at = excluded.created_at",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
 }
 

@@ -13,8 +13,8 @@ statements! {
         ON CONFLICT (id) DO NOTHING");
     const CURRENCY: Sql = Sql::same("SELECT currency FROM installation WHERE id = 1");
     const FORM_KEY: Sql = Sql::same("SELECT form_key FROM installation WHERE id = 1");
-    /// For PostgreSQL alone; SQLite has one home.
-    const HOMES: Sql = Sql::postgres("SELECT homes FROM installation WHERE id = 1");
+    /// For PostgreSQL alone; SQLite has one shard.
+    const SHARDS: Sql = Sql::postgres("SELECT shards FROM installation WHERE id = 1");
     const SEALING_KEY: Sql = Sql::same("SELECT sealing_key FROM installation WHERE id = 1");
     const KEEP_SEALING_KEY: Sql = Sql::same(r"
         UPDATE installation SET sealing_key = $1 WHERE id = 1 AND sealing_key IS NULL");
@@ -55,13 +55,13 @@ pub(crate) async fn currency(conn: &mut dyn Connection) -> Result<String> {
         .await
 }
 
-/// How many homes there are.
-pub(crate) async fn homes(conn: &mut dyn Connection) -> Result<i64> {
+/// How many shards there are.
+pub(crate) async fn shards(conn: &mut dyn Connection) -> Result<i64> {
     if !conn.dialect().is_shared() {
         return Ok(1);
     }
-    query(HOMES, ())
-        .fetch_one(conn, |row| row.get("homes"))
+    query(SHARDS, ())
+        .fetch_one(conn, |row| row.get("shards"))
         .await
 }
 

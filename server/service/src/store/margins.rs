@@ -1,11 +1,12 @@
-//! Margins: figures of live messages by day, which are counted from the messages once a day is over.
+//! Margins: figures of live messages by day, which are counted from the messages once a day is
+//! over.
 
 use domain::records::{MarginFigures, MarginLine, MarginRow};
 use domain::{Kind, Money, Reference, Timestamp};
 
 use super::query::{Connection, Row, query};
 use super::row;
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
 /// The sums of figures in a range of days.
@@ -26,13 +27,13 @@ macro_rules! summed {
 }
 
 statements! {
-    const MESSAGES: Sql = in_home!(
+    const MESSAGES: Sql = in_shard!(
         r"
         SELECT m.id, m.number, m.kind, m.sender, m.carrier, m.pages, m.segments, m.unit_price,
                m.cost, m.released, m.created_at, a.reference
         FROM messages m
         JOIN applications a ON a.id = m.application_id
-        WHERE m.id >= $1 AND m.id < $2 AND m.test = 0" => " AND m.home = $4 AND a.home = $4",
+        WHERE m.id >= $1 AND m.id < $2 AND m.test = 0" => " AND m.shard = $4 AND a.shard = $4",
         " ORDER BY m.id LIMIT $3",
     );
     const LAST_FINAL: Sql = Sql::same("SELECT MAX(day) AS day FROM margin_days WHERE is_final = 1");

@@ -7,37 +7,37 @@ use domain::{ApplicationId, MessageStatus, MessageText, Money, Number, Timestamp
 use super::query::{Connection, Row, query};
 use super::recent::{self, Place};
 use super::row::{self, touched};
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use super::tally::OpenMessage;
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    const FIRST: Sql = in_home!(
-        "SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2" => " AND home = $3",
+    const FIRST: Sql = in_shard!(
+        "SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2" => " AND shard = $3",
     );
-    const NTH_AFTER: Sql = in_home!(
-        "SELECT id FROM messages WHERE id >= $1" => " AND home = $3",
+    const NTH_AFTER: Sql = in_shard!(
+        "SELECT id FROM messages WHERE id >= $1" => " AND shard = $3",
         " ORDER BY id LIMIT 1 OFFSET $2",
     );
-    const STATUS: Sql = in_home!("SELECT status FROM messages WHERE id = $1" => " AND home = $2");
-    const PLACE: Sql = in_home!(
-        "SELECT id, application_id, test FROM messages WHERE id = $1" => " AND home = $2",
+    const STATUS: Sql = in_shard!("SELECT status FROM messages WHERE id = $1" => " AND shard = $2");
+    const PLACE: Sql = in_shard!(
+        "SELECT id, application_id, test FROM messages WHERE id = $1" => " AND shard = $2",
     );
-    const GREATEST: Sql = in_home!("SELECT MAX(id) AS id FROM messages" => " WHERE home = $1");
+    const GREATEST: Sql = in_shard!("SELECT MAX(id) AS id FROM messages" => " WHERE shard = $1");
     const INSERT: Sql = Sql::sqlite(r"
         INSERT INTO messages (id, application_id, test, number, kind, sender, body,
             requestid, pages, segments, unit_price, cost, created_at, sending_at, status,
             released)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)");
-    const LOCK: Sql = Sql::postgres_in_home(r"
+    const LOCK: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
             SELECT 1
             FROM messages
             WHERE id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND id BETWEEN $2 AND $3 AND home = $4
+              AND id BETWEEN $2 AND $3 AND shard = $4
             ORDER BY id FOR UPDATE) m");
     const OPEN: Sql = Sql {
         sqlite: r"
@@ -54,24 +54,24 @@ statements! {
                 FROM messages
                 WHERE id = ANY (
                     ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-                  AND id BETWEEN $2 AND $3 AND home = $4
+                  AND id BETWEEN $2 AND $3 AND shard = $4
                   AND status < 4
                 ORDER BY id FOR UPDATE) m",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
-    const OVERDUE: Sql = in_home!(
+    const OVERDUE: Sql = in_shard!(
         r"
         SELECT id, status, submitted_at,
                (
                    SELECT COUNT(*)
-                   FROM queue WHERE message_id = id AND lease_token <> 0" => " AND home = $4",
+                   FROM queue WHERE message_id = id AND lease_token <> 0" => " AND shard = $4",
         r") AS leased,
                (
                    SELECT MIN(COALESCE(s.error, ''))
                    FROM segments s WHERE s.message_id = messages.id AND s.status = 5"
-            => " AND home = $4",
+            => " AND shard = $4",
         r") AS failed
-        FROM messages WHERE id >= $1 AND id < $2 AND status < 4" => " AND home = $4",
+        FROM messages WHERE id >= $1 AND id < $2 AND status < 4" => " AND shard = $4",
         " ORDER BY id LIMIT $3",
     );
     /// `[[id, status, error, release 0|1, taken by a carrier 0|1]]`.
@@ -96,9 +96,9 @@ statements! {
             FROM r
             WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
-              AND id BETWEEN $3 AND $4 AND home = $5
+              AND id BETWEEN $3 AND $4 AND shard = $5
               AND status < 4",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
 }
 

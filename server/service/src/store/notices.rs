@@ -6,7 +6,7 @@ use domain::{ApplicationId, BatchId, Money, Reference, Timestamp};
 
 use super::query::{Connection, Row, query};
 use super::row;
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
 macro_rules! waiting {
@@ -23,39 +23,39 @@ macro_rules! waiting {
 }
 
 statements! {
-    const SET: Sql = in_home!(
+    const SET: Sql = in_shard!(
         r"
         UPDATE applications SET low_balance = $2, low_balance_at = NULL, batch_mails_since = $3
-        WHERE id = $1" => " AND home = $4",
+        WHERE id = $1" => " AND shard = $4",
     );
-    const LOW: Sql = in_home!(
+    const LOW: Sql = in_shard!(
         r"
         SELECT a.id, a.account_id, a.reference, accounts.email, a.balance, a.low_balance
         FROM applications a
         JOIN accounts ON accounts.id = a.account_id
         WHERE a.low_balance IS NOT NULL AND a.low_balance_at IS NULL
-          AND a.balance < a.low_balance" => " AND a.home = $1",
+          AND a.balance < a.low_balance" => " AND a.shard = $1",
     );
-    const NOTE_LOW: Sql = in_home!(
+    const NOTE_LOW: Sql = in_shard!(
         r"
         UPDATE applications SET low_balance_at = $2
-        WHERE id = $1 AND low_balance_at IS NULL AND balance < low_balance" => " AND home = $3",
+        WHERE id = $1 AND low_balance_at IS NULL AND balance < low_balance" => " AND shard = $3",
     );
-    const RISEN: Sql = in_home!(
+    const RISEN: Sql = in_shard!(
         r"
         SELECT id
         FROM applications
         WHERE low_balance IS NOT NULL AND low_balance_at IS NOT NULL
-          AND balance >= low_balance" => " AND home = $1",
+          AND balance >= low_balance" => " AND shard = $1",
     );
-    const NOTE_RISEN: Sql = in_home!(
+    const NOTE_RISEN: Sql = in_shard!(
         r"
         UPDATE applications SET low_balance_at = NULL
-        WHERE id = $1 AND balance >= low_balance" => " AND home = $2",
+        WHERE id = $1 AND balance >= low_balance" => " AND shard = $2",
     );
     /// A batch is done within two days: `$1` is the least id that a batch can have that was done
     /// just now.
-    const DONE: Sql = in_home!(
+    const DONE: Sql = in_shard!(
         r"
         SELECT b.id, a.account_id, a.reference, accounts.email, b.rows, b.delivered
         FROM applications a
@@ -63,11 +63,11 @@ statements! {
         JOIN batches b ON b.application_id = a.id
         WHERE a.batch_mails_since IS NOT NULL AND b.test = 0 AND b.id >= $1
           AND b.done_at >= a.batch_mails_since AND b.mailed_at IS NULL"
-            => " AND a.home = $2 AND b.home = $2",
+            => " AND a.shard = $2 AND b.shard = $2",
     );
-    const NOTE_DONE: Sql = in_home!(
+    const NOTE_DONE: Sql = in_shard!(
         "UPDATE batches SET mailed_at = $2 WHERE id = $1 AND mailed_at IS NULL"
-            => " AND home = $3",
+            => " AND shard = $3",
     );
     const REMINDED: Sql = Sql::same("SELECT mailed_at FROM reminders WHERE kind = $1");
     /// Touches no row when another process reminded staff after `$3`.
@@ -75,17 +75,17 @@ statements! {
         INSERT INTO reminders (kind, mailed_at)
         VALUES ($1, $2)
         ON CONFLICT (kind) DO UPDATE SET mailed_at = $2 WHERE reminders.mailed_at <= $3");
-    const ACTIVATIONS: Sql = in_home!(
+    const ACTIVATIONS: Sql = in_shard!(
         waiting!(
             "activation_requested_at",
             "FROM applications WHERE status = 'Pending' AND activation_requested_at <= $1"
-        ) => " AND home = $3",
+        ) => " AND shard = $3",
     );
-    const SENDER_NAMES: Sql = in_home!(
+    const SENDER_NAMES: Sql = in_shard!(
         waiting!(
             "requested_at",
             "FROM sender_requests WHERE status = 'pending' AND requested_at <= $1"
-        ) => " AND home = $3",
+        ) => " AND shard = $3",
     );
     const DEPOSITS: Sql = Sql::same(waiting!(
         "received_at",
@@ -196,8 +196,8 @@ pub(crate) async fn note_done(
     Ok(query(NOTE_DONE, (id, now)).execute(conn).await? == 1)
 }
 
-/// Whether a kind of work is counted home by home.
-pub(crate) const fn is_of_homes(work: Work) -> bool {
+/// Whether a kind of work is counted shard by shard.
+pub(crate) const fn is_of_shards(work: Work) -> bool {
     matches!(work, Work::Activations | Work::SenderNames)
 }
 

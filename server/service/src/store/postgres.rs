@@ -47,7 +47,7 @@ pub(super) const SESSION: &str = r"
 /// plans must hold when a table has grown: without sequential scans, which suit an empty table.
 ///
 /// In a distributed database the call of a commit group is planned at each execution, so that Citus
-/// knows the home and sends the call to the server that has it. The session on that server is set
+/// knows the shard and sends the call to the server that has it. The session on that server is set
 /// up like this one by `run_commit_group` itself.
 pub(super) const GROUP_SESSION: &str = r"
     SET plan_cache_mode = force_generic_plan;
@@ -153,8 +153,8 @@ statements! {
         UNION ALL SELECT message_id FROM message_events_other
         WHERE message_id >= $1 AND message_id < $2
         LIMIT 1");
-    const FORGET_UNUSUAL: Sql = Sql::postgres_in_home(r"
-        DELETE FROM unusual_messages WHERE message_id >= $1 AND message_id < $2 AND home = $3");
+    const FORGET_UNUSUAL: Sql = Sql::postgres_in_shard(r"
+        DELETE FROM unusual_messages WHERE message_id >= $1 AND message_id < $2 AND shard = $3");
 }
 
 /// Locks a chore until the transaction ends; false while another transaction has it.

@@ -7,17 +7,17 @@ use domain::quarter::{Figure, Figures, QuarterRange};
 use domain::{ApplicationId, Money, Timestamp};
 
 use super::query::{Connection, Row, query};
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use crate::error::{Error, Fault, Result};
 
 statements! {
-    const PERIODS: Sql = in_home!(
+    const PERIODS: Sql = in_shard!(
         r"
         SELECT (quarter + $3) / $4 AS period, figure, CAST(SUM(n) AS BIGINT) AS n,
                CAST(SUM(cost) AS BIGINT) AS cost
         FROM message_quarters
         WHERE application_id = $1 AND test = $2 AND quarter >= $5 AND quarter < $6"
-            => " AND home = $7",
+            => " AND shard = $7",
         r"
         GROUP BY 1, 2",
     );
@@ -31,45 +31,45 @@ statements! {
             DO UPDATE SET n = n + ?5, cost = cost + ?6",
         postgres: r"
             INSERT INTO message_quarters (application_id, test, quarter, figure, n, cost, node,
-                writer, home)
+                writer, shard)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
                    (value ->> 3)::bigint, (value ->> 4)::bigint, (value ->> 5)::bigint, $2, $3,
-                   at.home
+                   at.shard
             FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place)
-            CROSS JOIN (SELECT home FROM applications WHERE home = $4 LIMIT 1) AS at
+            CROSS JOIN (SELECT shard FROM applications WHERE shard = $4 LIMIT 1) AS at
             ORDER BY place
-            ON CONFLICT (home, application_id, test, quarter, figure, node, writer)
+            ON CONFLICT (shard, application_id, test, quarter, figure, node, writer)
             DO UPDATE SET n = message_quarters.n + excluded.n,
                 cost = message_quarters.cost + excluded.cost",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
     /// The first quarter hour below `$1` whose figures are in several parts, or in one that a
     /// process counts in.
-    const UNFOLDED: Sql = in_home!(
+    const UNFOLDED: Sql = in_shard!(
         r"
         SELECT MIN(quarter) AS quarter
         FROM message_quarters WHERE (node <> 0 OR writer <> 1) AND quarter < $1"
-            => " AND home = $2",
+            => " AND shard = $2",
     );
-    const FOLD: Sql = in_home!(
-        "INSERT INTO message_quarters (" => "home, ",
+    const FOLD: Sql = in_shard!(
+        "INSERT INTO message_quarters (" => "shard, ",
         r"application_id, test, quarter, figure, node, writer, n, cost)
-        SELECT " => "home, ",
+        SELECT " => "shard, ",
         r"application_id, test, quarter, figure, 0, 1, CAST(SUM(n) AS BIGINT),
             CAST(SUM(cost) AS BIGINT)
         FROM message_quarters WHERE quarter = $1 AND (node <> 0 OR writer <> 1)"
-            => " AND home = $2",
+            => " AND shard = $2",
         r"
-        GROUP BY " => "home, ",
+        GROUP BY " => "shard, ",
         r"application_id, test, quarter, figure
-        ON CONFLICT (" => "home, ",
+        ON CONFLICT (" => "shard, ",
         r"application_id, test, quarter, figure, node, writer)
         DO UPDATE SET n = message_quarters.n + excluded.n,
             cost = message_quarters.cost + excluded.cost",
     );
-    const FORGET_PARTS: Sql = in_home!(
+    const FORGET_PARTS: Sql = in_shard!(
         "DELETE FROM message_quarters WHERE quarter = $1 AND (node <> 0 OR writer <> 1)"
-            => " AND home = $2",
+            => " AND shard = $2",
     );
 }
 

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
 use rusqlite::{Rows, Statement};
@@ -45,8 +45,8 @@ fn dialect_of(conn: &AnyConnection) -> Dialect {
 pub(crate) trait Connection: Send {
     fn conn(&mut self) -> Conn<'_>;
 
-    /// The home whose rows the connection reads and writes; `None` where statements name none.
-    fn home(&self) -> Option<Home> {
+    /// The shard whose rows the connection reads and writes; `None` where statements name none.
+    fn shard(&self) -> Option<Shard> {
         None
     }
 
@@ -95,8 +95,8 @@ impl<C: Connection + ?Sized> Connection for &mut C {
         (**self).conn()
     }
 
-    fn home(&self) -> Option<Home> {
-        (**self).home()
+    fn shard(&self) -> Option<Shard> {
+        (**self).shard()
     }
 
     fn client_address(&self) -> Option<&str> {
@@ -104,10 +104,10 @@ impl<C: Connection + ?Sized> Connection for &mut C {
     }
 }
 
-/// A connection for the rows of one home.
+/// A connection for the rows of one shard.
 pub(crate) struct At<C> {
     pub(crate) conn: C,
-    pub(crate) home: Home,
+    pub(crate) shard: Shard,
 }
 
 impl<C: Connection> Connection for At<C> {
@@ -115,8 +115,8 @@ impl<C: Connection> Connection for At<C> {
         self.conn.conn()
     }
 
-    fn home(&self) -> Option<Home> {
-        Some(self.home)
+    fn shard(&self) -> Option<Shard> {
+        Some(self.shard)
     }
 }
 
@@ -150,7 +150,7 @@ argument! {
     Option<ApplicationId>: id => Self::Int(id.map(|id| id.0));
     Transid: id => Self::Int(Some(id.0));
     BatchId: id => Self::Int(Some(id.0));
-    Home: home => Self::Int(Some(home.0));
+    Shard: shard => Self::Int(Some(shard.0));
     Money: amount => Self::Int(Some(amount.micros()));
     Option<Money>: amount => Self::Int(amount.map(Money::micros));
     Timestamp: moment => Self::Int(Some(moment.unix_ms()));
@@ -231,7 +231,7 @@ tuples! {
 
 enum Text {
     Known(Sql),
-    /// A text that the program put together for one database, and whether it names a home there.
+    /// A text that the program put together for one database, and whether it names a shard there.
     Built(String, bool),
 }
 
@@ -257,8 +257,8 @@ pub(crate) fn query_of<'a>(sql: String, values: impl Values<'a>) -> Query<'a> {
     }
 }
 
-/// Like [`query_of`], for a text that names a home if it is PostgreSQL's.
-pub(crate) fn query_in_home<'a>(sql: String, values: impl Values<'a>) -> Query<'a> {
+/// Like [`query_of`], for a text that names a shard if it is PostgreSQL's.
+pub(crate) fn query_in_shard<'a>(sql: String, values: impl Values<'a>) -> Query<'a> {
     Query {
         text: Text::Built(sql, true),
         arguments: values.into_array().into_iter().collect(),
@@ -281,7 +281,7 @@ impl<'a> Query<'a> {
 
     /// Runs a statement that returns no rows; returns how many rows of the table were touched.
     pub(crate) async fn execute(self, conn: &mut dyn Connection) -> Result<u64> {
-        let home = conn.home();
+        let shard = conn.shard();
         match conn.conn() {
             Conn::File(conn) => blocking(|| {
                 let mut statement = given(conn)?.prepare_cached(self.text(Dialect::Sqlite))?;
@@ -289,11 +289,11 @@ impl<'a> Query<'a> {
                 Ok(statement.raw_execute()? as u64)
             }),
             Conn::Postgres(conn) => {
-                let query = self.sqlx::<Postgres>(Dialect::Postgres, home)?;
+                let query = self.sqlx::<Postgres>(Dialect::Postgres, shard)?;
                 Ok(Box::pin(query.execute(conn)).await?.rows_affected())
             }
             Conn::Sqlx(conn) => {
-                let query = self.sqlx::<Any>(dialect_of(conn), home)?;
+                let query = self.sqlx::<Any>(dialect_of(conn), shard)?;
                 Ok(query.execute(conn).await?.rows_affected())
             }
         }
@@ -305,7 +305,7 @@ impl<'a> Query<'a> {
         conn: &mut dyn Connection,
         read: impl Fn(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let home = conn.home();
+        let shard = conn.shard();
         match conn.conn() {
             Conn::File(conn) => blocking(|| {
                 let mut statement = given(conn)?.prepare_cached(self.text(Dialect::Sqlite))?;
@@ -316,14 +316,14 @@ impl<'a> Query<'a> {
                 Ok(found)
             }),
             Conn::Postgres(conn) => {
-                let query = self.sqlx::<Postgres>(Dialect::Postgres, home)?;
+                let query = self.sqlx::<Postgres>(Dialect::Postgres, shard)?;
                 let rows = Box::pin(query.fetch_all(conn)).await?;
                 rows.into_iter()
                     .map(|row| read(&Row::Postgres(row)))
                     .collect()
             }
             Conn::Sqlx(conn) => {
-                let query = self.sqlx::<Any>(dialect_of(conn), home)?;
+                let query = self.sqlx::<Any>(dialect_of(conn), shard)?;
                 let rows = query.fetch_all(conn).await?;
                 rows.into_iter().map(|row| read(&Row::Sqlx(row))).collect()
             }
@@ -336,16 +336,16 @@ impl<'a> Query<'a> {
         conn: &mut dyn Connection,
         read: impl Fn(&Row<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
-        let home = conn.home();
+        let shard = conn.shard();
         match conn.conn() {
             Conn::File(_) => Ok(self.fetch_all(conn, read).await?.into_iter().next()),
             Conn::Postgres(conn) => {
-                let query = self.sqlx::<Postgres>(Dialect::Postgres, home)?;
+                let query = self.sqlx::<Postgres>(Dialect::Postgres, shard)?;
                 let row = Box::pin(query.fetch_optional(conn)).await?;
                 row.map(|row| read(&Row::Postgres(row))).transpose()
             }
             Conn::Sqlx(conn) => {
-                let query = self.sqlx::<Any>(dialect_of(conn), home)?;
+                let query = self.sqlx::<Any>(dialect_of(conn), shard)?;
                 let row = query.fetch_optional(conn).await?;
                 row.map(|row| read(&Row::Sqlx(row))).transpose()
             }
@@ -371,21 +371,21 @@ impl<'a> Query<'a> {
         Ok(self.fetch_optional(conn, |_| Ok(())).await?.is_some())
     }
 
-    /// The statement for a connection of sqlx; with the home, where the text names one.
+    /// The statement for a connection of sqlx; with the shard, where the text names one.
     fn sqlx<DB: Database>(
         mut self,
         dialect: Dialect,
-        home: Option<Home>,
+        shard: Option<Shard>,
     ) -> Result<sqlx::query::Query<'static, DB, DB::Arguments>>
     where
         Option<i64>: Encode<'static, DB> + Type<DB>,
         Option<String>: Encode<'static, DB> + Type<DB>,
         Vec<u8>: Encode<'static, DB> + Type<DB>,
     {
-        let (Text::Known(Sql { names_home, .. }) | Text::Built(_, names_home)) = self.text;
-        if names_home && dialect.is_shared() {
-            let home = home.ok_or_else(|| Fault::NoHome(self.text(dialect).to_owned()))?;
-            self.arguments.push(home.into());
+        let (Text::Known(Sql { names_shard, .. }) | Text::Built(_, names_shard)) = self.text;
+        if names_shard && dialect.is_shared() {
+            let shard = shard.ok_or_else(|| Fault::NoShard(self.text(dialect).to_owned()))?;
+            self.arguments.push(shard.into());
         }
         let query = match self.text {
             Text::Known(sql) => sqlx::query(sql.of(dialect)),

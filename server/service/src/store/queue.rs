@@ -5,48 +5,48 @@ use serde::Deserialize;
 
 use super::query::{Connection, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    const RESUME: Sql = in_home!(
+    const RESUME: Sql = in_shard!(
         r"
         UPDATE queue SET held = 0, due_at = $3
         WHERE message_id IN (
             SELECT message_id FROM queue WHERE application_id = $1 AND held = 1"
-            => " AND home = $4",
+            => " AND shard = $4",
         r" LIMIT $2)
-          AND held = 1" => " AND home = $4",
+          AND held = 1" => " AND shard = $4",
         r"
           AND EXISTS (
               SELECT 1 FROM applications
               WHERE id = $1 AND status <> 'Suspended' AND disabled_at IS NULL"
-            => " AND home = $4",
+            => " AND shard = $4",
         ")",
     );
-    const PUT_ASIDE_WITHOUT_SUSPENSION: Sql = in_home!(
+    const PUT_ASIDE_WITHOUT_SUSPENSION: Sql = in_shard!(
         r"
         SELECT id
         FROM applications
-        WHERE status <> 'Suspended' AND disabled_at IS NULL" => " AND home = $1",
+        WHERE status <> 'Suspended' AND disabled_at IS NULL" => " AND shard = $1",
         r"
           AND EXISTS (
               SELECT 1 FROM queue WHERE application_id = applications.id AND held = 1"
-            => " AND home = $1",
+            => " AND shard = $1",
         ")",
     );
-    const CARRIERS: Sql = in_home!("SELECT DISTINCT carrier FROM queue" => " WHERE home = $1");
-    const ANY_UNCLAIMED: Sql = in_home!(
-        "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0" => " AND home = $2",
+    const CARRIERS: Sql = in_shard!("SELECT DISTINCT carrier FROM queue" => " WHERE shard = $1");
+    const ANY_UNCLAIMED: Sql = in_shard!(
+        "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0" => " AND shard = $2",
         " LIMIT 1",
     );
-    const OLDEST: Sql = in_home!(
+    const OLDEST: Sql = in_shard!(
         "SELECT MIN(message_id) AS id, COUNT(*) AS n FROM queue WHERE carrier = $1"
-            => " AND home = $2",
+            => " AND shard = $2",
     );
-    const STATE: Sql = in_home!(
-        "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue" => " WHERE home = $1",
+    const STATE: Sql = in_shard!(
+        "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue" => " WHERE shard = $1",
     );
     /// A row: message, application, carrier, due at, lease token. Then what all rows share: whether
     /// the messages are of a batch (0|1), whether they are put aside (0|1), and no attempts. With
@@ -59,9 +59,9 @@ statements! {
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         postgres: r"
             COPY queue (message_id, application_id, carrier, due_at, lease_token, bulk, held,
-                attempts, home)
+                attempts, shard)
             FROM STDIN (FORMAT binary)",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
     /// With PostgreSQL `run_commit_group` does this.
     const PUT_ASIDE: Sql = Sql::sqlite(r"
@@ -82,9 +82,9 @@ statements! {
             SELECT message_id
             FROM queue
             WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 AND hand_over = 0
-              AND home = $4
+              AND shard = $4
             ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
     const UNROUTED: Sql = Sql {
         sqlite: r"
@@ -93,9 +93,9 @@ statements! {
         postgres: r"
             SELECT message_id
             FROM queue
-            WHERE carrier = $1 AND lease_token = 0 AND hand_over = 0 AND home = $3 LIMIT $2
+            WHERE carrier = $1 AND lease_token = 0 AND hand_over = 0 AND shard = $3 LIMIT $2
             FOR UPDATE SKIP LOCKED",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
     /// Without test messages, which go to the sandbox alone.
     const ROUTED: Sql = Sql {
@@ -116,9 +116,9 @@ statements! {
             JOIN applications a ON a.id = q.application_id
             WHERE q.message_id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND q.home = $4 AND m.home = $4 AND a.home = $4 AND m.id BETWEEN $2 AND $3
+              AND q.shard = $4 AND m.shard = $4 AND a.shard = $4 AND m.id BETWEEN $2 AND $3
               AND m.test = 0",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
     /// `[[message, carrier]]`. The other carrier finds the rows as if they were new.
     const MOVE: Sql = Sql {
@@ -129,8 +129,8 @@ statements! {
             UPDATE queue SET carrier = r.value ->> 1, due_at = GREATEST(due_at, $2)
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE queue.message_id = (r.value ->> 0)::bigint AND lease_token = 0 AND hand_over = 0
-              AND queue.home = $3",
-        ..Sql::IN_HOME
+              AND queue.shard = $3",
+        ..Sql::IN_SHARD
     };
     const DROP: Sql = Sql {
         sqlite: r"
@@ -139,8 +139,8 @@ statements! {
             DELETE FROM queue
             WHERE message_id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND home = $2",
-        ..Sql::IN_HOME
+              AND shard = $2",
+        ..Sql::IN_SHARD
     };
     /// `[[id, due at, attempts to add, begun, carrier or null, refused by]]`.
     const REQUEUE: Sql = Sql {
@@ -155,8 +155,8 @@ statements! {
                 refused_by = refused_by || (r.value ->> 5), lease_token = 0
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE queue.message_id = (r.value ->> 0)::bigint
-              AND queue.home = $2",
-        ..Sql::IN_HOME
+              AND queue.shard = $2",
+        ..Sql::IN_SHARD
     };
 }
 

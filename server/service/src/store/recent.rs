@@ -4,7 +4,7 @@
 use domain::{ApplicationId, Transid};
 
 use super::query::{Connection, Row, query};
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
 /// The newest messages of the applications in a range of ids whose column has a value. The least
@@ -36,22 +36,22 @@ macro_rules! found_by {
                 FROM messages
                 WHERE application_id = a.id AND test = t.test AND ",
                 $column,
-                r" = $3 AND id >= $4 AND home = $6
+                r" = $3 AND id >= $4 AND shard = $6
                 ORDER BY id DESC LIMIT $5) m
-            WHERE a.id > $1 AND a.id <= $2 AND a.home = $6
+            WHERE a.id > $1 AND a.id <= $2 AND a.shard = $6
             ORDER BY m.id DESC LIMIT $5"
             ),
-            ..Sql::IN_HOME
+            ..Sql::IN_SHARD
         }
     };
 }
 
 statements! {
     /// The last of the next applications; null where there is none.
-    const LAST_OF_NEXT: Sql = in_home!(
+    const LAST_OF_NEXT: Sql = in_shard!(
         r"
         SELECT MAX(id) AS id
-        FROM (SELECT id FROM applications WHERE id > $1" => " AND home = $3",
+        FROM (SELECT id FROM applications WHERE id > $1" => " AND shard = $3",
         " ORDER BY id LIMIT $2) a",
     );
     const BY_NUMBER: Sql = found_by!("number", "messages_by_number");

@@ -10,15 +10,15 @@ use domain::records::MessageRecord;
 use domain::{ApplicationId, BatchId, Kind, MessageStatus, Money, Timestamp, Transid};
 use serde::Deserialize;
 
-use super::query::{Connection, Query, Row, query, query_in_home};
+use super::query::{Connection, Query, Row, query, query_in_shard};
 use super::row;
-use super::sql::{Dialect, Sql, in_home, statements};
+use super::sql::{Dialect, Sql, in_shard, statements};
 use crate::error::Result;
 
 statements! {
     /// Counts by the index alone, and no further than `$1` rows.
-    const QUEUED: Sql = in_home!(
-        "SELECT COUNT(*) AS n FROM (SELECT message_id FROM queue" => " WHERE home = $2",
+    const QUEUED: Sql = in_shard!(
+        "SELECT COUNT(*) AS n FROM (SELECT message_id FROM queue" => " WHERE shard = $2",
         " LIMIT $1) q",
     );
 }
@@ -177,7 +177,7 @@ pub(crate) async fn count(
 
 fn begin<'a>(sql: String, selection: &Selection, span: Span, limit: i64) -> Query<'a> {
     let (application_id, test) = (selection.application_id, selection.test);
-    query_in_home(sql, (application_id, test, span.from, span.below, limit))
+    query_in_shard(sql, (application_id, test, span.from, span.below, limit))
 }
 
 /// How many messages no carrier has taken yet, counted no further than `limit`.

@@ -26,11 +26,11 @@ CREATE TYPE counted AS (
 -- group's id itself: the insert waits for the call where that is under way, and either the call is
 -- stored or the id, never both.
 CREATE TABLE commit_groups (
-    home       BIGINT NOT NULL,
+    shard       BIGINT NOT NULL,
     id         BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     answer     TEXT,
-    PRIMARY KEY (id, home)
+    PRIMARY KEY (id, shard)
 );
 CREATE INDEX commit_groups_by_age ON commit_groups (created_at);
 
@@ -83,7 +83,7 @@ CREATE TYPE claim_rows AS (
 -- Messages that a carrier took as a whole at their first submit. Returns the messages whose lease
 -- held: each left the queue, and its segments are stored.
 CREATE FUNCTION commit_group_submitted(
-    of_home BIGINT, now_ms BIGINT, submitted submitted_rows, parts segment_rows,
+    of_shard BIGINT, now_ms BIGINT, submitted submitted_rows, parts segment_rows,
     OUT held BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
 DECLARE
     of_one RECORD;
@@ -127,14 +127,14 @@ BEGIN
         counts := counts || more;
     END LOOP;
     IF parts.ids <> '{}' THEN
-        INSERT INTO segments AS s (home, message_id, segment, segments, application_id, carrier,
+        INSERT INTO segments AS s (shard, message_id, segment, segments, application_id, carrier,
             carrier_message_id, status, submits, submitted_at)
-        SELECT of_home, r.id, r.number, r.segments, r.application, r.carrier, r.name, 3, 1, now_ms
+        SELECT of_shard, r.id, r.number, r.segments, r.application, r.carrier, r.name, 3, 1, now_ms
         FROM unnest(parts.ids, parts.numbers, parts.segment_counts, parts.applications,
             parts.carriers, parts.names)
             AS r (id, number, segments, application, carrier, name)
         WHERE r.id = ANY (held)
-        ON CONFLICT (home, message_id, segment)
+        ON CONFLICT (shard, message_id, segment)
         DO UPDATE SET carrier_message_id = COALESCE(
             excluded.carrier_message_id, s.carrier_message_id),
             status = CASE s.status WHEN 2 THEN excluded.status ELSE s.status END,
@@ -146,7 +146,7 @@ END $$;
 -- name for its only segment. Returns the messages that were submitted and are final now, and the
 -- receipts by which the named ones became final.
 CREATE FUNCTION commit_group_receipts(
-    of_home BIGINT, now_ms BIGINT, of_messages receipt_rows, of_names named_receipt_rows,
+    of_shard BIGINT, now_ms BIGINT, of_messages receipt_rows, of_names named_receipt_rows,
     OUT done BIGINT[], OUT done_receipts BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
 DECLARE
     -- The receipts whose names are known, each with its message, status and error.
@@ -173,7 +173,7 @@ BEGIN
                 CROSS JOIN LATERAL (
                     SELECT message_id, segments, status AS segment_status
                     FROM segments
-                    WHERE home = of_home AND carrier = r.carrier
+                    WHERE shard = of_shard AND carrier = r.carrier
                       AND carrier_message_id = r.name
                     OFFSET 0) s
                 ORDER BY r.receipt, s.message_id DESC) f
@@ -198,7 +198,7 @@ BEGIN
                         3600000, 21600000, 86400000]::bigint[]) ELSE status END AS figure),
             -- As `Tally` does it: messages that aren't delivered are found by a row of their own.
             noted AS (
-                INSERT INTO unusual_messages (home, application_id, test, status, message_id)
+                INSERT INTO unusual_messages (shard, application_id, test, status, message_id)
                 SELECT $1, application_id, test, $4, id FROM moved WHERE $4 > 4)
             SELECT (SELECT array_agg(id) FROM moved),
                    (SELECT array_agg(
@@ -210,7 +210,7 @@ BEGIN
                         GROUP BY application_id, test, quarter, batch_id, figure) summed,
                         (VALUES (3, -1), ($4, 1)) AS s (status, sign))
             $statement$
-            INTO ended, more USING of_home, of_one.ids, now_ms, of_one.status, of_one.error;
+            INTO ended, more USING of_shard, of_one.ids, now_ms, of_one.status, of_one.error;
         IF named IS NOT NULL AND ended IS NOT NULL THEN
             UPDATE segments SET status = of_one.status, error = of_one.error
             WHERE message_id = ANY (ended) AND segment = 1 AND status < 4;
@@ -230,7 +230,7 @@ END $$;
 -- before the charge, each with whether it is as remembered; the applications whose sends are
 -- stored; and the answers that were kept for the keys.
 CREATE FUNCTION commit_group_sends(
-    of_home BIGINT, now_ms BIGINT, today BIGINT, play_money BIGINT, kept_since BIGINT,
+    of_shard BIGINT, now_ms BIGINT, today BIGINT, play_money BIGINT, kept_since BIGINT,
     test_max BIGINT, remembered application_rows, keys key_rows, sends send_rows,
     OUT read JSON, OUT kept JSON, OUT charged BIGINT[], OUT counts counted[])
 LANGUAGE plpgsql AS $$
@@ -306,18 +306,18 @@ BEGIN
         remembered.tests)
         AS r (id, total, test_total, transfers, tests) ON r.id = c.id
     WHERE a.id = ANY (charged) AND a.id = c.id;
-    INSERT INTO messages (home, id, application_id, test, number, kind, sender, body, requestid,
+    INSERT INTO messages (shard, id, application_id, test, number, kind, sender, body, requestid,
         pages, segments, unit_price, cost, created_at, sending_at, status, released)
-    SELECT of_home, m.*, CASE WHEN m.sending_at IS NULL THEN 0 ELSE 1 END, 0
+    SELECT of_shard, m.*, CASE WHEN m.sending_at IS NULL THEN 0 ELSE 1 END, 0
     FROM unnest(sends.ids, sends.applications, sends.tests, sends.numbers, sends.kinds,
         sends.senders, sends.bodies, sends.requestids, sends.pages, sends.segment_counts,
         sends.unit_prices, sends.costs, sends.created_ats, sends.sending_ats)
         AS m (id, application_id, test, number, kind, sender, body, requestid, pages, segments,
               unit_price, cost, created_at, sending_at)
     WHERE m.application_id = ANY (charged);
-    INSERT INTO transfers (home, application_id, id, debit_account, credit_account, amount, kind,
+    INSERT INTO transfers (shard, application_id, id, debit_account, credit_account, amount, kind,
         message_id, balance_after, created_at)
-    SELECT of_home, m.application, c.last_transfer + m.transfer, m.application, -3, m.cost, 2, m.id,
+    SELECT of_shard, m.application, c.last_transfer + m.transfer, m.application, -3, m.cost, 2, m.id,
            c.balance - m.spent, now_ms
     FROM unnest(sends.ids, sends.applications, sends.tests, sends.costs, sends.spent,
         sends.transfers)
@@ -325,15 +325,15 @@ BEGIN
     JOIN unnest(charged, balances, last_transfers) AS c (id, balance, last_transfer)
       ON c.id = m.application
     WHERE m.test = 0;
-    INSERT INTO queue (home, message_id, application_id, carrier, held, bulk, due_at, lease_token,
+    INSERT INTO queue (shard, message_id, application_id, carrier, held, bulk, due_at, lease_token,
         attempts)
-    SELECT of_home, m.id, m.application, m.carrier, 0, 0, m.due_at, m.token, 0
+    SELECT of_shard, m.id, m.application, m.carrier, 0, 0, m.due_at, m.token, 0
     FROM unnest(sends.ids, sends.applications, sends.carriers, sends.due_ats, sends.tokens)
         AS m (id, application, carrier, due_at, token)
     WHERE m.application = ANY (charged);
     IF keys.keys <> '{}' THEN
-        INSERT INTO idempotency (home, application_id, test, key, digest, answer, created_at)
-        SELECT of_home, k.application, k.test, k.key, k.digest,
+        INSERT INTO idempotency (shard, application_id, test, key, digest, answer, created_at)
+        SELECT of_shard, k.application, k.test, k.key, k.digest,
                jsonb_set(k.answer::jsonb, '{balance}', to_jsonb(
                    CASE k.test WHEN 1 THEN c.play ELSE c.balance END
                    - (k.answer::jsonb ->> 'balance')::bigint))::text,
@@ -343,7 +343,7 @@ BEGIN
         JOIN unnest(charged, balances, test_balances) AS c (id, balance, play)
           ON c.id = k.application
         WHERE k.answer IS NOT NULL
-        ON CONFLICT (home, application_id, test, key)
+        ON CONFLICT (shard, application_id, test, key)
         DO UPDATE SET digest = excluded.digest, answer = excluded.answer,
             created_at = excluded.created_at;
     END IF;
@@ -365,7 +365,7 @@ END $$;
 -- the messages that are being sent from now on, the segments that a carrier has of them or may
 -- have, and when the next row is due where fewer were found than asked for.
 CREATE FUNCTION commit_group_claims(
-    of_home BIGINT, now_ms BIGINT, of_carrier TEXT, singles_max BIGINT, all_max BIGINT,
+    of_shard BIGINT, now_ms BIGINT, of_carrier TEXT, singles_max BIGINT, all_max BIGINT,
     singles_from BIGINT, batches_from BIGINT, least_id BIGINT, new_token BIGINT, lease_until BIGINT,
     OUT answer JSON, OUT counts counted[]) LANGUAGE plpgsql AS $$
 DECLARE
@@ -411,13 +411,13 @@ BEGIN
         WITH singles AS MATERIALIZED (
             SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
             FROM queue
-            WHERE home = $1 AND carrier = $2 AND held = 0 AND bulk = 0
+            WHERE shard = $1 AND carrier = $2 AND held = 0 AND bulk = 0
               AND due_at BETWEEN $6 AND $3 AND message_id >= $8 AND lease_token = 0
             ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED),
         of_batches AS MATERIALIZED (
             SELECT message_id, application_id, hand_over, due_at, 1 AS bulk
             FROM queue
-            WHERE home = $1 AND carrier = $2 AND held = 0 AND bulk = 1
+            WHERE shard = $1 AND carrier = $2 AND held = 0 AND bulk = 1
               AND due_at BETWEEN $7 AND $3 AND message_id >= $8 AND lease_token = 0
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)
             FOR UPDATE SKIP LOCKED),
@@ -442,7 +442,7 @@ BEGIN
         FROM judged
         $statement$
         INTO due_rows, due_count, singles_count, aside, due, begun
-        USING of_home, of_carrier, now_ms, singles_max, all_max, singles_from, batches_from,
+        USING of_shard, of_carrier, now_ms, singles_max, all_max, singles_from, batches_from,
             least_id;
     IF aside IS NOT NULL THEN
         UPDATE queue SET held = 1 WHERE message_id = ANY (aside);
@@ -470,39 +470,39 @@ BEGIN
             SELECT LEAST(
                 (SELECT MIN(due_at)
                  FROM queue
-                 WHERE home = $1 AND carrier = $2 AND held = 0 AND bulk = 0 AND message_id >= $5
+                 WHERE shard = $1 AND carrier = $2 AND held = 0 AND bulk = 0 AND message_id >= $5
                    AND lease_token = 0 AND due_at >= $3),
                 (SELECT MIN(due_at)
                  FROM queue
-                 WHERE home = $1 AND carrier = $2 AND held = 0 AND bulk = 1 AND message_id >= $5
+                 WHERE shard = $1 AND carrier = $2 AND held = 0 AND bulk = 1 AND message_id >= $5
                    AND lease_token = 0 AND due_at >= $4))
             $statement$
-            INTO next_due USING of_home, of_carrier, singles_from, batches_from, least_id;
+            INTO next_due USING of_shard, of_carrier, singles_from, batches_from, least_id;
     END IF;
     answer := json_build_object('found', due_rows, 'started', started,
         'started_before', started_before, 'handed_over', handed_over, 'next_due', next_due);
 END $$;
 
 -- Adds to the counts what a group changes.
-CREATE FUNCTION commit_group_counts(of_home BIGINT, now_ms BIGINT, of_node BIGINT, counts counted[])
+CREATE FUNCTION commit_group_counts(of_shard BIGINT, now_ms BIGINT, of_node BIGINT, counts counted[])
 RETURNS VOID LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO message_days AS d (home, application_id, test, day, status, node, writer, n)
-    SELECT of_home, application_id, test, quarter / 96 AS day, status, of_node, 0, SUM(n)
+    INSERT INTO message_days AS d (shard, application_id, test, day, status, node, writer, n)
+    SELECT of_shard, application_id, test, quarter / 96 AS day, status, of_node, 0, SUM(n)
     FROM unnest(counts)
     GROUP BY application_id, test, quarter / 96, status
     HAVING SUM(n) <> 0
     ORDER BY application_id, test, quarter / 96, status
-    ON CONFLICT (home, application_id, test, day, status, node, writer)
+    ON CONFLICT (shard, application_id, test, day, status, node, writer)
     DO UPDATE SET n = d.n + excluded.n;
-    INSERT INTO message_quarters AS q (home, application_id, test, quarter, figure, node, writer,
+    INSERT INTO message_quarters AS q (shard, application_id, test, quarter, figure, node, writer,
         n, cost)
-    SELECT of_home, application_id, test, quarter, figure, of_node, 0, SUM(n), SUM(cost)
+    SELECT of_shard, application_id, test, quarter, figure, of_node, 0, SUM(n), SUM(cost)
     FROM unnest(counts)
     WHERE figure IS NOT NULL
     GROUP BY application_id, test, quarter, figure
     ORDER BY application_id, test, quarter, figure
-    ON CONFLICT (home, application_id, test, quarter, figure, node, writer)
+    ON CONFLICT (shard, application_id, test, quarter, figure, node, writer)
     DO UPDATE SET n = q.n + excluded.n, cost = q.cost + excluded.cost;
     IF NOT EXISTS (SELECT 1 FROM unnest(counts) WHERE batch_id IS NOT NULL) THEN
         RETURN;
@@ -543,7 +543,7 @@ END $$;
 -- `drained`, if they have changed; `applications`, `charged` and `kept`: see `commit_group_sends`;
 -- `claims`: see `commit_group_claims`.
 CREATE FUNCTION run_commit_group(
-    of_home BIGINT, group_id BIGINT, now_ms BIGINT, of_node BIGINT, least_id BIGINT,
+    of_shard BIGINT, group_id BIGINT, now_ms BIGINT, of_node BIGINT, least_id BIGINT,
     submitted submitted_rows, parts segment_rows, receipts receipt_rows,
     named_receipts named_receipt_rows,
     known_price BIGINT, known_drained TEXT[], play_money BIGINT, kept_since BIGINT,
@@ -569,7 +569,7 @@ DECLARE
     is_stored BOOLEAN;
 BEGIN
     IF submitted.ids <> '{}' THEN
-        SELECT * INTO held, counts FROM commit_group_submitted(of_home, now_ms, submitted, parts);
+        SELECT * INTO held, counts FROM commit_group_submitted(of_shard, now_ms, submitted, parts);
         IF held IS NULL OR cardinality(held) < cardinality(submitted.ids) THEN
             answer := jsonb_build_object('missing', ARRAY(
                 SELECT id FROM unnest(submitted.ids) AS id
@@ -578,7 +578,7 @@ BEGIN
     END IF;
     IF receipts.ids <> '{}' OR named_receipts.receipts <> '{}' THEN
         SELECT * INTO done, done_receipts, more
-        FROM commit_group_receipts(of_home, now_ms, receipts, named_receipts);
+        FROM commit_group_receipts(of_shard, now_ms, receipts, named_receipts);
         counts := counts || more;
         answer := answer || jsonb_build_object('done', done, 'done_receipts', done_receipts);
     END IF;
@@ -597,7 +597,7 @@ BEGIN
     END IF;
     IF unchanged AND applications.ids <> '{}' THEN
         SELECT * INTO read, kept, charged, more
-        FROM commit_group_sends(of_home, now_ms, now_ms / 86400000, play_money, kept_since, test_max,
+        FROM commit_group_sends(of_shard, now_ms, now_ms / 86400000, play_money, kept_since, test_max,
             applications, keys, sends);
         counts := counts || more;
         answer := answer || jsonb_build_object(
@@ -607,7 +607,7 @@ BEGIN
     IF unchanged THEN
         FOR i IN 1 .. cardinality(claims.carriers) LOOP
             SELECT * INTO one, more
-            FROM commit_group_claims(of_home, now_ms, claims.carriers[i], claims.singles_max[i],
+            FROM commit_group_claims(of_shard, now_ms, claims.carriers[i], claims.singles_max[i],
                 claims.all_max[i], claims.singles_from[i], claims.batches_from[i], least_id,
                 lease_token, lease_until);
             is_stored := is_stored OR one ->> 'found' IS NOT NULL;
@@ -618,11 +618,11 @@ BEGIN
     -- The id of a group that stored nothing isn't kept: to repeat such a group does no harm. (While
     -- nothing is sent, groups only look for messages that wait, and write nothing.)
     IF is_stored THEN
-        INSERT INTO commit_groups (home, id, created_at, answer)
-        VALUES (of_home, group_id, now_ms, answer::text);
+        INSERT INTO commit_groups (shard, id, created_at, answer)
+        VALUES (of_shard, group_id, now_ms, answer::text);
     END IF;
     IF counts IS NOT NULL THEN
-        PERFORM commit_group_counts(of_home, now_ms, of_node, counts);
+        PERFORM commit_group_counts(of_shard, now_ms, of_node, counts);
     END IF;
     RETURN (answer || jsonb_build_object('claims', claimed))::text;
 END $$;

@@ -6,13 +6,13 @@ use serde::Deserialize;
 
 use super::query::{Connection, Row, query};
 use super::row::{self, json};
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
     /// Compares numbers as the carrier has them: local numbers behind the country code.
-    const BEING_SUBMITTED: Sql = in_home!(
+    const BEING_SUBMITTED: Sql = in_shard!(
         r"
         SELECT q.message_id
         FROM queue q
@@ -21,20 +21,20 @@ statements! {
           AND (
               (m.kind = 'international' AND m.number = $2)
                 OR (m.kind = 'local' AND $3 || m.number = $2))"
-            => " AND q.home = $6 AND m.home = $6",
+            => " AND q.shard = $6 AND m.shard = $6",
         " LIMIT 1",
     );
-    const OF_MESSAGE: Sql = in_home!(
+    const OF_MESSAGE: Sql = in_shard!(
         r"
         SELECT segment, carrier, carrier_message_id, status, error, submits, submitted_at
-        FROM segments WHERE message_id = $1" => " AND home = $2",
+        FROM segments WHERE message_id = $1" => " AND shard = $2",
         " ORDER BY segment",
     );
-    const FORGET: Sql = in_home!(
-        "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2" => " AND home = $3",
+    const FORGET: Sql = in_shard!(
+        "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2" => " AND shard = $3",
     );
-    const OLDEST: Sql = in_home!(
-        "SELECT MIN(message_id) AS id FROM segments" => " WHERE home = $1",
+    const OLDEST: Sql = in_shard!(
+        "SELECT MIN(message_id) AS id FROM segments" => " WHERE shard = $1",
     );
     /// `[[message, segment, segments, application, carrier's id, status]]`: segments that were
     /// handed over, for the first time or once more.
@@ -50,18 +50,18 @@ statements! {
                 submitted_at = excluded.submitted_at",
         postgres: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
-                carrier_message_id, status, submits, submitted_at, home)
+                carrier_message_id, status, submits, submitted_at, shard)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, $2, value ->> 4, (value ->> 5)::bigint, 1, $3, at.home
+                   (value ->> 3)::bigint, $2, value ->> 4, (value ->> 5)::bigint, 1, $3, at.shard
             FROM jsonb_array_elements($1::text::jsonb)
-            CROSS JOIN (SELECT home FROM applications WHERE home = $4 LIMIT 1) AS at
-            ON CONFLICT (home, message_id, segment)
+            CROSS JOIN (SELECT shard FROM applications WHERE shard = $4 LIMIT 1) AS at
+            ON CONFLICT (shard, message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
                 excluded.carrier_message_id, segments.carrier_message_id),
                 status = CASE segments.status WHEN 2 THEN excluded.status
                     ELSE segments.status END,
                 submits = 2, submitted_at = excluded.submitted_at",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
     /// The same rows as for [`INSERT`]. The status in the rows isn't used: the status of a segment
     /// whose claim was over isn't known.
@@ -75,15 +75,15 @@ statements! {
                 carrier_message_id, excluded.carrier_message_id)",
         postgres: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
-                carrier_message_id, status, submits, submitted_at, home)
+                carrier_message_id, status, submits, submitted_at, shard)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, $2, value ->> 4, 2, 1, $3, at.home
+                   (value ->> 3)::bigint, $2, value ->> 4, 2, 1, $3, at.shard
             FROM jsonb_array_elements($1::text::jsonb)
-            CROSS JOIN (SELECT home FROM applications WHERE home = $4 LIMIT 1) AS at
-            ON CONFLICT (home, message_id, segment)
+            CROSS JOIN (SELECT shard FROM applications WHERE shard = $4 LIMIT 1) AS at
+            ON CONFLICT (shard, message_id, segment)
             DO UPDATE SET carrier_message_id = COALESCE(
                 segments.carrier_message_id, excluded.carrier_message_id)",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
     const OF: Sql = Sql {
         sqlite: r"
@@ -100,8 +100,8 @@ statements! {
             FROM segments
             WHERE message_id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND home = $2",
-        ..Sql::IN_HOME
+              AND shard = $2",
+        ..Sql::IN_SHARD
     };
     const NAMED: Sql = Sql {
         sqlite: r"
@@ -118,8 +118,8 @@ statements! {
                 '[]')::text AS found
             FROM jsonb_array_elements($1::text::jsonb) AS r
             JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value ->> 1
-              AND s.home = $3",
-        ..Sql::IN_HOME
+              AND s.shard = $3",
+        ..Sql::IN_SHARD
     };
     /// Compares numbers as the carrier has them: local numbers behind the country code.
     const UNANSWERED: Sql = Sql {
@@ -151,9 +151,9 @@ statements! {
                 FROM segments s
                 JOIN messages m ON m.id = s.message_id AND m.id >= $4
                 WHERE s.carrier = $2 AND s.status = 2 AND s.carrier_message_id IS NULL
-                  AND s.home = $5 AND m.home = $5) u
+                  AND s.shard = $5 AND m.shard = $5) u
             WHERE address IN (SELECT value FROM jsonb_array_elements_text($1::text::jsonb))",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
     /// `[[message, segment, status, error]]`.
     const FINISH: Sql = Sql {
@@ -165,8 +165,8 @@ statements! {
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE segments.message_id = (r.value ->> 0)::bigint
               AND segments.segment = (r.value ->> 1)::bigint
-              AND segments.home = $2 AND status < 4",
-        ..Sql::IN_HOME
+              AND segments.shard = $2 AND status < 4",
+        ..Sql::IN_SHARD
     };
 }
 

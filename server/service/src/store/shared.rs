@@ -26,21 +26,21 @@ statements! {
     const FORGET_UPLOADS: Sql = Sql::postgres(r"
         DELETE FROM uploads u
         WHERE NOT EXISTS (SELECT 1 FROM nodes n WHERE n.slot = u.node AND n.token = u.token)");
-    const INSERT_CHUNK: Sql = Sql::postgres_in_home(r"
-        INSERT INTO spool_chunks (spool, start, chunk, created_at, home)
+    const INSERT_CHUNK: Sql = Sql::postgres_in_shard(r"
+        INSERT INTO spool_chunks (spool, start, chunk, created_at, shard)
         VALUES ($1, $2, $3, $4, $5)");
-    const CHUNKS: Sql = Sql::postgres_in_home(r"
+    const CHUNKS: Sql = Sql::postgres_in_shard(r"
         SELECT start, chunk
         FROM spool_chunks
-        WHERE spool = $1 AND start >= $2 AND home = $4
+        WHERE spool = $1 AND start >= $2 AND shard = $4
         ORDER BY start LIMIT $3");
-    const REMOVE_SPOOL: Sql = Sql::postgres_in_home(r"
-        DELETE FROM spool_chunks WHERE spool = $1 AND home = $2");
+    const REMOVE_SPOOL: Sql = Sql::postgres_in_shard(r"
+        DELETE FROM spool_chunks WHERE spool = $1 AND shard = $2");
     /// Deletes the spools of uploads that never became a batch, and of batches that are expanded.
-    const FORGET_SPOOLS: Sql = Sql::postgres_in_home(r"
+    const FORGET_SPOOLS: Sql = Sql::postgres_in_shard(r"
         DELETE FROM spool_chunks
-        WHERE created_at < $1 AND home = $2
-          AND spool NOT IN (SELECT spool FROM batches WHERE expanded_at IS NULL AND home = $2)");
+        WHERE created_at < $1 AND shard = $2
+          AND spool NOT IN (SELECT spool FROM batches WHERE expanded_at IS NULL AND shard = $2)");
     const ENSURE_BUCKET: Sql = Sql::postgres(r"
         INSERT INTO rate_buckets (reference, test, level, filled_at)
         VALUES ($1, $2, $3, $4)

@@ -21,31 +21,31 @@ pub(crate) enum Dialect {
 ///
 /// Statements over messages have two more parameters, for PostgreSQL alone
 /// ([`super::WriteTx::among`]): the least and the greatest of the messages' ids, since messages are
-/// in a table for each day or week. A statement over tables that can be distributed names a home in
-/// PostgreSQL's text, by its last parameter, which is the home of the connection
-/// ([`super::query::Connection::home`]).
+/// in a table for each day or week. A statement over tables that can be distributed names a shard
+/// in PostgreSQL's text, by its last parameter, which is the shard of the connection
+/// ([`super::query::Connection::shard`]).
 #[derive(Clone, Copy)]
 pub(crate) struct Sql {
     pub(crate) sqlite: &'static str,
     pub(crate) postgres: &'static str,
-    /// Whether the last parameter of PostgreSQL's text is the home.
-    pub(crate) names_home: bool,
+    /// Whether the last parameter of PostgreSQL's text is the shard.
+    pub(crate) names_shard: bool,
 }
 
 impl Sql {
     /// What a statement with a text for each database adds, over tables that can be distributed.
-    /// Where PostgreSQL's text inserts rows of a parameter, it takes the home from a row of
-    /// `applications`, where it always stands: Citus then gives the whole statement to the home's
+    /// Where PostgreSQL's text inserts rows of a parameter, it takes the shard from a row of
+    /// `applications`, where it always stands: Citus then gives the whole statement to the shard's
     /// worker, and would otherwise copy the rows there and commit in two phases.
-    pub(crate) const IN_HOME: Self = Self {
+    pub(crate) const IN_SHARD: Self = Self {
         sqlite: "",
         postgres: "",
-        names_home: true,
+        names_shard: true,
     };
     /// Likewise, over other tables.
     pub(crate) const ANYWHERE: Self = Self {
-        names_home: false,
-        ..Self::IN_HOME
+        names_shard: false,
+        ..Self::IN_SHARD
     };
 
     /// A statement with one text for both databases.
@@ -53,7 +53,7 @@ impl Sql {
         Self {
             sqlite: text,
             postgres: text,
-            names_home: false,
+            names_shard: false,
         }
     }
 
@@ -62,14 +62,14 @@ impl Sql {
         Self {
             sqlite: "",
             postgres: text,
-            names_home: false,
+            names_shard: false,
         }
     }
 
     /// A statement that only PostgreSQL is given, over tables that can be distributed.
-    pub(crate) const fn postgres_in_home(text: &'static str) -> Self {
+    pub(crate) const fn postgres_in_shard(text: &'static str) -> Self {
         Self {
-            names_home: true,
+            names_shard: true,
             ..Self::postgres(text)
         }
     }
@@ -79,7 +79,7 @@ impl Sql {
         Self {
             sqlite: text,
             postgres: "",
-            names_home: false,
+            names_shard: false,
         }
     }
 
@@ -93,17 +93,17 @@ impl Sql {
 }
 
 /// A statement over tables that can be distributed: the texts that both databases share, each with
-/// what only PostgreSQL's text has after it: `in_home!("… WHERE id = $1" => " AND home = $2")`.
-macro_rules! in_home {
-    ($($text:expr $(=> $home:expr)?),+ $(,)?) => {
+/// what only PostgreSQL's text has after it: `in_shard!("… WHERE id = $1" => " AND shard = $2")`.
+macro_rules! in_shard {
+    ($($text:expr $(=> $shard:expr)?),+ $(,)?) => {
         $crate::store::sql::Sql {
             sqlite: concat!($($text),+),
-            postgres: concat!($($text $(, $home)?),+),
-            ..$crate::store::sql::Sql::IN_HOME
+            postgres: concat!($($text $(, $shard)?),+),
+            ..$crate::store::sql::Sql::IN_SHARD
         }
     };
 }
-pub(crate) use in_home;
+pub(crate) use in_shard;
 
 /// Declares a file's statements, and lists them: for the tests, which prepare each statement, and
 /// for the check, which runs all statements of its file.

@@ -15,7 +15,7 @@ macro_rules! judged {
         Sql {
             sqlite: judged!($select, "applications", $rest),
             // Applications can be distributed, which statements can't be.
-            postgres: judged!($select, "reference_homes", $rest),
+            postgres: judged!($select, "reference_shards", $rest),
             ..Sql::ANYWHERE
         }
     };

@@ -5,17 +5,17 @@ use domain::{ApplicationId, Kind, MessageStatus, Number, Timestamp, Transid};
 use super::messages::open_messages;
 use super::query::{Connection, query};
 use super::row;
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    const OUTSTANDING: Sql = in_home!(
+    const OUTSTANDING: Sql = in_shard!(
         r"
         SELECT id, application_id, number, kind, submitted_at
         FROM messages
         WHERE id > $1 AND id < $5 AND status = 3 AND carrier = $2 AND submitted_at < $4"
-            => " AND home = $6",
+            => " AND shard = $6",
         " ORDER BY id LIMIT $3",
     );
     /// `[[id, segments]]`.
@@ -36,9 +36,9 @@ statements! {
             FROM r
             WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
-              AND id BETWEEN $4 AND $5 AND home = $6
+              AND id BETWEEN $4 AND $5 AND shard = $6
               AND status < 3",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
     /// `[[id, unknown 0|1, some of it taken 0|1]]`.
     const BEGIN: Sql = Sql {
@@ -58,9 +58,9 @@ statements! {
             FROM r
             WHERE id = ANY (
                 ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
-              AND id BETWEEN $4 AND $5 AND home = $6
+              AND id BETWEEN $4 AND $5 AND shard = $6
               AND status < 3",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
 }
 

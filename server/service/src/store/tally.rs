@@ -12,38 +12,38 @@ use serde::Deserialize;
 use super::quarters;
 use super::query::{Connection, Row, query};
 use super::row::{self, json, touched};
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
 statements! {
-    const DAYS: Sql = in_home!(
+    const DAYS: Sql = in_shard!(
         r"
         SELECT day, status, CAST(SUM(n) AS BIGINT) AS n
         FROM message_days
-        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4" => " AND home = $5",
+        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4" => " AND shard = $5",
         r"
         GROUP BY day, status
         ORDER BY day",
     );
-    const TOTALS: Sql = in_home!(
+    const TOTALS: Sql = in_shard!(
         r"
         SELECT status, CAST(SUM(n) AS BIGINT) AS n
         FROM message_days
-        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4" => " AND home = $5",
+        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4" => " AND shard = $5",
         r"
         GROUP BY status",
     );
-    const FIRST_AND_LAST: Sql = in_home!(
+    const FIRST_AND_LAST: Sql = in_shard!(
         r"
         SELECT MIN(day) AS first, MAX(day) AS last
-        FROM message_days WHERE application_id = $1 AND test = $2" => " AND home = $3",
+        FROM message_days WHERE application_id = $1 AND test = $2" => " AND shard = $3",
     );
-    const DAYS_OF_STATUS: Sql = in_home!(
+    const DAYS_OF_STATUS: Sql = in_shard!(
         r"
         SELECT day, CAST(SUM(n) AS BIGINT) AS n
         FROM message_days
         WHERE application_id = $1 AND test = $2 AND status = $3 AND day >= $4 AND day <= $5"
-            => " AND home = $6",
+            => " AND shard = $6",
         r"
         GROUP BY day
         HAVING SUM(n) > 0
@@ -51,37 +51,37 @@ statements! {
     );
     /// The first day below `$1` whose counts are in several parts, or in one that a process counts
     /// in.
-    const UNFOLDED: Sql = in_home!(
+    const UNFOLDED: Sql = in_shard!(
         "SELECT MIN(day) AS day FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1"
-            => " AND home = $2",
+            => " AND shard = $2",
     );
-    const FOLD: Sql = in_home!(
-        "INSERT INTO message_days (" => "home, ",
+    const FOLD: Sql = in_shard!(
+        "INSERT INTO message_days (" => "shard, ",
         r"application_id, test, day, status, node, writer, n)
-        SELECT " => "home, ",
+        SELECT " => "shard, ",
         r"application_id, test, day, status, 0, 1, CAST(SUM(n) AS BIGINT)
-        FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)" => " AND home = $2",
+        FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)" => " AND shard = $2",
         r"
-        GROUP BY " => "home, ",
+        GROUP BY " => "shard, ",
         r"application_id, test, day, status
-        ON CONFLICT (" => "home, ",
+        ON CONFLICT (" => "shard, ",
         r"application_id, test, day, status, node, writer)
         DO UPDATE SET n = message_days.n + excluded.n",
     );
     /// Deletes counts of 0 among the counts that were just folded.
-    const FORGET_NOTHING: Sql = in_home!(
+    const FORGET_NOTHING: Sql = in_shard!(
         r"
         DELETE FROM message_days
-        WHERE node = 0 AND writer = 1 AND n = 0" => " AND home = $2",
+        WHERE node = 0 AND writer = 1 AND n = 0" => " AND shard = $2",
         r"
           AND (application_id, test, day, status) IN (
               SELECT application_id, test, day, status
-              FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)" => " AND home = $2",
+              FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)" => " AND shard = $2",
         ")",
     );
-    const FORGET_PARTS: Sql = in_home!(
+    const FORGET_PARTS: Sql = in_shard!(
         "DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)"
-            => " AND home = $2",
+            => " AND shard = $2",
     );
     /// `[[application, test, day, status, n to add]]`.
     const ADD_DAYS: Sql = Sql {
@@ -91,37 +91,37 @@ statements! {
             ON CONFLICT (application_id, test, day, status, node, writer)
             DO UPDATE SET n = n + ?5",
         postgres: r"
-            INSERT INTO message_days (application_id, test, day, status, n, node, writer, home)
+            INSERT INTO message_days (application_id, test, day, status, n, node, writer, shard)
             SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-                   (value ->> 3)::bigint, (value ->> 4)::bigint, $2, $3, at.home
+                   (value ->> 3)::bigint, (value ->> 4)::bigint, $2, $3, at.shard
             FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place)
-            CROSS JOIN (SELECT home FROM applications WHERE home = $4 LIMIT 1) AS at
+            CROSS JOIN (SELECT shard FROM applications WHERE shard = $4 LIMIT 1) AS at
             ORDER BY place
-            ON CONFLICT (home, application_id, test, day, status, node, writer)
+            ON CONFLICT (shard, application_id, test, day, status, node, writer)
             DO UPDATE SET n = message_days.n + excluded.n",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
     /// `[[application, test, status, message]]`.
-    const FORGET_UNUSUAL: Sql = Sql::postgres_in_home(r"
+    const FORGET_UNUSUAL: Sql = Sql::postgres_in_shard(r"
         DELETE FROM unusual_messages u
         USING jsonb_array_elements($1::text::jsonb) AS r
         WHERE u.application_id = (r.value ->> 0)::bigint AND u.test = (r.value ->> 1)::bigint
           AND u.status = (r.value ->> 2)::bigint AND u.message_id = (r.value ->> 3)::bigint
-          AND u.home = $2");
-    const NOTE_UNUSUAL: Sql = Sql::postgres_in_home(r"
-        INSERT INTO unusual_messages (application_id, test, status, message_id, home)
+          AND u.shard = $2");
+    const NOTE_UNUSUAL: Sql = Sql::postgres_in_shard(r"
+        INSERT INTO unusual_messages (application_id, test, status, message_id, shard)
         SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
-               (value ->> 3)::bigint, at.home
+               (value ->> 3)::bigint, at.shard
         FROM jsonb_array_elements($1::text::jsonb)
-        CROSS JOIN (SELECT home FROM applications WHERE home = $2 LIMIT 1) AS at");
-    const LOCK_BATCHES: Sql = Sql::postgres_in_home(r"
+        CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS at");
+    const LOCK_BATCHES: Sql = Sql::postgres_in_shard(r"
         SELECT COUNT(*) AS n
         FROM (
             SELECT 1
             FROM batches
             WHERE id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
-              AND home = $2
+              AND shard = $2
             ORDER BY id FOR UPDATE) b");
     /// `[[batch, what is added to each status, in the order of the columns, what is given back]]`.
     const MOVE_BATCHES: Sql = Sql {
@@ -152,8 +152,8 @@ statements! {
                     THEN COALESCE(done_at, $2) ELSE done_at END
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE batches.id = (r.value ->> 0)::bigint
-              AND batches.home = $3",
-        ..Sql::IN_HOME
+              AND batches.shard = $3",
+        ..Sql::IN_SHARD
     };
 }
 

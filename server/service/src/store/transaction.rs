@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::Transid;
-use domain::ids::Home;
+use domain::ids::Shard;
 use sqlx::postgres::PgConnection;
 use sqlx::{AnyPool, Postgres, Transaction};
 
@@ -28,8 +28,8 @@ pub(crate) struct WriteTx<'a> {
     pub(super) way: Way,
     /// What the transaction changes in the counts, to be written at its end.
     pub(crate) tally: Tally,
-    /// The home whose rows the transaction reads and writes.
-    pub(super) home: Option<Home>,
+    /// The shard whose rows the transaction reads and writes.
+    pub(super) shard: Option<Shard>,
     /// The network address of the client who asks, for the audit log.
     pub(super) client_address: Option<String>,
     pub(super) dialect: Dialect,
@@ -67,9 +67,9 @@ pub(crate) struct Unanswered {
 }
 
 impl WriteTx<'_> {
-    /// Goes on with the rows of this home.
-    pub(crate) fn at(&mut self, home: Home) {
-        self.home = Some(home);
+    /// Goes on with the rows of this shard.
+    pub(crate) fn at(&mut self, shard: Shard) {
+        self.shard = Some(shard);
     }
 
     /// Goes on for the client at this network address; an empty one is that of no client.
@@ -147,7 +147,7 @@ impl WriteTx<'_> {
             Way::Pool(tx, _) => {
                 let mut tx = tx.take().ok_or(Fault::Stopped)?;
                 let distributed = self.is_distributed;
-                let known_as = name(distributed, self.home, &mut tx).await?;
+                let known_as = name(distributed, self.shard, &mut tx).await?;
                 let committed = tokio::time::timeout(COMMIT_TIMEOUT, Box::pin(tx.commit())).await;
                 committed_on_server(
                     committed.unwrap_or_else(|_| Err(timed_out("a commit"))),
@@ -187,8 +187,8 @@ impl Connection for WriteTx<'_> {
         }
     }
 
-    fn home(&self) -> Option<Home> {
-        self.home
+    fn shard(&self) -> Option<Shard> {
+        self.shard
     }
 
     fn client_address(&self) -> Option<&str> {
@@ -231,12 +231,12 @@ impl Unanswered {
 /// The name by which the server knows a transaction that is about to be committed.
 async fn name(
     distributed: bool,
-    home: Option<Home>,
+    shard: Option<Shard>,
     conn: &mut PgConnection,
 ) -> Result<Option<TransactionName>> {
     let naming = Box::pin(async {
         if distributed {
-            TransactionName::of_distributed(conn, home).await
+            TransactionName::of_distributed(conn, shard).await
         } else {
             TransactionName::of(conn).await
         }

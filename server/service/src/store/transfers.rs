@@ -8,7 +8,7 @@ use domain::{ApplicationId, BatchId, Money, Timestamp, Transid};
 
 use super::query::{Argument, Connection, Row, query};
 use super::row::{self, touched};
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
 /// An account of the ledger, which money moves from or to: an application by its id, or one of the
@@ -39,77 +39,77 @@ statements! {
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         postgres: r"
             INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
-                bank_id, batch_id, balance_after, created_at, id, home)
+                bank_id, batch_id, balance_after, created_at, id, shard)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
-    const STATEMENT: Sql = in_home!(
+    const STATEMENT: Sql = in_shard!(
         r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
-        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4" => " AND home = $5",
+        FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4" => " AND shard = $5",
         " ORDER BY id DESC LIMIT $3",
     );
     /// Deposits or releases alone: `kind` is one of both. The condition on both is the index's own.
-    const DEPOSITS_OR_RELEASES: Sql = in_home!(
+    const DEPOSITS_OR_RELEASES: Sql = in_shard!(
         r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
         FROM transfers
         WHERE application_id = $1 AND id < $2 AND id >= $4 AND kind IN (0, 4) AND kind = $5"
-            => " AND home = $6",
+            => " AND shard = $6",
         " ORDER BY id DESC LIMIT $3",
     );
-    const CHARGES: Sql = in_home!(
+    const CHARGES: Sql = in_shard!(
         r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
         FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4 AND kind = 2"
-            => " AND home = $5",
+            => " AND shard = $5",
         " ORDER BY id DESC LIMIT $3",
     );
     /// Where an application's transfers from a moment on begin. Ids grow with time, so the place is
     /// found by halving the ids between the first and the last one: an index over the moments would
     /// have to be written for each charge.
-    const PLACE_OF: Sql = in_home!(
+    const PLACE_OF: Sql = in_shard!(
         r"
         WITH RECURSIVE search (low, high) AS (
             SELECT CAST(0 AS BIGINT), COALESCE((
-                SELECT MAX(id) + 1 FROM transfers WHERE application_id = $1" => " AND home = $3",
+                SELECT MAX(id) + 1 FROM transfers WHERE application_id = $1" => " AND shard = $3",
         r"), 0)
             UNION ALL
             SELECT CASE WHEN (
                        SELECT created_at FROM transfers
-                       WHERE application_id = $1 AND id >= (low + high) / 2" => " AND home = $3",
+                       WHERE application_id = $1 AND id >= (low + high) / 2" => " AND shard = $3",
         r" ORDER BY id LIMIT 1) < $2 THEN (low + high) / 2 + 1 ELSE low END,
                    CASE WHEN (
                        SELECT created_at FROM transfers
-                       WHERE application_id = $1 AND id >= (low + high) / 2" => " AND home = $3",
+                       WHERE application_id = $1 AND id >= (low + high) / 2" => " AND shard = $3",
         r" ORDER BY id LIMIT 1) < $2 THEN high ELSE (low + high) / 2 END
             FROM search WHERE low < high)
         SELECT low AS place FROM search WHERE low >= high",
     );
-    const BALANCE_BEFORE: Sql = in_home!(
+    const BALANCE_BEFORE: Sql = in_shard!(
         r"
         SELECT balance_after FROM transfers WHERE application_id = $1 AND id < $2"
-            => " AND home = $3",
+            => " AND shard = $3",
         " ORDER BY id DESC LIMIT 1",
     );
-    const FIRST_BETWEEN: Sql = in_home!(
+    const FIRST_BETWEEN: Sql = in_shard!(
         r"
         SELECT created_at FROM transfers WHERE application_id = $1 AND id >= $2 AND id < $3"
-            => " AND home = $4",
+            => " AND shard = $4",
         " ORDER BY id LIMIT 1",
     );
     /// The condition on both kinds is the index's own.
-    const SUM_BETWEEN: Sql = in_home!(
+    const SUM_BETWEEN: Sql = in_shard!(
         r"
         SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount FROM transfers
         WHERE application_id = $1 AND id >= $2 AND id < $3 AND kind IN (0, 4) AND kind = $4"
-            => " AND home = $5",
+            => " AND shard = $5",
     );
-    const UNMATCHED_SUM: Sql = in_home!(
+    const UNMATCHED_SUM: Sql = in_shard!(
         r"
         SELECT CAST(COALESCE(SUM(CASE WHEN credit_account = -2 THEN amount ELSE -amount END), 0)
                     AS BIGINT) AS amount
-        FROM transfers WHERE (credit_account = -2 OR debit_account = -2)" => " AND home = $1",
+        FROM transfers WHERE (credit_account = -2 OR debit_account = -2)" => " AND shard = $1",
     );
     /// `[[debit, credit, amount, kind, application, message, balance after, batch]]`.
     const CHARGE_OR_RELEASE: Sql = Sql {
@@ -120,20 +120,20 @@ statements! {
         postgres: r"
             -- Numbered in the order of the parameter, which is that of the balances.
             INSERT INTO transfers (id, debit_account, credit_account, amount, kind, application_id,
-                message_id, balance_after, batch_id, created_at, home)
+                message_id, balance_after, batch_id, created_at, shard)
             SELECT a.last_transfer_id + ROW_NUMBER() OVER (PARTITION BY a.id ORDER BY place),
                    (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
                    (value ->> 3)::bigint, a.id, (value ->> 5)::bigint,
-                   (value ->> 6)::bigint, (value ->> 7)::bigint, $2, a.home
+                   (value ->> 6)::bigint, (value ->> 7)::bigint, $2, a.shard
             FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place)
-            JOIN applications a ON a.id = (value ->> 4)::bigint AND a.home = $3",
-        ..Sql::IN_HOME
+            JOIN applications a ON a.id = (value ->> 4)::bigint AND a.shard = $3",
+        ..Sql::IN_SHARD
     };
     /// `[[application, how many transfers were added]]`.
-    const COUNT_ON: Sql = Sql::postgres_in_home(r"
+    const COUNT_ON: Sql = Sql::postgres_in_shard(r"
         UPDATE applications SET last_transfer_id = last_transfer_id + (r.value ->> 1)::bigint
         FROM jsonb_array_elements($1::text::jsonb) AS r
-        WHERE applications.id = (r.value ->> 0)::bigint AND applications.home = $2");
+        WHERE applications.id = (r.value ->> 0)::bigint AND applications.shard = $2");
 }
 
 /// A transfer that a deposit or a settlement makes.

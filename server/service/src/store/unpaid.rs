@@ -21,10 +21,10 @@ statements! {
             FROM (
                 SELECT m.body
                 FROM applications a
-                JOIN messages m ON m.application_id = a.id AND m.test = 1 AND m.home = $2
-                WHERE a.paid_at IS NULL AND a.home = $2
+                JOIN messages m ON m.application_id = a.id AND m.test = 1 AND m.shard = $2
+                WHERE a.paid_at IS NULL AND a.shard = $2
                 LIMIT $1) k",
-        ..Sql::IN_HOME
+        ..Sql::IN_SHARD
     };
 }
 

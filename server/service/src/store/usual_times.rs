@@ -4,23 +4,23 @@ use domain::Timestamp;
 use domain::decision::Work;
 
 use super::query::{Connection, query};
-use super::sql::{Sql, in_home, statements};
+use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
 statements! {
-    const ACTIVATIONS: Sql = in_home!(
+    const ACTIVATIONS: Sql = in_shard!(
         r"
         SELECT activated_at - activation_requested_at AS took
         FROM applications
-        WHERE activated_at > $1 AND activation_requested_at <= activated_at" => " AND home = $3",
+        WHERE activated_at > $1 AND activation_requested_at <= activated_at" => " AND shard = $3",
         " ORDER BY activated_at DESC LIMIT $2",
     );
-    const SENDER_NAMES: Sql = in_home!(
+    const SENDER_NAMES: Sql = in_shard!(
         r"
         SELECT decided_at - requested_at AS took
         FROM sender_requests
         WHERE decided_at > $1 AND (status = 'accepted' OR status = 'rejected')"
-            => " AND home = $3",
+            => " AND shard = $3",
         " ORDER BY decided_at DESC LIMIT $2",
     );
 }

@@ -1,7 +1,7 @@
 //! A message at the desk: with its segments, and without its text until that is asked for.
 
 use domain::Transid;
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::records::MessageDetail;
 use domain::support::MessageFile;
 
@@ -18,10 +18,10 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn message_file(&self, transid: Transid) -> Result<Option<MessageFile>> {
-        let Some((home, place)) = self.place_of(transid).await? else {
+        let Some((shard, place)) = self.place_of(transid).await? else {
             return Ok(None);
         };
-        let mut conn = self.store().read_at(home).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let Some(found) = reports::row_at(&mut conn, place).await? else {
             return Ok(None);
         };
@@ -49,11 +49,11 @@ impl Service {
     /// `NoSuchMessage`.
     pub async fn show_text(&self, actor: &Actor, transid: Transid) -> Result<String> {
         let found = self.place_of(transid).await?;
-        let (home, place) = found.ok_or(Refusal::NoSuchMessage)?;
+        let (shard, place) = found.ok_or(Refusal::NoSuchMessage)?;
         let actor = *actor;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
-                tx.at(home);
+                tx.at(shard);
                 let found = reports::row_at(tx, place).await?;
                 let text = found.ok_or(Refusal::NoSuchMessage)?.record.message;
                 let (action, subject) = ("message.text", transid.to_string());
@@ -64,12 +64,12 @@ impl Service {
         .await
     }
 
-    /// The home of a message, and where it is there.
-    async fn place_of(&self, transid: Transid) -> Result<Option<(Home, Place)>> {
-        let found = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+    /// The shard of a message, and where it is there.
+    async fn place_of(&self, transid: Transid) -> Result<Option<(Shard, Place)>> {
+        let found = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             let place = messages::place(&mut conn, transid).await?;
-            Ok(place.map(|place| (home, place)))
+            Ok(place.map(|place| (shard, place)))
         });
         Ok(found.await?.into_iter().flatten().next())
     }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use domain::ids::{Home, compose_id};
+use domain::ids::{Shard, compose_id};
 use domain::support::{Found, FoundDeposit, MaskedMessage, Owner};
 use domain::{BatchId, Number, Reference, RequestId, Transid};
 
@@ -103,11 +103,11 @@ impl Service {
             requestid: Some(text.to_owned()),
             ..filter
         });
-        let home = self.home_of_account(within.account_id).await?;
+        let shard = self.shard_of_account(within.account_id).await?;
         for filter in [by_number, by_requestid].into_iter().flatten() {
             let listing = self.account_messages(within.account_id, within.reference, &filter);
             for message in listing.await?.items {
-                self.add_message(home, message.transid, found).await?;
+                self.add_message(shard, message.transid, found).await?;
             }
         }
         sort(found);
@@ -148,15 +148,15 @@ impl Service {
     }
 
     async fn find_message(&self, transid: Transid, found: &mut Found) -> Result<()> {
-        for home in self.homes() {
-            self.add_message(home, transid, found).await?;
+        for shard in self.shards() {
+            self.add_message(shard, transid, found).await?;
         }
         Ok(())
     }
 
     async fn find_batch(&self, id: BatchId, found: &mut Found) -> Result<()> {
-        let batch = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+        let batch = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             let Some((application, test)) = batches::place(&mut conn, id).await? else {
                 return Ok(None);
             };
@@ -177,8 +177,8 @@ impl Service {
         let _permit = self.inner.searches.take(Searcher::Staff).await?;
         let end = Instant::now() + self.limits().report_time;
         for key in [number, requestid].into_iter().flatten() {
-            for home in self.homes() {
-                self.find_recent_at(home, key, end, found).await?;
+            for shard in self.shards() {
+                self.find_recent_at(shard, key, end, found).await?;
             }
         }
         sort(found);
@@ -187,13 +187,13 @@ impl Service {
 
     async fn find_recent_at(
         &self,
-        home: Home,
+        shard: Shard,
         key: Key<'_>,
         end: Instant,
         found: &mut Found,
     ) -> Result<()> {
         let from = compose_id(self.now().plus_ms(-RECENT_MS).unix_ms(), 0);
-        let mut conn = self.store().read_at(home).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let mut after = 0;
         let mut places = Vec::new();
         while let Some(last) = recent::last_of_next(&mut conn, after, APPLICATIONS_AT_ONCE).await? {
@@ -209,18 +209,18 @@ impl Service {
         places.sort_unstable_by_key(|place| std::cmp::Reverse(place.transid));
         places.truncate(usize::try_from(FOUND_MAX).unwrap_or(usize::MAX));
         for place in places {
-            self.add_message(home, place.transid, found).await?;
+            self.add_message(shard, place.transid, found).await?;
         }
         Ok(())
     }
 
-    /// Adds a message of this home, unless it was found before.
-    async fn add_message(&self, home: Home, transid: Transid, found: &mut Found) -> Result<()> {
+    /// Adds a message of this shard, unless it was found before.
+    async fn add_message(&self, shard: Shard, transid: Transid, found: &mut Found) -> Result<()> {
         let known = |(_, message): &(Owner, MaskedMessage)| message.transid == transid;
         if found.messages.iter().any(known) {
             return Ok(());
         }
-        let mut conn = self.store().read_at(home).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let Some(place) = messages::place(&mut conn, transid).await? else {
             return Ok(());
         };

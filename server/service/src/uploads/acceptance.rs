@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::admission::{Admission, SendAttempt, admit};
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::{
     BatchId, KeyKind, MessageText, Money, PagesByPrice, PricesInForce, Reason, RequestId,
     Timestamp, WarningCounts,
@@ -108,8 +108,8 @@ impl Service {
             tracing::error!(detail = ?error, "an upload was not stored");
             SendError::Refused(error.reason())
         };
-        let home = self
-            .home_of(pending.key.reference())
+        let shard = self
+            .shard_of(pending.key.reference())
             .await
             .map_err(refuse)?;
         let (tx, accepted, id) = loop {
@@ -118,7 +118,7 @@ impl Service {
                 .begin_as(Priority::Verb)
                 .await
                 .map_err(refuse)?;
-            tx.at(home);
+            tx.at(shard);
             let decision = self.decide_batch(&mut tx, &pending).await.map_err(refuse)?;
             match decision.map_err(SendError::Refused)? {
                 BatchDecision::New(accepted, id) => break (tx, accepted, id),
@@ -126,7 +126,7 @@ impl Service {
                 BatchDecision::CountAgain(prices) => {
                     // Others write while a file is read.
                     drop(tx);
-                    let counting = self.count_again(home, &mut pending, prices);
+                    let counting = self.count_again(shard, &mut pending, prices);
                     counting.await.map_err(refuse)?;
                 }
             }
@@ -139,10 +139,10 @@ impl Service {
             let found = if error.may_be_under_way() {
                 Err(SendError::Lost)
             } else {
-                self.look_up_batch(home, id, error.reason()).await
+                self.look_up_batch(shard, id, error.reason()).await
             };
             if let (Err(SendError::Refused(_)), Some(spool)) = (&found, spool) {
-                self.remove_spool(home, &spool);
+                self.remove_spool(shard, &spool);
             }
             found?;
         }
@@ -153,7 +153,7 @@ impl Service {
     /// Looks for a batch whose commit failed: it may be stored all the same.
     async fn look_up_batch(
         &self,
-        home: Home,
+        shard: Shard,
         id: BatchId,
         reason: Reason,
     ) -> std::result::Result<(), SendError> {
@@ -161,7 +161,7 @@ impl Service {
             return Err(SendError::Lost);
         }
         let look = async || {
-            let mut conn = self.store().read_at(home).await?;
+            let mut conn = self.store().read_at(shard).await?;
             batches::exists(&mut conn, id).await
         };
         match self.store().insist(look).await {
@@ -177,14 +177,14 @@ impl Service {
     /// Counts the pages of an upload by other prices, from its spool.
     async fn count_again(
         &self,
-        home: Home,
+        shard: Shard,
         pending: &mut PendingUpload,
         prices: Arc<PricesInForce>,
     ) -> Result<()> {
         let (mut pages, mut rows, mut offset) = (PagesByPrice::default(), 0, 0);
         if let Some(spool) = &pending.spool {
             while rows < pending.count.rows {
-                let chunk = self.spooled_chunk(home, spool, offset).await?;
+                let chunk = self.spooled_chunk(shard, spool, offset).await?;
                 let chunk = chunk.map_err(|error| Fault::File(error.into()))?;
                 chunk.count_pages(&prices, &mut pages)?;
                 rows += chunk.rows.unsigned_abs();

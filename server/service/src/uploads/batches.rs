@@ -38,8 +38,8 @@ impl Service {
         access: &KeyAccess,
         filter: &BatchFilter,
     ) -> Result<Paged<BatchRecord>> {
-        let home = self.home_of(access.reference).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of(access.reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let test = access.kind == KeyKind::Test;
         let found = list(&mut conn, access.application_id, test, filter).await?;
         Ok(paged(found, filter))
@@ -50,8 +50,8 @@ impl Service {
     /// # Errors
     /// `Failed` when the database can't be read.
     pub async fn batch(&self, access: &KeyAccess, id: BatchId) -> Result<Option<BatchRecord>> {
-        let home = self.home_of(access.reference).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of(access.reference).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let test = access.kind == KeyKind::Test;
         batches::one(&mut conn, access.application_id, test, id).await
     }
@@ -66,8 +66,8 @@ impl Service {
         reference: Option<Reference>,
         filter: &BatchFilter,
     ) -> Result<Paged<BatchRecord>> {
-        let home = self.home_of_account(account_id).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of_account(account_id).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let mut found = Vec::new();
         for id in owned_ids(&mut conn, account_id, reference).await? {
             for test in tests(filter.key) {
@@ -86,8 +86,8 @@ impl Service {
         account_id: i64,
         id: BatchId,
     ) -> Result<Option<(Reference, BatchRecord)>> {
-        let home = self.home_of_account(account_id).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of_account(account_id).await?;
+        let mut conn = self.store().read_at(shard).await?;
         for owned in chosen(&mut conn, account_id, None).await? {
             for test in tests(None) {
                 if let Some(found) = batches::one(&mut conn, owned.id, test, id).await? {
@@ -111,8 +111,8 @@ impl Service {
         key: Option<KeyKind>,
         (first, last): (i64, i64),
     ) -> Result<Vec<DayCounts>> {
-        let home = self.home_of_account(account_id).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of_account(account_id).await?;
+        let mut conn = self.store().read_at(shard).await?;
         let mut days: BTreeMap<i64, StatusCounts> = BTreeMap::new();
         for id in owned_ids(&mut conn, account_id, reference).await? {
             for test in tests(key) {
@@ -139,8 +139,8 @@ impl Service {
         key: Option<KeyKind>,
         (first, last): (i64, i64),
     ) -> Result<StatusCounts> {
-        let home = self.home_of_account(account_id).await?;
-        let mut conn = self.store().read_at(home).await?;
+        let shard = self.shard_of_account(account_id).await?;
+        let mut conn = self.store().read_at(shard).await?;
         // Counts of dropped days remain.
         let low = installation::history_low(&mut conn).await?;
         let first = first.max(Timestamp::from_unix_ms(ids::id_unix_ms(low)).day());

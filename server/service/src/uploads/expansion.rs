@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::{BatchId, MessageStatus, Money, PagesByPrice, PricesInForce, Timestamp, Transid};
 
 use crate::delivery::expiry::first_unexpired;
@@ -36,8 +36,8 @@ impl Service {
     /// `Failed` when the database can't be read.
     pub async fn next_unexpanded(&self, after: Option<BatchId>) -> Result<Option<BatchId>> {
         let after = after.map_or(0, |id| id.0);
-        let found = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+        let found = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             let found = batches::next_unexpanded(&mut conn, after).await?;
             Ok(found.map(|batch| batch.id))
         });
@@ -59,25 +59,27 @@ impl Service {
     }
 
     async fn expand_some(&self, id: BatchId) -> Result<bool> {
-        let found = self.in_each_home(|home| async move {
-            let mut conn = self.store().read_at(home).await?;
+        let found = self.in_each_shard(|shard| async move {
+            let mut conn = self.store().read_at(shard).await?;
             let upload = batches::still_unexpanded(&mut conn, id).await?;
-            Ok(upload.map(|upload| (home, upload)))
+            Ok(upload.map(|upload| (shard, upload)))
         });
         let found = found.await?.into_iter().flatten().next();
-        let Some((home, upload)) = found else {
+        let Some((shard, upload)) = found else {
             return Ok(false);
         };
         let step = if upload.first_message_id < first_unexpired(self.now()) {
-            self.give_up(home, &upload, MessageStatus::Expired).await?
+            self.give_up(shard, &upload, MessageStatus::Expired).await?
         } else {
             let left = upload.rows - upload.expanded_rows;
-            let chunk = self.chunk(home, &upload.spool, upload.spool_offset, left);
+            let chunk = self.chunk(shard, &upload.spool, upload.spool_offset, left);
             match chunk.await? {
-                Ok(chunk) => self.expand_chunks(home, &upload, chunk).await?,
+                Ok(chunk) => self.expand_chunks(shard, &upload, chunk).await?,
                 Err(ChunkError::Io(error)) => return Err(Fault::File(error).into()),
                 Err(ChunkError::Lost(why)) => {
-                    let step = self.give_up(home, &upload, MessageStatus::Rejected).await?;
+                    let step = self
+                        .give_up(shard, &upload, MessageStatus::Rejected)
+                        .await?;
                     // Otherwise another process has ended the upload since it was read.
                     if step == Step::Last {
                         let batch = upload.id.to_string();
@@ -92,7 +94,7 @@ impl Service {
             }
         };
         if step == Step::Last {
-            self.remove_spool(home, &upload.spool);
+            self.remove_spool(shard, &upload.spool);
         }
         Ok(step != Step::Elsewhere)
     }
@@ -100,12 +102,12 @@ impl Service {
     /// The chunk at an offset; `left` is how many rows of the upload aren't messages yet.
     async fn chunk(
         &self,
-        home: Home,
+        shard: Shard,
         spool: &str,
         offset: i64,
         left: i64,
     ) -> Result<std::result::Result<Chunk, ChunkError>> {
-        let chunk = self.spooled_chunk(home, spool, offset);
+        let chunk = self.spooled_chunk(shard, spool, offset);
         Ok(chunk.await?.and_then(|chunk| {
             if chunk.rows == 0 || chunk.rows > left {
                 let why = "the rows aren't those counted".to_owned();
@@ -119,17 +121,17 @@ impl Service {
     /// transaction waits to write.
     async fn expand_chunks(
         &self,
-        home: Home,
+        shard: Shard,
         upload: &UnexpandedBatch,
         first: Chunk,
     ) -> Result<Step> {
         let chore = Chore::Expand(upload.id);
         let store = self.store();
-        let tx = store.begin_chore(chore, home, Priority::Bulk).await?;
+        let tx = store.begin_chore(chore, shard, Priority::Bulk).await?;
         let Some(mut tx) = tx else {
             return Ok(Step::Elsewhere);
         };
-        tx.at(home);
+        tx.at(shard);
         // What a crash undoes is expanded again: the place in the spool is undone with it. A claim
         // of these messages waits for the disk, and with it for this commit.
         let dialect = self.store().dialect();
@@ -160,7 +162,7 @@ impl Service {
             if left > 0 && !is_full && !self.store().does_somebody_wait() {
                 // A chunk that can't be read is reported by the transaction that begins with that
                 // chunk.
-                let chunk = self.chunk(home, &upload.spool, step.offset, left).await;
+                let chunk = self.chunk(shard, &upload.spool, step.offset, left).await;
                 next = chunk.ok().and_then(std::result::Result::ok);
             }
         }
@@ -299,7 +301,7 @@ impl Service {
     /// Gives up the remaining rows, which become no messages: their price goes back.
     async fn give_up(
         &self,
-        home: Home,
+        shard: Shard,
         upload: &UnexpandedBatch,
         rest: MessageStatus,
     ) -> Result<Step> {
@@ -309,7 +311,7 @@ impl Service {
             .checked_sub(upload.expanded_cost)
             .ok_or(Error::Failed(Fault::MoneyOverflow))?;
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
-        tx.at(home);
+        tx.at(shard);
         let id = upload.application_id;
         let found = balances::of(&mut tx, &[id]).await?;
         if !batches::give_up(&mut tx, upload, rest, now).await? {

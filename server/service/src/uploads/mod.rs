@@ -132,8 +132,8 @@ impl UploadPermit {
     }
 
     async fn storing(&self) -> Result<Storing> {
-        let home = self.service.home_of(self.access.access.reference).await?;
-        let (writer, spool) = self.service.make_spool(home).await?;
+        let shard = self.service.shard_of(self.access.access.reference).await?;
+        let (writer, spool) = self.service.make_spool(shard).await?;
         Ok(Storing {
             chunks: ChunkWriter::default(),
             written: Vec::new(),

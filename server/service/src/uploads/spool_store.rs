@@ -4,7 +4,7 @@
 
 use std::fs::File;
 
-use domain::ids::Home;
+use domain::ids::Shard;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::error::{Error, Fault, Result};
@@ -40,8 +40,8 @@ pub(crate) enum SpoolWriter {
 pub(crate) struct Spool {
     pub(crate) service: Service,
     pub(crate) name: String,
-    /// The home of the application that uploads.
-    home: Home,
+    /// The shard of the application that uploads.
+    shard: Shard,
     keep: bool,
 }
 
@@ -56,20 +56,20 @@ impl Spool {
 impl Drop for Spool {
     fn drop(&mut self) {
         if !self.keep {
-            self.service.remove_spool(self.home, &self.name);
+            self.service.remove_spool(self.shard, &self.name);
         }
     }
 }
 
 impl Service {
     /// Begins a new spool.
-    pub(crate) async fn make_spool(&self, home: Home) -> Result<(SpoolWriter, Spool)> {
+    pub(crate) async fn make_spool(&self, shard: Shard) -> Result<(SpoolWriter, Spool)> {
         let service = self.clone();
         let random = service.entropy().bytes::<16>();
         let spool = move |name| Spool {
             service,
             name,
-            home,
+            shard,
             keep: false,
         };
         let Spools::Folder(folder) = &self.inner.spools else {
@@ -93,12 +93,12 @@ impl Service {
     /// read with it, as one, up to the rows of a transaction.
     pub(crate) async fn spooled_chunk(
         &self,
-        home: Home,
+        shard: Shard,
         name: &str,
         offset: i64,
     ) -> Result<std::result::Result<Chunk, ChunkError>> {
         let Spools::Folder(folder) = &self.inner.spools else {
-            let mut conn = self.store().read_at(home).await?;
+            let mut conn = self.store().read_at(shard).await?;
             let found = shared::chunks(&mut conn, name, offset, CHUNKS_MAX).await?;
             return Ok(joined(found, offset));
         };
@@ -108,7 +108,7 @@ impl Service {
 
     /// Removes a spool that isn't needed any more. If that fails, what is left of the spool is
     /// swept later.
-    pub(crate) fn remove_spool(&self, home: Home, name: &str) {
+    pub(crate) fn remove_spool(&self, shard: Shard, name: &str) {
         if let Spools::Folder(folder) = &self.inner.spools {
             return folder.remove(name);
         }
@@ -116,7 +116,7 @@ impl Service {
         tokio::spawn(async move {
             let removed = async {
                 let mut tx = service.store().begin_as(Priority::Bulk).await?;
-                tx.at(home);
+                tx.at(shard);
                 shared::remove_spool(&mut tx, &name).await?;
                 tx.commit().await
             };
@@ -140,7 +140,7 @@ impl SpoolWriter {
             Self::Table(written) => {
                 let service = &spool.service;
                 let mut tx = service.store().begin_as(Priority::Bulk).await?;
-                tx.at(spool.home);
+                tx.at(spool.shard);
                 for chunk in chunks(chain) {
                     shared::insert_chunk(&mut tx, &spool.name, *written, chunk, service.now())
                         .await?;

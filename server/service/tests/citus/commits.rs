@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use service::{CarrierReceipt, SubmitOutcome, user_reference};
 use sqlx::{AnyConnection, Connection as _, Executor as _, Row as _};
 
-use crate::database::{Backend, HOMES};
+use crate::database::{Backend, SHARDS};
 use crate::network::{answered, lost, network, refused, taken_as, throttled};
 use crate::sending::receipt;
 use crate::world::{World, keyed, request};
@@ -35,18 +35,18 @@ async fn keep_notes(world: &World) {
     }
 }
 
-/// Everything that commit groups store, in all homes: sends with idempotency keys and without,
+/// Everything that commit groups store, in all shards: sends with idempotency keys and without,
 /// claims, each answer that a carrier may give to a submit, and each kind of receipt.
 async fn life(world: &World) {
     let service = &world.service;
     let mut customers = Vec::new();
-    for n in 0..2 * HOMES {
+    for n in 0..2 * SHARDS {
         customers.push(world.active(&format!("{n}@example.org"), "100").await);
     }
     let before = noted(world).await;
     assert!(
         before > 0,
-        "a change that belongs to no home takes two phases"
+        "a change that belongs to no shard takes two phases"
     );
     for round in 0..2 {
         for _ in 0..2 {

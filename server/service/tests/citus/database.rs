@@ -26,8 +26,8 @@ impl Backend {
     pub const SHARED: Self = Self::Citus;
 }
 
-/// How many homes a database has.
-pub const HOMES: i64 = 4;
+/// How many shards a database has.
+pub const SHARDS: i64 = 4;
 
 static TEMPLATE: OnceCell<(Cluster, String)> = OnceCell::const_new();
 
@@ -95,9 +95,9 @@ impl Database {
         tables::number(self.connect().await, statement).await
     }
 
-    /// The first account's id is 1, which gives it home 2.
-    pub const fn first_home(&self) -> [&'static str; 2] {
-        [", home", ", 2"]
+    /// The first account's id is 1, which gives it shard 2.
+    pub const fn first_shard(&self) -> [&'static str; 2] {
+        [", shard", ", 2"]
     }
 
     pub const fn audit_unlocked(&self) -> &'static [&'static str] {
@@ -164,7 +164,7 @@ pub async fn distribute(url: &str) {
         clock: Clock::fixed(Arc::new(AtomicI64::new(START_MS))),
         entropy: Entropy::seeded(9_000_000),
     };
-    Service::distribute(&config, HOMES, &|_| ()).await.unwrap();
+    Service::distribute(&config, SHARDS, &|_| ()).await.unwrap();
 }
 
 impl Drop for Database {

@@ -1,5 +1,5 @@
-//! Servers of the cluster that are lost while applications send: the applications of other homes go
-//! on, and every answer is true.
+//! Servers of the cluster that are lost while applications send: the applications of other shards
+//! go on, and every answer is true.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use service::{Network, SendError, Sent, Service};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
 use testing::citus::OwnCluster;
 
-use crate::database::{Database, HOMES};
+use crate::database::{Database, SHARDS};
 use crate::world::{Customer, World, money, request};
 
 const LOST: &str = "worker-1";
@@ -32,7 +32,7 @@ struct Placed {
     applications: String,
 }
 
-/// A cluster with a customer in each home.
+/// A cluster with a customer in each shard.
 async fn cluster() -> (World, Vec<Placed>) {
     let own = tokio::task::spawn_blocking(OwnCluster::start)
         .await
@@ -41,7 +41,7 @@ async fn cluster() -> (World, Vec<Placed>) {
     let network = Network::sandbox("266".to_owned(), "Heliograph".to_owned());
     let world = World::on(database, tempfile::tempdir().unwrap(), network).await;
     let mut placed = Vec::new();
-    for n in 0..HOMES {
+    for n in 0..SHARDS {
         let customer = world.active(&format!("{n}@example.org"), FUNDS).await;
         placed.push(place(&world, customer).await);
     }
@@ -55,7 +55,7 @@ async fn place(world: &World, customer: Customer) -> Placed {
          FROM accounts a, pg_dist_shard s JOIN pg_dist_placement p USING (shardid) \
          JOIN pg_dist_node n USING (groupid) \
          WHERE a.id = {} AND s.shardid \
-             = get_shard_id_for_distribution_column('applications', a.home)",
+             = get_shard_id_for_distribution_column('applications', a.shard)",
         customer.account.id
     );
     let row = conn.fetch_one(AssertSqlSafe(find)).await.unwrap();
@@ -103,7 +103,7 @@ impl Answers {
         let mut conn = world.database.connect().await;
         let ids = format!(
             "SELECT m.id FROM messages m JOIN applications a \
-             ON a.id = m.application_id AND a.home = m.home WHERE a.reference = '{}'",
+             ON a.id = m.application_id AND a.shard = m.shard WHERE a.reference = '{}'",
             customer.reference
         );
         let rows = conn.fetch_all(AssertSqlSafe(ids)).await.unwrap();
@@ -163,7 +163,7 @@ impl Load {
     }
 }
 
-/// Asserts that a lost worker stopped the applications in its homes, and that the others didn't
+/// Asserts that a lost worker stopped the applications in its shards, and that the others didn't
 /// notice.
 fn assert_affected(own: &OwnCluster, placed: &[Placed], answers: &[Answers]) {
     let mut affected = 0;
@@ -218,7 +218,7 @@ fn is_of(own: &OwnCluster, server: &str, url: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_is_killed_affects_only_the_applications_in_its_homes() {
+async fn a_worker_that_is_killed_affects_only_the_applications_in_its_shards() {
     let (world, placed) = cluster().await;
     let own = world.database.own();
     let load = Load::begin(&world, &placed);
@@ -232,7 +232,7 @@ async fn a_worker_that_is_killed_affects_only_the_applications_in_its_homes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_hangs_affects_only_the_applications_in_its_homes() {
+async fn a_worker_that_hangs_affects_only_the_applications_in_its_shards() {
     let (world, placed) = cluster().await;
     let own = world.database.own();
     let load = Load::begin(&world, &placed);

@@ -1,5 +1,5 @@
 //! Several processes that send, claim, and record results and receipts at once, for applications of
-//! all homes.
+//! all shards.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use domain::{MessageStatus, Transid};
 use futures_util::future::join_all;
 use service::{Entropy, Sent, Service, SubmitOutcome, Submitted};
 
-use crate::database::{Backend, HOMES};
+use crate::database::{Backend, SHARDS};
 use crate::network::{answered, network, refused, taken_as};
 use crate::processes::peer;
 use crate::sending::receipt;
@@ -84,7 +84,7 @@ async fn send(services: &[Service], customer: &Customer, round: usize) -> [Sent;
 async fn nothing_is_lost_or_charged_twice_when_several_processes_work_at_once() {
     let world = World::with(Backend::SHARED, network(&[(CARRIER, 1, None)])).await;
     let mut customers = Vec::new();
-    for n in 0..2 * HOMES {
+    for n in 0..2 * SHARDS {
         customers.push(world.active(&format!("{n}@example.org"), "100").await);
     }
     let services = [

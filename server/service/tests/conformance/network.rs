@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Instant;
 
 use domain::Kind;
-use domain::ids::Home;
+use domain::ids::Shard;
 use domain::routing::{Route, Routes};
 use service::{CarrierInfo, Claimed, Lease, Network, SubmitOutcome, Submitted};
 
@@ -41,7 +41,7 @@ pub fn answered(message: &Claimed, outcome: SubmitOutcome) -> Submitted {
         application_id: message.application_id,
         lease: Lease {
             token: 0,
-            home: Home::FIRST,
+            shard: Shard::FIRST,
             until: message.expires_at,
             not_after: Instant::now(),
         },

@@ -147,7 +147,7 @@ mod tests {
     fn lease(token: i64) -> Lease {
         Lease {
             token,
-            home: domain::ids::Home::FIRST,
+            shard: domain::ids::Shard::FIRST,
             until: Timestamp::from_unix_ms(0),
             not_after: Instant::now().into_std(),
         }

@@ -40,7 +40,7 @@ async fn bound() -> (SmppConnection, Peer) {
 fn lease(token: i64, last_start: Instant) -> Lease {
     Lease {
         token,
-        home: domain::ids::Home::FIRST,
+        shard: domain::ids::Shard::FIRST,
         until: CLOCK,
         not_after: (last_start + ANSWER).into_std(),
     }

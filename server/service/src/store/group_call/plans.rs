@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use domain::ids::{Home, id_of_day};
+use domain::ids::{Shard, id_of_day};
 use domain::{Money, Timestamp};
 use serde_json::Value;
 use sqlx::postgres::PgConnection;
@@ -35,14 +35,14 @@ const CALLS: i64 = 8;
 /// before the last, are being sent since the day before, and wait for a receipt since the last day.
 /// Application 41 is suspended.
 const FILL: &str = r"
-    INSERT INTO accounts (id, email, password_hash, role, created_at, password_changed_at, home)
+    INSERT INTO accounts (id, email, password_hash, role, created_at, password_changed_at, shard)
     SELECT n, n, '', 'customer', 0, 0, 1 FROM generate_series(1, 1000) n;
-    INSERT INTO applications (home, id, account_id, category, reference, live_hash, test_hash,
+    INSERT INTO applications (shard, id, account_id, category, reference, live_hash, test_hash,
         status, sender_state, balance, test_balance, test_day, created_at, last_transfer_id)
     SELECT 1, n, n, 'sms', n, 'live' || n, 'test' || n,
         CASE n WHEN 41 THEN 'Suspended' ELSE 'Active' END, 'none', 1000000000, 0, 0, 0, 1000000
     FROM generate_series(1, 1000) n;
-    INSERT INTO messages (home, id, application_id, test, number, kind, body, batch_id, status,
+    INSERT INTO messages (shard, id, application_id, test, number, kind, body, batch_id, status,
         pages, segments, unit_price, cost, released, created_at)
     SELECT 1, pg_temp.id_of(day, i), 1 + i % 1000, 0, '57000001', 'local', 'x',
         CASE WHEN day = 20009 AND i <= 1000 THEN i END,
@@ -50,33 +50,33 @@ const FILL: &str = r"
             WHEN 20008 THEN 1 WHEN 20009 THEN 3 ELSE 4 END,
         1, 1, 50000, 50000, 0, day * 86400000 + i * 30000
     FROM generate_series(20000::bigint, 20009) day, generate_series(1::bigint, 2000) i;
-    INSERT INTO queue (home, message_id, application_id, carrier, held, bulk, due_at, lease_token,
+    INSERT INTO queue (shard, message_id, application_id, carrier, held, bulk, due_at, lease_token,
         attempts, hand_over)
     SELECT 1, pg_temp.id_of(day, i), 1 + i % 1000, 'acme', 0, i % 2, i,
         CASE day WHEN 20007 THEN 0 ELSE 7 END, 0,
         CASE WHEN day = 20007 AND i % 16 = 0 THEN 1 ELSE 0 END
     FROM generate_series(20007::bigint, 20008) day, generate_series(1::bigint, 2000) i;
-    INSERT INTO segments (home, message_id, segment, segments, application_id, carrier,
+    INSERT INTO segments (shard, message_id, segment, segments, application_id, carrier,
         carrier_message_id, status, submits, submitted_at)
     SELECT 1, id, 1, 1, application_id, 'acme', 'name ' || id, status, 1, created_at
     FROM messages WHERE status > 2;
-    INSERT INTO transfers (home, application_id, id, debit_account, credit_account, amount, kind,
+    INSERT INTO transfers (shard, application_id, id, debit_account, credit_account, amount, kind,
         message_id, created_at)
     SELECT 1, application_id, row_number() OVER (), application_id, -3, 50000, 2, id, created_at
     FROM messages;
-    INSERT INTO idempotency (home, application_id, test, key, digest, answer, created_at)
+    INSERT INTO idempotency (shard, application_id, test, key, digest, answer, created_at)
     SELECT 1, application_id, 0, 'old ' || id, '', '{}', created_at FROM messages;
-    INSERT INTO message_days (home, application_id, test, day, status, node, writer, n)
+    INSERT INTO message_days (shard, application_id, test, day, status, node, writer, n)
     SELECT 1, 1 + n % 1000, 0, 20000 + n / 1000 % 10, n / 10000, 1, 0, 1
     FROM generate_series(0, 39999) n;
-    INSERT INTO batches (home, id, application_id, test, body, rows, pages, cost, price_local,
+    INSERT INTO batches (shard, id, application_id, test, body, rows, pages, cost, price_local,
         price_international, price_id, first_message_id, last_message_id, spool, spool_offset, expanded_rows,
         expanded_cost, queued, sending, unknown, submitted, delivered, failed, expired, rejected,
         released, created_at, expanded_at)
     SELECT 1, n, 1 + n % 1000, 0, 'x', 1, 1, 50000, 50000, 250000, 1, n, n, '', 0, 1, 50000,
         0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0
     FROM generate_series(1, 1000) n;
-    INSERT INTO commit_groups (home, id, created_at) SELECT 1, n, n FROM generate_series(1, 20000) n;
+    INSERT INTO commit_groups (shard, id, created_at) SELECT 1, n, n FROM generate_series(1, 20000) n;
     INSERT INTO prices (id, local, international, in_force_at, set_at, set_by)
         VALUES (1, 50000, 250000, 0, 0, 'settings');
     ANALYZE;
@@ -131,7 +131,7 @@ fn group(call: i64) -> CommitGroup {
     let (day, application) = (DAYS.end - 1, |n| 2 + n);
     let now = (day + 1) * 86_400_000 - 1;
     CommitGroup {
-        home: Home::FIRST,
+        shard: Shard::FIRST,
         id: 1_000_000 + call,
         now: Timestamp::from_unix_ms(now),
         node: 1,

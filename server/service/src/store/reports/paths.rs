@@ -9,7 +9,7 @@ use super::super::query::Argument;
 use super::super::sql::{Dialect, Sql};
 
 /// The beginning of each list: all that reports show of a message, as one JSON value. `FROM (…) m`
-/// follows. A batch is looked up only for a message without a text of its own. `$home` stands for
+/// follows. A batch is looked up only for a message without a text of its own. `$shard` stands for
 /// the parameter.
 const LISTED: Sql = Sql {
     sqlite: r"
@@ -25,7 +25,7 @@ const LISTED: Sql = Sql {
                 json_build_array(
                     id, application_id, test, number, kind, sender,
                     COALESCE(body, (
-                        SELECT b.body FROM batches b WHERE b.home = $home AND b.id = batch_id)),
+                        SELECT b.body FROM batches b WHERE b.shard = $shard AND b.id = batch_id)),
                     requestid, batch_id, status, pages, segments, unit_price, cost, released,
                     error, carrier, created_at, sending_at, submitted_at, final_at)),
             '[]')::text AS found",
@@ -39,7 +39,7 @@ const THROUGH_INDEX: Sql = Sql::sqlite("INDEXED BY ");
 /// Where messages that are unknown, failed, expired or rejected are found by their status.
 const UNUSUAL: Sql = Sql {
     sqlite: "messages d INDEXED BY messages_unusual",
-    postgres: "(SELECT message_id AS id, application_id, test, status, home \
+    postgres: "(SELECT message_id AS id, application_id, test, status, shard \
                FROM unusual_messages) d",
     ..Sql::ANYWHERE
 };
@@ -47,7 +47,7 @@ const UNUSUAL: Sql = Sql {
 /// Messages of all applications that no carrier has taken yet.
 const QUEUE: Sql = Sql {
     sqlite: "(SELECT message_id AS id, application_id FROM queue) d",
-    postgres: "(SELECT message_id AS id, application_id, home FROM queue) d",
+    postgres: "(SELECT message_id AS id, application_id, shard FROM queue) d",
     ..Sql::ANYWHERE
 };
 
@@ -57,10 +57,10 @@ const THEIR_MESSAGES: Sql = Sql {
     sqlite: "CROSS JOIN messages m ON m.id = d.id",
     // Messages are read one by one, in the order of the rows, until there are enough: a join that
     // PostgreSQL is free to choose may read all messages of the days.
-    // `$home` stands for the parameter: which home it is has to be seen in the inner part alone.
+    // `$shard` stands for the parameter: which shard it is has to be seen in the inner part alone.
     postgres: "CROSS JOIN LATERAL (\
                SELECT * FROM messages \
-               WHERE home = $home AND id = d.id AND id >= $3 AND id < $4 OFFSET 0) m",
+               WHERE shard = $shard AND id = d.id AND id >= $3 AND id < $4 OFFSET 0) m",
     ..Sql::ANYWHERE
 };
 
@@ -177,22 +177,22 @@ impl Path {
 
     /// The statement that lists messages. The statement's parameters are the application, whether
     /// messages are test messages, the least id, the id below which to look, how many to list, a
-    /// value for each condition, and with PostgreSQL the home. The statement is put together of
+    /// value for each condition, and with PostgreSQL the shard. The statement is put together of
     /// fixed parts alone.
     pub(super) fn list(self, dialect: Dialect, conditions: &[Condition]) -> String {
         let source = self.source(dialect);
-        let home = home_parameter(conditions.len());
+        let shard = shard_parameter(conditions.len());
         let (messages, join) = if self.leads_elsewhere() {
-            ("m", THEIR_MESSAGES.of(dialect).replace("$home", &home))
+            ("m", THEIR_MESSAGES.of(dialect).replace("$shard", &shard))
         } else {
             ("d", String::new())
         };
         let mut sql = format!(
             "{} FROM (SELECT {messages}.* FROM {source} {join} \
              WHERE d.application_id = $1 AND d.id >= $3 AND d.id < $4{}{}",
-            LISTED.of(dialect).replace("$home", &home),
+            LISTED.of(dialect).replace("$shard", &shard),
             self.always(),
-            in_home(dialect, conditions.len()),
+            in_shard(dialect, conditions.len()),
         );
         if self == Self::Queue {
             sql.push_str(" AND m.application_id = $1 AND m.test = $2");
@@ -222,20 +222,20 @@ impl Path {
              ORDER BY d.id DESC LIMIT $5) m",
             self.source(dialect),
             self.always(),
-            in_home(dialect, usize::from(leading.is_some())),
+            in_shard(dialect, usize::from(leading.is_some())),
         )
     }
 }
 
-/// The parameter that is the home: the last one, after those of the conditions.
-fn home_parameter(conditions: usize) -> String {
+/// The parameter that is the shard: the last one, after those of the conditions.
+fn shard_parameter(conditions: usize) -> String {
     format!("${}", conditions + 6)
 }
 
-/// The condition on the home; SQLite has no homes.
-fn in_home(dialect: Dialect, conditions: usize) -> String {
+/// The condition on the shard; SQLite has no shards.
+fn in_shard(dialect: Dialect, conditions: usize) -> String {
     match dialect {
         Dialect::Sqlite => String::new(),
-        Dialect::Postgres => format!(" AND d.home = {}", home_parameter(conditions)),
+        Dialect::Postgres => format!(" AND d.shard = {}", shard_parameter(conditions)),
     }
 }

@@ -6,10 +6,10 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as 
 
 use super::super::history::MessageTables;
 use super::super::prepared::stores;
-use super::super::query::{At, query_in_home};
+use super::super::query::{At, query_in_shard};
 use super::super::sql::Dialect;
 use super::{Condition, Path, some_conditions};
-use domain::ids::{Home, id_of_day};
+use domain::ids::{Shard, id_of_day};
 
 /// What SQLite's ANALYZE may say of ten million messages of one customer, whose uploads have one
 /// request id: how many rows there are, and how many of them share the first column, the first two
@@ -139,7 +139,7 @@ const DAYS: std::ops::Range<i64> = 20_000..20_010;
 /// that many share, some have one that few share; most are delivered. There are many batches, some
 /// with these messages.
 const FILL: &str = "
-    INSERT INTO messages (home, id, application_id, test, number, kind, body, requestid, batch_id,
+    INSERT INTO messages (shard, id, application_id, test, number, kind, body, requestid, batch_id,
         status, pages, segments, unit_price, cost, released, created_at)
     SELECT 1, ((day * 86400000 + i * 4000 - 1704067200000) << 21), 1, 0,
         (57000000 + i * 7919 % 10000)::text, 'local', 'x',
@@ -148,15 +148,15 @@ const FILL: &str = "
         CASE WHEN i % 5000 = 3 THEN 7 WHEN i % 20 = 4 THEN 6 ELSE 4 END,
         1, 1, 50000, 50000, 0, day * 86400000 + i * 4000
     FROM generate_series(20000::bigint, 20009) day, generate_series(1, 20000) i;
-    INSERT INTO batches (home, id, application_id, test, body, rows, pages, cost, price_local,
+    INSERT INTO batches (shard, id, application_id, test, body, rows, pages, cost, price_local,
         price_international, price_id, first_message_id, last_message_id, spool, spool_offset,
         expanded_rows, expanded_cost, queued, sending, unknown, submitted, delivered, failed,
         expired, rejected, released, created_at, expanded_at)
     SELECT 1, n, 1, 0, 'x', 1, 1, 50000, 50000, 250000, 1, n, n, '', 0, 1, 50000,
         0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0
     FROM generate_series(10000, 30000) n;
-    INSERT INTO unusual_messages (home, application_id, test, status, message_id)
-    SELECT home, application_id, test, status, id FROM messages WHERE status > 4;
+    INSERT INTO unusual_messages (shard, application_id, test, status, message_id)
+    SELECT shard, application_id, test, status, id FROM messages WHERE status > 4;
     ANALYZE";
 
 #[tokio::test]
@@ -226,9 +226,9 @@ async fn postgres_plan(
     let (from, below) = (id_of_day(DAYS.start), id_of_day(DAYS.end));
     let mut conn = At {
         conn,
-        home: Home::FIRST,
+        shard: Shard::FIRST,
     };
-    let query = query_in_home(
+    let query = query_in_shard(
         format!("EXPLAIN {sql}"),
         (1_i64, 0_i64, from, below, 101_i64),
     );

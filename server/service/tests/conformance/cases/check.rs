@@ -35,7 +35,7 @@ async fn tampered(
         .await;
     world.assert_sound().await;
     let mut conn = world.database.connect().await;
-    let [column, value] = world.database.first_home();
+    let [column, value] = world.database.first_shard();
     let statement = statement.replace("{column}", column);
     let statement = statement.replace("{value}", value);
     let done = conn.execute(AssertSqlSafe(statement)).await.map(drop);

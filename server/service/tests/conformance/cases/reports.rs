@@ -313,7 +313,7 @@ async fn a_message_is_reported_with_its_charge_and_what_was_given_back(backend: 
 /// Stores as many copies of a message, one in each millisecond after it, and counts them.
 async fn store_copies(world: &World, of: Transid, copies: i64) {
     let numbers = world.database.numbers(copies);
-    let [column, value] = world.database.first_home();
+    let [column, value] = world.database.first_shard();
     let messages = format!(
         "INSERT INTO messages (id{column}, application_id, test, number, kind, body, requestid, \
              batch_id, status, pages, segments, unit_price, cost, released, carrier, created_at, \
@@ -336,8 +336,8 @@ async fn store_copies(world: &World, of: Transid, copies: i64) {
     if world.database.has_unusual_messages() {
         // What the service writes beside such a message.
         statements.push(
-            "INSERT INTO unusual_messages (home, application_id, test, status, message_id) \
-             SELECT home, application_id, test, status, id FROM messages \
+            "INSERT INTO unusual_messages (shard, application_id, test, status, message_id) \
+             SELECT shard, application_id, test, status, id FROM messages \
              WHERE status > 4 OR status = 2 ON CONFLICT DO NOTHING"
                 .to_owned(),
         );

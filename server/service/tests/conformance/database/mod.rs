@@ -27,12 +27,12 @@ pub enum Database {
 }
 
 impl Database {
-    /// The texts that give a row its home: the first one stands after the first column of an INSERT,
-    /// the second one after the first value. SQLite has no homes.
-    pub const fn first_home(&self) -> [&'static str; 2] {
+    /// The texts that give a row its shard: the first one stands after the first column of an
+    /// INSERT, the second one after the first value. SQLite has no shards.
+    pub const fn first_shard(&self) -> [&'static str; 2] {
         match self {
             Self::Sqlite(_) => ["", ""],
-            Self::Postgres(_) => [", home", ", 1"],
+            Self::Postgres(_) => [", shard", ", 1"],
         }
     }
 

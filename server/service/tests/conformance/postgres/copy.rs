@@ -109,7 +109,7 @@ async fn of_sqlite(conn: &mut AnyConnection, table: &str) -> Vec<String> {
 
 /// Without the columns that only PostgreSQL has.
 async fn of_postgres(conn: &mut AnyConnection, table: &str) -> Vec<String> {
-    let own = "'{home, homes, distribution, last_transfer_id, sealing_key}'";
+    let own = "'{shard, shards, distribution, last_transfer_id, sealing_key}'";
     sorted(
         texts(
             conn,

@@ -13,7 +13,7 @@ use crate::database::{Backend, Database};
 /// Tables that only PostgreSQL has, and where SQLite's one process keeps the same.
 const ONLY_POSTGRES: [(&str, &str); 6] = [
     (
-        "reference_homes",
+        "reference_shards",
         "nowhere: a reference is unique by its application's row",
     ),
     ("rate_buckets", "in memory"),
@@ -23,7 +23,7 @@ const ONLY_POSTGRES: [(&str, &str); 6] = [
     ("uploads", "in memory"),
 ];
 
-/// Tables that can be distributed: with PostgreSQL each of their unique keys ends with the home.
+/// Tables that can be distributed: with PostgreSQL each of their unique keys ends with the shard.
 const DISTRIBUTED: [&str; 12] = [
     "applications",
     "batches",
@@ -41,9 +41,9 @@ const DISTRIBUTED: [&str; 12] = [
 
 /// Columns that only PostgreSQL has besides, and what they are for.
 const OTHER_COLUMNS: [(&str, &str, &str); 4] = [
-    ("installation", "homes", "accounts are given homes"),
+    ("installation", "shards", "accounts are given shards"),
     ("installation", "distribution", "tables can be distributed"),
-    ("accounts", "home", "what belongs to the account has it"),
+    ("accounts", "shard", "what belongs to the account has it"),
     (
         "applications",
         "last_transfer_id",
@@ -413,13 +413,13 @@ async fn migrated() -> Both {
     }
 }
 
-/// Removes the home from a table that can be distributed.
-fn without_home(name: &str, table: &mut Table) {
-    let (kind, is_filled, _) = table.columns.remove("home").unwrap();
+/// Removes the shard from a table that can be distributed.
+fn without_shard(name: &str, table: &mut Table) {
+    let (kind, is_filled, _) = table.columns.remove("shard").unwrap();
     assert_eq!((kind.as_str(), is_filled), ("bigint", true), "{name}");
     let unhoused = |columns: &[String]| {
         let (last, others) = columns.split_last().unwrap();
-        assert_eq!(last, "home", "{name}: {columns:?}");
+        assert_eq!(last, "shard", "{name}: {columns:?}");
         others.to_vec()
     };
     table.primary_key = unhoused(&table.primary_key);
@@ -440,7 +440,7 @@ fn compared(mut sqlite: Schema, mut postgres: Schema) -> (Schema, Schema) {
         assert!(postgres.remove(table).is_some(), "{table}: {instead}");
     }
     for table in DISTRIBUTED {
-        without_home(table, postgres.get_mut(table).unwrap());
+        without_shard(table, postgres.get_mut(table).unwrap());
     }
     for (table, column, what_for) in OTHER_COLUMNS {
         let columns = &mut postgres.get_mut(table).unwrap().columns;
@@ -448,7 +448,7 @@ fn compared(mut sqlite: Schema, mut postgres: Schema) -> (Schema, Schema) {
     }
     let checks = &mut postgres.get_mut("installation").unwrap().checks;
     for check in [
-        "homes > 0",
+        "shards > 0",
         "distribution = 'begun' OR distribution = 'done'",
     ] {
         assert!(checks.remove(&words(check)), "{check}");
@@ -536,9 +536,9 @@ async fn the_ledger_and_the_audit_log_refuse_changes_in_both_schemas() {
         ],
         [
             "INSERT INTO transfers (id, debit_account, credit_account, amount, kind, \
-             application_id, created_at, home) VALUES (1, -1, -2, 5, 1, 0, 1, 1)",
+             application_id, created_at, shard) VALUES (1, -1, -2, 5, 1, 0, 1, 1)",
             "INSERT INTO accounts (id, email, password_hash, role, created_at, \
-             password_changed_at, home) VALUES (1, 'a', 'b', 'staff', 1, 1, 1)",
+             password_changed_at, shard) VALUES (1, 'a', 'b', 'staff', 1, 1, 1)",
         ],
     ];
     for (conn, insert) in [&mut both.sqlite, &mut both.postgres]

@@ -1,5 +1,5 @@
-//! An installation with several homes: what belongs to an account is in the account's home, and
-//! what is done for all applications is done home by home.
+//! An installation with several shards: what belongs to an account is in the account's shard, and
+//! what is done for all applications is done shard by shard.
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ const STAFF: Actor = Actor::CommandLine;
 /// Longer than any wait here.
 const SOON: Duration = Duration::from_secs(20);
 
-async fn three_homes() -> (World, Vec<Customer>) {
-    three_homes_with(network(&[])).await
+async fn three_shards() -> (World, Vec<Customer>) {
+    three_shards_with(network(&[])).await
 }
 
-/// A world with three homes, and a customer in each.
-async fn three_homes_with(network: Network) -> (World, Vec<Customer>) {
+/// A world with three shards, and a customer in each.
+async fn three_shards_with(network: Network) -> (World, Vec<Customer>) {
     let world = World::with(Backend::Postgres, network).await;
     let mut conn = world.database.connect().await;
-    let homes = "UPDATE installation SET homes = 3";
-    conn.execute(homes).await.unwrap();
+    let shards = "UPDATE installation SET shards = 3";
+    conn.execute(shards).await.unwrap();
     let world = world.reopen().await;
     let mut customers = Vec::new();
     for email in ["one@example.org", "two@example.org", "three@example.org"] {
@@ -38,23 +38,23 @@ async fn three_homes_with(network: Network) -> (World, Vec<Customer>) {
     (world, customers)
 }
 
-/// How many rows of a table aren't in the home of their application.
+/// How many rows of a table aren't in the shard of their application.
 async fn strays(world: &World, table: &str) -> i64 {
     let mut conn = world.database.connect().await;
     let strays = format!(
-        "SELECT COUNT(*) FROM {table} t LEFT JOIN reference_homes h USING (application_id) \
-         WHERE h.home IS DISTINCT FROM t.home"
+        "SELECT COUNT(*) FROM {table} t LEFT JOIN reference_shards h USING (application_id) \
+         WHERE h.shard IS DISTINCT FROM t.shard"
     );
     let found = sqlx::query_scalar(AssertSqlSafe(strays)).fetch_one(&mut conn);
     found.await.unwrap()
 }
 
 #[tokio::test]
-async fn what_belongs_to_an_account_is_in_its_home() {
-    let (world, customers) = three_homes().await;
+async fn what_belongs_to_an_account_is_in_its_shard() {
+    let (world, customers) = three_shards().await;
     let service = &world.service;
-    let homes = "SELECT COUNT(DISTINCT home) FROM applications";
-    assert_eq!(world.database.number(homes).await, 3);
+    let shards = "SELECT COUNT(DISTINCT shard) FROM applications";
+    assert_eq!(world.database.number(shards).await, 3);
     for customer in &customers {
         accepted(&world, customer, &rows(20)).await;
         let name = name(&format!("Acme{}", customer.account.id));
@@ -107,7 +107,7 @@ async fn what_belongs_to_an_account_is_in_its_home() {
     world.assert_sound().await;
 }
 
-/// The messages that are claimed from all homes, under the lease of each.
+/// The messages that are claimed from all shards, under the lease of each.
 async fn claim_all(world: &World, count: usize) -> Vec<(Lease, Claimed)> {
     let mut consumer = world.service.consume("acme");
     consumer.credit().refresh(|| 4);
@@ -123,8 +123,8 @@ async fn claim_all(world: &World, count: usize) -> Vec<(Lease, Claimed)> {
 }
 
 #[tokio::test]
-async fn sends_results_and_receipts_go_to_the_home_of_their_application() {
-    let (world, customers) = three_homes_with(network(&[("acme", 1, None)])).await;
+async fn sends_results_and_receipts_go_to_the_shard_of_their_application() {
+    let (world, customers) = three_shards_with(network(&[("acme", 1, None)])).await;
     let mut sent = Vec::new();
     for _ in 0..10 {
         for customer in &customers {
@@ -141,7 +141,7 @@ async fn sends_results_and_receipts_go_to_the_home_of_their_application() {
     });
     let taken = world.service.record_submitted("acme", results.collect());
     assert_eq!(taken.await.unwrap().len(), sent.len());
-    // A process that didn't submit the messages looks for them in each home.
+    // A process that didn't submit the messages looks for them in each shard.
     let world = world.reopen().await;
     let receipt = |id: Transid| receipt(&id.to_string(), MessageStatus::Delivered);
     let receipts = claimed.iter().map(|(_, message)| receipt(message.id));
@@ -167,15 +167,15 @@ async fn sends_results_and_receipts_go_to_the_home_of_their_application() {
     world.assert_sound().await;
 }
 
-/// A receipt is parked while the home of its message can't be reached; another home has an older
+/// A receipt is parked while the shard of its message can't be reached; another shard has an older
 /// message that the carrier gave the same name.
 #[tokio::test]
-async fn a_parked_receipt_is_for_the_newest_message_in_whichever_home() {
+async fn a_parked_receipt_is_for_the_newest_message_in_whichever_shard() {
     const PARK: &str = "INSERT INTO parked_receipts \
         (carrier, carrier_message_id, status, received_at) \
         SELECT 'acme', 'again', 4, MAX(created_at) FROM messages";
-    let (world, customers) = three_homes_with(network(&[("acme", 1, None)])).await;
-    // The newest message is once in the first home and once in the last one.
+    let (world, customers) = three_shards_with(network(&[("acme", 1, None)])).await;
+    // The newest message is once in the first shard and once in the last one.
     for order in [[0, 1, 2], [2, 1, 0]] {
         let mut sent = Vec::new();
         for customer in order.map(|place| &customers[place]) {
@@ -210,10 +210,10 @@ async fn a_parked_receipt_is_for_the_newest_message_in_whichever_home() {
     world.assert_sound().await;
 }
 
-/// While a home's commit group looks for messages it keeps places from the others.
+/// While a shard's commit group looks for messages it keeps places from the others.
 #[tokio::test]
-async fn the_only_place_goes_to_whichever_home_has_a_message() {
-    let (world, customers) = three_homes_with(network(&[("acme", 1, None)])).await;
+async fn the_only_place_goes_to_whichever_shard_has_a_message() {
+    let (world, customers) = three_shards_with(network(&[("acme", 1, None)])).await;
     let mut consumer = world.service.consume("acme");
     consumer.credit().refresh(|| 1);
     for round in 0..60 {
@@ -229,8 +229,8 @@ async fn the_only_place_goes_to_whichever_home_has_a_message() {
 
 /// Receipts without the carrier's name of a message say to whom it went and when it was taken.
 #[tokio::test]
-async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all_homes_fits() {
-    let (world, customers) = three_homes_with(network(&[("acme", 1, None)])).await;
+async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all_shards_fits() {
+    let (world, customers) = three_shards_with(network(&[("acme", 1, None)])).await;
     let mut sent = Vec::new();
     for (customer, number) in [
         (&customers[0], "91234567"),
@@ -286,8 +286,8 @@ async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all
 }
 
 #[tokio::test]
-async fn sweeps_and_deposits_go_over_all_homes() {
-    let (world, customers) = three_homes().await;
+async fn sweeps_and_deposits_go_over_all_shards() {
+    let (world, customers) = three_shards().await;
     let service = &world.service;
     for customer in &customers {
         accepted(&world, customer, &rows(20)).await;
@@ -328,19 +328,19 @@ async fn sweeps_and_deposits_go_over_all_homes() {
 }
 
 #[tokio::test]
-async fn a_home_that_cannot_be_written_holds_up_no_other() {
-    let (world, customers) = three_homes().await;
+async fn a_shard_that_cannot_be_written_holds_up_no_other() {
+    let (world, customers) = three_shards().await;
     for customer in &customers {
         accepted(&world, customer, &rows(20)).await;
     }
     world.expand_all().await;
     world.pass(49 * HOUR_MS);
-    // A release in this home waits for the row until the lock's time-out.
+    // A release in this shard waits for the row until the lock's time-out.
     let mut conn = world.database.connect().await;
-    let hold = "BEGIN; SELECT * FROM applications WHERE home = 2 FOR UPDATE";
+    let hold = "BEGIN; SELECT * FROM applications WHERE shard = 2 FOR UPDATE";
     conn.execute(hold).await.unwrap();
     assert_eq!(world.service.expire().await.unwrap(), 40);
-    assert_eq!(world.service.homes_skipped(), 1);
+    assert_eq!(world.service.shards_skipped(), 1);
     conn.execute("ROLLBACK").await.unwrap();
     assert_eq!(world.service.expire().await.unwrap(), 20);
     world.assert_sound().await;

@@ -11,19 +11,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const PARTS: usize = 32;
 
 /// Parts that are added up when they are read.
-pub struct Shards<T>([Part<T>; PARTS]);
+pub struct Striped<T>([Part<T>; PARTS]);
 
 /// On cache lines of its own, since processors wait for a cache line that another one writes.
 #[repr(align(128))]
 struct Part<T>(Mutex<T>);
 
-impl<T: Default> Default for Shards<T> {
+impl<T: Default> Default for Striped<T> {
     fn default() -> Self {
         Self(array::from_fn(|_| Part(Mutex::default())))
     }
 }
 
-impl<T> Shards<T> {
+impl<T> Striped<T> {
     /// The calling thread's part.
     pub fn own(&self) -> MutexGuard<'_, T> {
         self.0[own_index()].lock()

@@ -1,0 +1,182 @@
+//! Shards: where the rows of an account's applications are, in a database that can be spread over
+//! servers. What is done for one application is done in its shard; what is done for all
+//! applications is done shard by shard.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use domain::ids::Shard;
+use domain::{ApplicationId, Reason, Reference};
+
+use crate::Service;
+use crate::error::{Refusal, Result};
+use crate::store::applications::Address;
+use crate::store::{accounts, applications};
+
+/// The shards of the installation, and the addresses of references as they become known.
+pub(crate) struct Shards {
+    /// How many shards there are; they are numbered from 1.
+    count: i64,
+    /// The addresses of references, as far as they are known.
+    of: RwLock<HashMap<Reference, Address>>,
+    /// The shards of applications, as far as they are known.
+    of_applications: RwLock<HashMap<ApplicationId, Shard>>,
+    /// How often a shard was skipped.
+    skipped: AtomicU64,
+}
+
+impl Shards {
+    pub(crate) fn new(count: i64) -> Self {
+        Self {
+            count,
+            of: RwLock::default(),
+            of_applications: RwLock::default(),
+            skipped: AtomicU64::new(0),
+        }
+    }
+
+    fn address(&self, reference: Reference) -> Option<Address> {
+        let known = self.of.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&reference).copied()
+    }
+
+    fn of_application(&self, id: ApplicationId) -> Option<Shard> {
+        let known = self
+            .of_applications
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.get(&id).copied()
+    }
+
+    fn learn(&self, reference: Reference, address: Address) {
+        let mut known = self.of.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(reference, address);
+    }
+
+    /// The only shard, where there is no other.
+    fn only(&self) -> Option<Shard> {
+        (self.count == 1).then_some(Shard::FIRST)
+    }
+}
+
+/// All shards of an installation with this many shards.
+pub(crate) fn all(count: i64) -> impl Iterator<Item = Shard> {
+    (1..=count).map(Shard)
+}
+
+impl Service {
+    pub(crate) fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
+        all(self.inner.shards.count)
+    }
+
+    /// How often a shard was skipped because its database couldn't be reached.
+    pub fn shards_skipped(&self) -> u64 {
+        self.inner.shards.skipped.load(Ordering::Relaxed)
+    }
+
+    /// The address of the application with this reference; `None` when the reference is nobody's.
+    /// For PostgreSQL alone.
+    pub(crate) async fn address_of(&self, reference: Reference) -> Result<Option<Address>> {
+        let shards = &self.inner.shards;
+        if let Some(address) = shards.address(reference) {
+            return Ok(Some(address));
+        }
+        let mut conn = self.store().read().await?;
+        let found = applications::address_of(&mut conn, reference).await?;
+        if let Some(address) = found {
+            shards.learn(reference, address);
+        }
+        Ok(found)
+    }
+
+    /// The address that a send goes to. With SQLite, where a commit group reads all rows itself, it
+    /// isn't looked up.
+    pub(crate) async fn address_to_send(&self, reference: Reference) -> Result<Option<Address>> {
+        if self.store().dialect().is_shared() {
+            self.address_of(reference).await
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// The shard of the application with this reference; `None` when the reference is nobody's,
+    /// unless the installation has one shard.
+    pub(crate) async fn find_shard(&self, reference: Reference) -> Result<Option<Shard>> {
+        if let Some(shard) = self.inner.shards.only() {
+            return Ok(Some(shard));
+        }
+        Ok(self
+            .address_of(reference)
+            .await?
+            .map(|address| address.shard))
+    }
+
+    /// The shard of the application with this reference.
+    ///
+    /// # Errors
+    /// `NoSuchApplication`.
+    pub(crate) async fn shard_of(&self, reference: Reference) -> Result<Shard> {
+        let found = self.find_shard(reference).await?;
+        Ok(found.ok_or(Refusal::NoSuchApplication)?)
+    }
+
+    /// The only shard, where there is no other.
+    pub(crate) fn only_shard(&self) -> Option<Shard> {
+        self.inner.shards.only()
+    }
+
+    /// The shard of an application.
+    pub(crate) async fn shard_of_application(&self, id: ApplicationId) -> Result<Shard> {
+        let shards = &self.inner.shards;
+        if let Some(shard) = shards.only().or_else(|| shards.of_application(id)) {
+            return Ok(shard);
+        }
+        let mut conn = self.store().read().await?;
+        let shard = applications::shard_of(&mut conn, id).await?;
+        let mut known = shards
+            .of_applications
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.insert(id, shard);
+        Ok(shard)
+    }
+
+    /// The shard of an account's applications.
+    pub(crate) async fn shard_of_account(&self, account_id: i64) -> Result<Shard> {
+        if let Some(shard) = self.inner.shards.only() {
+            return Ok(shard);
+        }
+        let mut conn = self.store().read().await?;
+        accounts::shard(&mut conn, account_id).await
+    }
+
+    /// Does work in each shard and returns the results. A shard whose database can't be reached is
+    /// logged and skipped, so that it delays its own applications alone.
+    ///
+    /// # Errors
+    /// When the work fails for another reason, or in every shard.
+    pub(crate) async fn in_each_shard<T, F>(&self, work: impl Fn(Shard) -> F) -> Result<Vec<T>>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        let (mut done, mut failed) = (Vec::new(), None);
+        for shard in self.shards() {
+            match work(shard).await {
+                Ok(of_shard) => done.push(of_shard),
+                Err(error) if error.reason() == Reason::Unavailable => {
+                    if self.inner.shards.only().is_none() {
+                        tracing::warn!(shard = shard.0, detail = ?error, "a shard is skipped");
+                        self.inner.shards.skipped.fetch_add(1, Ordering::Relaxed);
+                    }
+                    failed = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match failed {
+            Some(error) if done.is_empty() => Err(error),
+            _ => Ok(done),
+        }
+    }
+}
