@@ -34,8 +34,8 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
     }
 }
 
-/// Where the code is that the browser runs for the requested page: only pages of staff have the code
-/// of pages of staff, so that customers needn't load it.
+/// Where the code is that the browser runs for the requested page: only pages of staff have the
+/// code of pages of staff, so that customers needn't load it.
 fn code_of_page(options: &LeptosOptions, path: &str) -> LeptosOptions {
     let is_support = path.starts_with("/support");
     let mut options = options.clone();
@@ -70,7 +70,7 @@ fn description(path: &str) -> &'static str {
     }
 }
 
-/// The colours that the browser last saw the portal in: the page has them from its first moment on.
+/// The colours that the browser last saw the portal in: the page has them from its first byte on.
 fn theme() -> Theme {
     let request = use_context::<CurrentRequest>();
     request.map_or_else(Theme::default, |request| request.theme())

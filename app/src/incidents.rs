@@ -8,7 +8,7 @@ use service::Service;
 
 #[cfg(feature = "ssr")]
 use crate::problem::Problem;
-use crate::ui::Moment;
+use crate::ui::DateTime;
 
 /// An open note about an incident, without what is for staff.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub fn IncidentNotices(notes: Vec<IncidentNote>) -> impl IntoView {
     let notices = notes.into_iter().map(|IncidentNote { text, began_at }| {
         view! {
             <p class="notice">
-                {text} <span class="fine">" since " <Moment at=began_at with_zone=true/></span>
+                {text} <span class="fine">" since " <DateTime at=began_at with_zone=true/></span>
             </p>
         }
     });

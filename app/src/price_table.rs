@@ -4,9 +4,9 @@ use domain::number::LOCAL_DIGITS;
 use domain::{Kind, Money, PriceRecord};
 use leptos::prelude::*;
 
-use crate::ui::{Moment, Table, in_zone};
+use crate::ui::{DateTime, Table, in_zone};
 
-/// A table of prices per page, each with the moment from which it is in force.
+/// A table of prices per page, each with the time from which it is in force.
 pub fn listed<'r>(prices: &'r [PriceRecord], currency: &str) -> Table<'r, PriceRecord> {
     Table::narrow(prices)
         .column("Numbers", numbers)
@@ -15,7 +15,7 @@ pub fn listed<'r>(prices: &'r [PriceRecord], currency: &str) -> Table<'r, PriceR
             price.per_page.map_or_else(none, Money::shown)
         })
         .styled("figures", in_zone("From (UTC)"), |price| {
-            view! { <Moment at=price.from/> }
+            view! { <DateTime at=price.from/> }
         })
 }
 

@@ -417,7 +417,7 @@ impl From<Refusal> for Cause {
             | Refusal::PriceInvalid
             | Refusal::PricesInvalid
             | Refusal::PrefixInvalid
-            | Refusal::MomentInvalid
+            | Refusal::TimeInvalid
             | Refusal::PriceInPast
             | Refusal::PriceSetTwice { .. }
             | Refusal::NoSuchPrefix

@@ -4,7 +4,7 @@
  */
 export const ZONE = 'Pacific/Marquesas';
 
-/** What clocks of a zone show at a moment, like `2026-11-23 14:05:10`. */
+/** What clocks of a zone show at a time, like `2026-11-23 14:05:10`. */
 export function local(at: string, timeZone: string): string {
   const format = { timeZone, dateStyle: 'short', timeStyle: 'medium' } as const;
   return new Intl.DateTimeFormat('sv-SE', format).format(new Date(at));

@@ -6,7 +6,7 @@ function newPrefix(): string {
   return `999${randomInt(100_000, 1_000_000)}`;
 }
 
-test('staff set prices from a moment on, and customers see them', async ({
+test('staff set prices from a time on, and customers see them', async ({
   portal,
   anotherBrowser,
   server,
@@ -66,16 +66,16 @@ test('prices that cannot be are refused, and what was typed stays', async ({ por
   const prefix = page.getByLabel('Prefix', { exact: true });
   const price = page.getByLabel('Price', { exact: true });
   const from = page.getByLabel('Prefix from (UTC)');
-  for (const [digits, amount, moment, sentence] of [
+  for (const [digits, amount, time, sentence] of [
     ['abc', '0.3', '', 'A prefix is 1 to 15 digits'],
     ['99977', 'much', '', 'A price is an amount like 0.05'],
     ['99977', '0.01', '', 'prefixes must cost more'],
     ['99977', '0.3', '2020-01-01', 'can\'t begin in the past'],
-    ['99977', '0.3', 'tomorrow', 'A moment is written like'],
+    ['99977', '0.3', 'tomorrow', 'A time is written like'],
   ] as const) {
     await prefix.fill(digits);
     await price.fill(amount);
-    await from.fill(moment);
+    await from.fill(time);
     await portal.button('Set price').click();
     await expect(portal.alert(sentence)).toBeVisible();
     await expect(prefix).toHaveValue(digits);

@@ -27,7 +27,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
   }
   await expect(portal.button('Drain')).toHaveCount(0);
 
-  // The worker notices the drain after a moment.
+  // The worker notices the drain a little later.
   let transid = '';
   const waiting = async () => {
     const sent = await server.send(key, '00000001', 'Waits for a drained carrier');

@@ -3,12 +3,12 @@ import type { Portal } from '../support/portal.js';
 import { expect, test } from '../support/test.js';
 import { ZONE, local } from '../support/times.js';
 
-/** The first place of the page that shows a moment. */
+/** The first place of the page that shows a time. */
 function shown(portal: Portal, at: string): Locator {
   return portal.main.locator(`time[datetime="${at}"]`).first();
 }
 
-/** Checks how a page shows a moment in a zone that isn't UTC. */
+/** Checks how a page shows a time in a zone that isn't UTC. */
 async function isLocal(time: Locator, at: string, timeZone: string, name: string): Promise<void> {
   const utc = `${local(at, 'UTC')} UTC`;
   await expect(time).toHaveText(`${local(at, timeZone)} ${name}, ${utc}`);

@@ -1,6 +1,6 @@
 -- The whole schema. SQLite and PostgreSQL share this vocabulary: whole numbers and text. Money is
 -- in micro-units of the installation's currency, time in unix milliseconds; a day is counted since
--- 1970-01-01 UTC. There are no booleans (a moment says more). STRICT tables know the whole number
+-- 1970-01-01 UTC. There are no booleans (a time says more). STRICT tables know the whole number
 -- as INTEGER; PostgreSQL calls it BIGINT.
 --
 -- The status of a message, or of a segment of it, is a number: 0 queued, 1 sending, 2 unknown, 3
@@ -23,8 +23,8 @@ CREATE TABLE installation (
     sealing_key TEXT
 ) STRICT;
 
--- Changes of prices. The newest one of the base prices, and of each prefix, that has come into force
--- is in force; no row is ever changed.
+-- Changes of prices. The newest one of the base prices, and of each prefix, that has come into
+-- force is in force; no row is ever changed.
 CREATE TABLE prices (
     id            INTEGER PRIMARY KEY,  -- grows with each change
     -- digits with which international numbers begin; null: the row sets the base prices
@@ -33,7 +33,7 @@ CREATE TABLE prices (
     -- per page to an international number, or to one with the prefix; null: from then on the
     -- prefix has no price of its own
     international INTEGER CHECK (international > 0),
-    in_force_at   INTEGER NOT NULL,     -- the moment from which it is in force
+    in_force_at   INTEGER NOT NULL,     -- the time from which it is in force
     set_at        INTEGER NOT NULL,     -- when it was set
     set_by        TEXT NOT NULL,        -- as the actor in audit; 'settings': a start of the service
     CHECK (CASE WHEN prefix IS NULL
@@ -138,7 +138,7 @@ CREATE TABLE password_resets (
     token_hash TEXT PRIMARY KEY,     -- SHA-256 of the link's token, hexadecimal
     account_id INTEGER NOT NULL REFERENCES accounts (id), -- whose password the link sets
     created_at INTEGER NOT NULL,     -- when the link was asked for
-    expires_at INTEGER NOT NULL,     -- from this moment on the link doesn't work
+    expires_at INTEGER NOT NULL,     -- from this time on the link doesn't work
     used_at    INTEGER,              -- when the link was used, since it works once; null before
     -- where the link was mailed to: it works while the account has that email; null: not mailed
     email      TEXT
@@ -148,7 +148,7 @@ CREATE TABLE password_resets (
 CREATE TABLE confirmations (
     token_hash TEXT PRIMARY KEY,     -- SHA-256 of the link's token, hexadecimal
     account_id INTEGER NOT NULL REFERENCES accounts (id), -- whose email the link is about
-    expires_at INTEGER NOT NULL,     -- from this moment on the link doesn't work
+    expires_at INTEGER NOT NULL,     -- from this time on the link doesn't work
     email      TEXT NOT NULL,        -- where the link was mailed to
     -- confirm: the email that the account has; change: a new one; stop: ends such a change
     purpose    TEXT NOT NULL
@@ -210,7 +210,8 @@ CREATE TABLE applications (
     suspend_reason          TEXT,                 -- shown to the customer; null unless suspended
     activation_requested_at INTEGER,              -- when the customer asked for activation
     -- none: it has no name and asks for none; requested: it asks for one, and sends meanwhile;
-    -- pending, rejected: it was created with a name, and doesn't send; accepted: sender_name is in use
+    -- pending, rejected: it was created with a name, and doesn't send; accepted: sender_name is in
+    -- use
     sender_state            TEXT NOT NULL
         CHECK (sender_state = 'none' OR sender_state = 'requested' OR sender_state = 'pending'
                OR sender_state = 'rejected' OR sender_state = 'accepted'),
@@ -341,8 +342,8 @@ CREATE TABLE incidents (
     began_at   INTEGER NOT NULL      -- when staff wrote it
 ) STRICT;
 
--- What a member of staff asked for and a second one has to approve. What was decided is deleted; the
--- audit log has it.
+-- What a member of staff asked for and a second one has to approve. What was decided is deleted;
+-- the audit log has it.
 CREATE TABLE approvals (
     id       INTEGER PRIMARY KEY AUTOINCREMENT, -- never used again
     act      TEXT NOT NULL,      -- what was asked for, as JSON
@@ -556,7 +557,7 @@ CREATE TABLE connections (
     node           INTEGER NOT NULL,  -- slot of the node
     number         INTEGER NOT NULL,  -- among the node's connections to the carrier, from 1
     -- bound: it can submit; probing: it submits one at a time until an answer comes; waiting: it is
-    -- tried again in a moment
+    -- tried again in a few seconds
     state          TEXT NOT NULL
         CHECK (state = 'connecting' OR state = 'bound' OR state = 'waiting' OR state = 'closed'
                OR state = 'probing'),

@@ -286,18 +286,18 @@ pub enum Price {
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Margin {
     /// The first day, like 2026-11-01.
-    #[arg(long, value_name = "DAY", value_parser = moment)]
+    #[arg(long, value_name = "DAY", value_parser = time)]
     pub from: Timestamp,
     /// The last day.
-    #[arg(long, value_name = "DAY", value_parser = moment)]
+    #[arg(long, value_name = "DAY", value_parser = time)]
     pub to: Timestamp,
 }
 
-/// The moment from which a price is in force.
+/// The time from which a price is in force.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Beginning {
-    /// A moment in RFC 3339, or a date, which begins at midnight UTC [default: now].
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// A time in RFC 3339, or a date, which begins at midnight UTC [default: now].
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub from: Option<Timestamp>,
 }
 
@@ -392,14 +392,14 @@ pub enum Audit {
         #[arg(long)]
         subject: Option<String>,
         /// Only what was done at this time or later, like 2026-11-23T10:00:00Z or 2026-11-23.
-        #[arg(long, value_name = "TIME", value_parser = moment)]
+        #[arg(long, value_name = "TIME", value_parser = time)]
         from: Option<Timestamp>,
     },
 }
 
-/// Reads a moment.
-fn moment(text: &str) -> Result<Timestamp, String> {
-    let wrong = || "a moment is written like 2026-12-01 or 2026-12-01T08:30:00Z".to_owned();
+/// Reads a time.
+fn time(text: &str) -> Result<Timestamp, String> {
+    let wrong = || "a time is written like 2026-12-01 or 2026-12-01T08:30:00Z".to_owned();
     Timestamp::parse_typed(text).ok_or_else(wrong)
 }
 

@@ -18,11 +18,11 @@ impl Serialize for Amount {
     }
 }
 
-/// A moment in RFC 3339, UTC.
+/// A time in RFC 3339, UTC.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment(pub Timestamp);
+pub struct DateTime(pub Timestamp);
 
-impl Serialize for Moment {
+impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }

@@ -256,7 +256,7 @@ impl Inner {
             if is_api {
                 return api::internal();
             }
-            let words = "Something went wrong on our side. Try again in a moment.";
+            let words = "Something went wrong on our side. Try again in a few seconds.";
             (StatusCode::INTERNAL_SERVER_ERROR, words).into_response()
         });
         self.error_pages

@@ -30,8 +30,8 @@ const COLUMNS: [Column; 18] = [
     column("test", |message, _| message.test.to_string()),
     column("error", |message, _| text(message.error.as_ref())),
     column("created_at", |message, _| message.created_at.to_string()),
-    column("submitted_at", |message, _| moment(message.submitted_at)),
-    column("final_at", |message, _| moment(message.final_at)),
+    column("submitted_at", |message, _| time(message.submitted_at)),
+    column("final_at", |message, _| time(message.final_at)),
 ];
 
 const fn column(name: &'static str, cell: fn(&MessageRecord, &str) -> String) -> Column {
@@ -42,7 +42,7 @@ fn text(text: Option<&String>) -> String {
     text.cloned().unwrap_or_default()
 }
 
-fn moment(at: Option<Timestamp>) -> String {
+fn time(at: Option<Timestamp>) -> String {
     at.map(|at| at.to_string()).unwrap_or_default()
 }
 

@@ -32,7 +32,7 @@ words! {
     pub enum LostAnswer {
         /// The message waits for a receipt: it never arrives twice, and may never arrive.
         Hold = "hold",
-        /// After a moment the message is sent once more: it may arrive twice.
+        /// Shortly after, the message is sent once more: it may arrive twice.
         Resend = "resend",
     }
 }

@@ -30,7 +30,7 @@ pub struct Month {
 }
 
 impl Month {
-    /// The month of a moment.
+    /// The month of a time.
     #[must_use]
     pub fn of(at: Timestamp) -> Self {
         let date = at.to_date();
@@ -55,7 +55,7 @@ impl Month {
         is_month.then_some(Self { year, month })
     }
 
-    /// The first moment of the month.
+    /// The first time of the month.
     #[must_use]
     pub fn start(self) -> Timestamp {
         let day = Timestamp::parse_typed(&format!("{self}-01"));

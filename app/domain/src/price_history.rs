@@ -37,7 +37,7 @@ pub struct PriceRow {
     /// Grows with each change.
     pub id: i64,
     pub change: PriceChange,
-    /// The moment from which it is in force, until the next change of the same.
+    /// The time from which it is in force, until the next change of the same.
     pub from: Timestamp,
     pub set_at: Timestamp,
 }
@@ -50,7 +50,7 @@ pub struct PriceRecord {
     pub kind: Kind,
     /// `None`: from then on the prefix has no price of its own.
     pub per_page: Option<Money>,
-    /// The moment from which it is in force.
+    /// The time from which it is in force.
     pub from: Timestamp,
 }
 
@@ -92,37 +92,37 @@ impl PriceHistory {
         Self::new(known.cloned().collect())
     }
 
-    /// The moment whose prices are charged while a clock shows `now`. Clocks of several processes
-    /// differ a little: where a change is known, the moment at which it was set has come.
+    /// The time whose prices are charged while a clock shows `now`. Clocks of several processes
+    /// differ a little: where a change is known, the time at which it was set has come.
     #[must_use]
-    pub fn moment(&self, now: Timestamp) -> Timestamp {
+    pub fn time(&self, now: Timestamp) -> Timestamp {
         self.last_set.map_or(now, |set| set.max(now))
     }
 
-    /// The prices in force at a moment; `None` before the first ones.
+    /// The prices in force at a time; `None` before the first ones.
     #[must_use]
-    pub fn at(&self, moment: Timestamp) -> Option<PricesInForce> {
-        in_force(self.rows.iter().filter(|row| row.from <= moment))
+    pub fn at(&self, time: Timestamp) -> Option<PricesInForce> {
+        in_force(self.rows.iter().filter(|row| row.from <= time))
     }
 
-    /// When prices change next after a moment.
+    /// When prices change next after a time.
     #[must_use]
-    pub fn next_change(&self, moment: Timestamp) -> Option<Timestamp> {
-        let next = self.rows.iter().find(|row| row.from > moment)?;
+    pub fn next_change(&self, time: Timestamp) -> Option<Timestamp> {
+        let next = self.rows.iter().find(|row| row.from > time)?;
         Some(next.from)
     }
 
-    /// The prices in force at a moment and those that come after it, base prices first, then by
-    /// prefix and moment.
+    /// The prices in force at a time and those that come after it, base prices first, then by
+    /// prefix and time.
     #[must_use]
-    pub fn listed(&self, moment: Timestamp) -> (Vec<PriceRecord>, Vec<PriceRecord>) {
+    pub fn listed(&self, time: Timestamp) -> (Vec<PriceRecord>, Vec<PriceRecord>) {
         let mut newest = BTreeMap::new();
-        for row in self.rows.iter().filter(|row| row.from <= moment) {
+        for row in self.rows.iter().filter(|row| row.from <= time) {
             newest.insert(row.change.prefix(), row);
         }
         let in_force = newest.into_values().flat_map(records);
         let in_force = in_force.filter(|record| record.per_page.is_some());
-        let mut later: Vec<_> = self.rows.iter().filter(|row| row.from > moment).collect();
+        let mut later: Vec<_> = self.rows.iter().filter(|row| row.from > time).collect();
         later.sort_by_key(|row| (row.change.prefix(), row.from));
         (
             in_force.collect(),
@@ -130,12 +130,12 @@ impl PriceHistory {
         )
     }
 
-    /// Judges a change from a moment on, while it is `now`.
+    /// Judges a change from a time on, while it is `now`.
     ///
     /// # Errors
     /// `PricesInvalid` unless all base prices are above 0 and those abroad above the local one;
     /// `PriceInPast`; `PriceSetTwice`; `NoSuchPrefix` for removing what has no price then;
-    /// `PriceNotDearer` for the first moment at which a prefix wouldn't cost more than a local
+    /// `PriceNotDearer` for the first time at which a prefix wouldn't cost more than a local
     /// number.
     pub fn judge(
         &self,
@@ -173,23 +173,23 @@ impl PriceHistory {
         };
         let after = Self::new(self.rows.iter().cloned().chain([row]).collect());
         let later = after.rows.iter().map(|row| row.from);
-        let moments: BTreeSet<_> = later.filter(|moment| *moment >= from).collect();
-        moments
+        let times: BTreeSet<_> = later.filter(|time| *time >= from).collect();
+        times
             .into_iter()
-            .try_for_each(|moment| after.must_be_dearer(moment))
+            .try_for_each(|time| after.must_be_dearer(time))
     }
 
-    /// The first moment at which a prefix doesn't cost more than a local number, as a refusal; none
+    /// The first time at which a prefix doesn't cost more than a local number, as a refusal; none
     /// while each change was judged.
     #[must_use]
     pub fn fault(&self) -> Option<Refusal> {
-        let mut moments = self.rows.iter().map(|row| row.from);
-        moments.find_map(|moment| self.must_be_dearer(moment).err())
+        let mut times = self.rows.iter().map(|row| row.from);
+        times.find_map(|time| self.must_be_dearer(time).err())
     }
 
-    /// Every prefix costs more than a local number at this moment.
-    fn must_be_dearer(&self, moment: Timestamp) -> Result<(), Refusal> {
-        let Some(prices) = self.at(moment) else {
+    /// Every prefix costs more than a local number at this time.
+    fn must_be_dearer(&self, time: Timestamp) -> Result<(), Refusal> {
+        let Some(prices) = self.at(time) else {
             return Ok(());
         };
         let local = prices.base().local;
@@ -198,14 +198,14 @@ impl PriceHistory {
         first.map_or(Ok(()), |(prefix, price)| {
             Err(Refusal::PriceNotDearer {
                 prefix: prefix.clone(),
-                at: moment,
+                at: time,
                 price,
                 local,
             })
         })
     }
 
-    /// Why a message that was accepted at a moment has its unit price: the prefix that had this
+    /// Why a message that was accepted at a time has its unit price: the prefix that had this
     /// price, if one had.
     #[must_use]
     pub fn explain(&self, number: &Number, accepted: Timestamp, per_page: Money) -> UnitPrice {
@@ -213,7 +213,7 @@ impl PriceHistory {
         if let Some(then) = then.filter(|then| then.per_page == per_page) {
             return then;
         }
-        // The prices changed in the moments between the decision and the message's own moment: the
+        // The prices changed in the times between the decision and the message's own time: the
         // newest change that set this price.
         let prefix = self.rows.iter().rev().find_map(|row| match &row.change {
             PriceChange::Prefix(prefix, Some(price)) => {

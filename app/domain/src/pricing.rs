@@ -101,7 +101,7 @@ impl PageCount {
     }
 }
 
-/// All prices in force at a moment: the base prices, and those of prefixes.
+/// All prices in force at a time: the base prices, and those of prefixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PricesInForce {
     base: Prices,

@@ -55,11 +55,11 @@ impl PriceTable {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriceChangeRecord {
     pub change: PriceChange,
-    /// The moment from which it is in force.
+    /// The time from which it is in force.
     pub from: Timestamp,
     pub set_at: Timestamp,
-    /// The author of the change, as the audit log names authors; `settings` for a price that a start
-    /// of the service took from its settings.
+    /// The author of the change, as the audit log names authors; `settings` for a price that a
+    /// start of the service took from its settings.
     pub set_by: String,
 }
 
@@ -685,7 +685,7 @@ words! {
         /// It is bound, and its last submits weren't answered: it gets one submit at a time until
         /// one is answered.
         Probing = "probing",
-        /// It couldn't be bound, or was lost; it is tried again in a moment.
+        /// It couldn't be bound, or was lost; it is tried again in a few seconds.
         Waiting = "waiting",
         Closed = "closed",
     }

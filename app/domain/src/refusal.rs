@@ -20,7 +20,7 @@ use crate::timestamp::Timestamp;
 
 /// What a person is told when a fault of ours changed nothing.
 pub const FAILED: &str =
-    "Something went wrong on our side and nothing was changed. Try again in a moment.";
+    "Something went wrong on our side and nothing was changed. Try again in a few seconds.";
 /// What a person is told when a fault of ours leaves open whether anything was changed.
 pub const UNCERTAIN: &str = "Something went wrong on our side, and it isn't known whether this was \
     done. Reload the page and look whether it shows the change before you try again. A password or \
@@ -231,12 +231,12 @@ pub enum Refusal {
     PricesInvalid,
     #[error("{InvalidPrefix}")]
     PrefixInvalid,
-    #[error("A moment is written like 2026-12-01 or 2026-12-01 08:30, in UTC.")]
-    MomentInvalid,
-    #[error("Prices can't begin in the past. Leave the moment out to begin now.")]
+    #[error("A time is written like 2026-12-01 or 2026-12-01 08:30, in UTC.")]
+    TimeInvalid,
+    #[error("Prices can't begin in the past. Leave the time out to begin now.")]
     PriceInPast,
     #[error(
-        "A price that begins at {at} was set before, and it stays. Let this one begin a moment \
+        "A price that begins at {at} was set before, and it stays. Let this one begin at another time, for example a minute \
          later."
     )]
     PriceSetTwice { at: Timestamp },

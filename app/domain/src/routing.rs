@@ -39,7 +39,7 @@ pub struct RoutingFacts<'a> {
 pub enum Choice<'a> {
     /// It goes to this carrier.
     Carrier(&'a str),
-    /// It waits: carriers that could take it can't be used at the moment.
+    /// It waits: carriers that could take it can't be used now.
     Wait,
     /// It goes nowhere: every carrier that could take it is excluded. Waiting changes nothing.
     Exhausted,

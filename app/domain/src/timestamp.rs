@@ -1,4 +1,4 @@
-//! Moments in time: stored as unix milliseconds, written as RFC 3339 in UTC.
+//! Timestamps: stored as unix milliseconds, written as RFC 3339 in UTC.
 
 use std::fmt;
 
@@ -25,13 +25,13 @@ impl Timestamp {
         self.0
     }
 
-    /// The moment `ms` milliseconds later.
+    /// The time `ms` milliseconds later.
     #[must_use]
     pub const fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
-    /// Milliseconds from `earlier` to this moment; negative when this moment is the earlier one.
+    /// Milliseconds from `earlier` to this time; negative when this time is the earlier one.
     #[must_use]
     pub const fn ms_since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
@@ -63,13 +63,13 @@ impl Timestamp {
         if !matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' ')) {
             return None;
         }
-        let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-        i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000_000))
+        let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+        i64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000))
             .ok()
             .map(Self)
     }
 
-    /// Reads a moment as people type it: RFC 3339; or in UTC a day, which begins at midnight, also
+    /// Reads a time as people type it: RFC 3339; or in UTC a day, which begins at midnight, also
     /// with hours and minutes after a space or a `T`.
     #[must_use]
     pub fn parse_typed(text: &str) -> Option<Self> {
@@ -94,18 +94,18 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // RFC 3339 can't write years beyond 9999; no clock of ours reaches them.
-        let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
+        let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
             .unwrap_or(OffsetDateTime::UNIX_EPOCH);
         write!(
             f,
             "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
-            moment.year(),
-            u8::from(moment.month()),
-            moment.day(),
-            moment.hour(),
-            moment.minute(),
-            moment.second(),
-            moment.millisecond()
+            time.year(),
+            u8::from(time.month()),
+            time.day(),
+            time.hour(),
+            time.minute(),
+            time.second(),
+            time.millisecond()
         )
     }
 }

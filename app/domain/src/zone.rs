@@ -1,4 +1,4 @@
-//! Time zones, as far as pages need them: a name, and the offsets from UTC with the moments at which
+//! Time zones, as far as pages need them: a name, and the offsets from UTC with the times at which
 //! they begin. The server makes them of its time zone database; a browser needs none.
 
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::quarter::QUARTER_MS;
 use crate::timestamp::{DAY_MS, Timestamp};
 
-/// An offset from UTC: the moment from which it holds, its minutes (more in the east), and its short
+/// An offset from UTC: the time from which it holds, its minutes (more in the east), and its short
 /// name, like `CET` or `UTC+5:45`.
 pub type Offset = (Timestamp, i32, String);
 
@@ -58,36 +58,36 @@ impl Zone {
         self.offsets.get(begun.saturating_sub(1))
     }
 
-    /// The offset from UTC at a moment, in minutes: 60 where clocks are an hour ahead.
+    /// The offset from UTC at a time, in minutes: 60 where clocks are an hour ahead.
     #[must_use]
     pub fn offset_minutes(&self, at: Timestamp) -> i32 {
         self.offset(at).map_or(0, |(_, minutes, _)| *minutes)
     }
 
-    /// The short name of the offset at a moment, like `CET`.
+    /// The short name of the offset at a time, like `CET`.
     #[must_use]
     pub fn short_name(&self, at: Timestamp) -> &str {
         self.offset(at).map_or("UTC", |(_, _, name)| name)
     }
 
-    /// What the clocks of the zone show at a moment, as if they were clocks of UTC.
+    /// What the clocks of the zone show at a time, as if they were clocks of UTC.
     fn shown(&self, at: Timestamp) -> Timestamp {
         at.plus_ms(i64::from(self.offset_minutes(at)) * MINUTE_MS)
     }
 
-    /// The date and time of the zone at a moment, for tables: `2026-11-21 05:04:31`.
+    /// The date and time of the zone at a time, for tables: `2026-11-21 05:04:31`.
     #[must_use]
     pub fn to_table(&self, at: Timestamp) -> String {
         self.shown(at).to_table()
     }
 
-    /// The day of the zone's calendar at a moment, counted since 1970-01-01.
+    /// The day of the zone's calendar at a time, counted since 1970-01-01.
     #[must_use]
     pub fn day(&self, at: Timestamp) -> i64 {
         self.shown(at).day()
     }
 
-    /// The moment at which a day of the zone's calendar, counted since 1970-01-01, begins.
+    /// The time at which a day of the zone's calendar, counted since 1970-01-01, begins.
     /// That is later than midnight where clocks skip midnight. A day that the calendar skips begins
     /// with the next one.
     #[must_use]

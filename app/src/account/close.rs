@@ -38,8 +38,9 @@ pub async fn load_closing() -> Result<Closing, Problem> {
 /// Closes the account for good.
 ///
 /// # Errors
-/// When nobody is signed in, the references aren't those of the account's applications, the password
-/// is wrong, the second factor is to be proved, the account is one of staff, or the service fails.
+/// When nobody is signed in, the references aren't those of the account's applications, the
+/// password is wrong, the second factor is to be proved, the account is one of staff, or the
+/// service fails.
 #[server(prefix = "/fn", endpoint = "close-account")]
 pub async fn close_account(
     #[server(default)] references: String,
@@ -90,7 +91,7 @@ fn Close(closing: Closing) -> impl IntoView {
     });
     view! {
         <Page title="Close your account">
-            <p class="lead">"Closing an account can't be undone. From that moment on:"</p>
+            <p class="lead">"Closing an account can't be undone. From then on:"</p>
             <ul>
                 <li>
                     "the keys of your applications are refused with the code 504, and nothing is \

@@ -12,7 +12,7 @@ use crate::page_data::PageData;
 use crate::portal_request::{prove, signed_in};
 use crate::problem::Problem;
 use crate::ui::{
-    AcceptedNotice, BUTTONS, Choice, Field, FormAlert, FormState, Loaded, Moment, Page, PostForm,
+    AcceptedNotice, BUTTONS, Choice, DateTime, Field, FormAlert, FormState, Loaded, Page, PostForm,
     ProofField, SubmitButton, Table, in_zone,
 };
 
@@ -30,8 +30,8 @@ pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
 /// Signs one browser out; it may be this one.
 ///
 /// # Errors
-/// When nobody is signed in, a proof is needed or wrong, there were too many tries, there is no such
-/// device, or the service fails.
+/// When nobody is signed in, a proof is needed or wrong, there were too many tries, there is no
+/// such device, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-out-device")]
 pub async fn sign_out_device(device: i64, #[server(default)] proof: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -170,10 +170,10 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
         })
         .styled("figures", "Address", |device| device.address.clone())
         .styled("figures", in_zone("Signed in (UTC)"), |device| {
-            view! { <Moment at=device.signed_in_at/> }
+            view! { <DateTime at=device.signed_in_at/> }
         })
         .styled("figures", in_zone("Last seen (UTC)"), |device| {
-            view! { <Moment at=device.last_seen_at/> }
+            view! { <DateTime at=device.last_seen_at/> }
         })
         .styled(BUTTONS, "Action", |device| {
             let id = device.id.to_string();
@@ -243,7 +243,7 @@ fn happened(events: &[SecurityEventRecord]) -> AnyView {
         .styled(
             "figures",
             in_zone("At (UTC)"),
-            |event| view! { <Moment at=event.at/> },
+            |event| view! { <DateTime at=event.at/> },
         )
         .styled("figures", "Address", |event| event.address.clone())
         .column("Browser", |event| browser_name(&event.user_agent))

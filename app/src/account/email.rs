@@ -13,7 +13,7 @@ use super::fields::PasswordField;
 use crate::portal_request::{current_request, prove, signed_in};
 use crate::problem::Problem;
 use crate::ui::{
-    AcceptedNotice, Field, FormState, Moment, Page, PostForm, ProofField, SubmitButton,
+    AcceptedNotice, DateTime, Field, FormState, Page, PostForm, ProofField, SubmitButton,
 };
 
 /// Asks for a new email of the account, which is mailed a link.
@@ -125,7 +125,7 @@ pub fn EmailSection(
                     Either::Left(view! {
                         <p>
                             {email} " is confirmed and becomes the email of your account at "
-                            <Moment at/> ". Until then you sign in with the present email."
+                            <DateTime at/> ". Until then you sign in with the present email."
                         </p>
                     })
                 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
 use crate::ui::{
-    BUTTONS, Field, FormAlert, FormState, Moment, PostForm, ProofField, SubmitButton, Table,
+    BUTTONS, DateTime, Field, FormAlert, FormState, PostForm, ProofField, SubmitButton, Table,
     in_zone, passkeys_run,
 };
 #[cfg(feature = "hydrate")]
@@ -199,12 +199,12 @@ fn listed(passkeys: &[PasskeyRecord], remove: FormState) -> AnyView {
     let table = Table::wide(passkeys)
         .column("Name", |passkey| passkey.name.clone())
         .styled("figures", in_zone("Added (UTC)"), |passkey| {
-            view! { <Moment at=passkey.created_at/> }
+            view! { <DateTime at=passkey.created_at/> }
         })
         .styled("figures", in_zone("Last used (UTC)"), |passkey| {
             passkey.used_at.map_or_else(
                 || "never".into_any(),
-                |at| view! { <Moment at/> }.into_any(),
+                |at| view! { <DateTime at/> }.into_any(),
             )
         })
         .styled(BUTTONS, "Action", move |passkey| {

@@ -1,5 +1,5 @@
-//! `/account/two-factor`: setting up a second factor, its recovery codes, its passkeys, and removing
-//! it.
+//! `/account/two-factor`: setting up a second factor, its recovery codes, its passkeys, and
+//! removing it.
 
 use domain::Timestamp;
 use leptos::either::Either;
@@ -14,7 +14,7 @@ use super::passkeys::{PasskeyForms, PasskeyList, Passkeys};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    Fact, FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton, in_zone,
+    DateTime, Fact, FormState, Loaded, Page, PostForm, ProofField, SubmitButton, in_zone,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -254,7 +254,7 @@ fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
                     .map(|at| {
                         view! {
                             <Fact term=in_zone("Set up (UTC)")>
-                                <Moment at/>
+                                <DateTime at/>
                             </Fact>
                         }
                     })}

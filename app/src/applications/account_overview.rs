@@ -9,7 +9,7 @@ use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::reports::{ReportFilter, counted, grouped, meaning};
-use crate::ui::{Fact, Moment, StateMark, Table, answered_within, in_zone};
+use crate::ui::{DateTime, Fact, StateMark, Table, answered_within, in_zone};
 #[cfg(feature = "ssr")]
 use {
     crate::problem::Problem,
@@ -175,7 +175,7 @@ async fn by_day(
     Ok(std::iter::once(under_way).chain(finals).collect())
 }
 
-/// The last messages since a moment that failed. Only statuses that have messages are looked for.
+/// The last messages since a time that failed. Only statuses that have messages are looked for.
 #[cfg(feature = "ssr")]
 async fn failures(
     service: &Service,
@@ -318,7 +318,7 @@ fn last_failures(data: &AccountOverview) -> AnyView {
             let why = meaning(message.status, message.error.as_deref());
             view! {
                 <li>
-                    <Moment at=message.created_at with_zone=true/>
+                    <DateTime at=message.created_at with_zone=true/>
                     " to "
                     <a href=href>{message.number.clone()}</a>
                     ": "

@@ -12,7 +12,7 @@ use {
 };
 
 use crate::reports::count;
-use crate::ui::{Moment, Table, in_zone};
+use crate::ui::{DateTime, Table, in_zone};
 
 /// A call in words. They are found by the server: a browser needs no list of reasons.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -124,7 +124,7 @@ fn table(calls: &[CallView]) -> Table<'_, CallView> {
     Table::wide(calls)
         .compact()
         .styled("figures", in_zone("Time (UTC)"), |call| {
-            view! { <Moment at=call.at/> }
+            view! { <DateTime at=call.at/> }
         })
         .styled("key", "Call", |call| call.call.clone())
         .column("Made with", |call| call.key.clone())

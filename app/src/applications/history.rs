@@ -4,13 +4,13 @@ use domain::history::{HistoryAction, HistoryAuthor, HistoryEntry};
 use domain::{LostAnswer, Money};
 use leptos::prelude::*;
 
-use crate::ui::{Moment, Table, in_zone};
+use crate::ui::{DateTime, Table, in_zone};
 
 /// The table of the history, newest first.
 pub fn history(entries: &[HistoryEntry], currency: &str) -> AnyView {
     Table::wide(entries)
         .styled("figures", in_zone("Time (UTC)"), |entry| {
-            view! { <Moment at=entry.at/> }
+            view! { <DateTime at=entry.at/> }
         })
         .column("Who", |entry| match entry.author {
             HistoryAuthor::Owner => "You",

@@ -13,7 +13,7 @@ use super::shown_once::{TakeKeys, shown_once};
 use crate::account::PasswordField;
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Fact, FormState, Loaded, Moment, PostForm, ProofField, SubmitButton, in_zone};
+use crate::ui::{DateTime, Fact, FormState, Loaded, PostForm, ProofField, SubmitButton, in_zone};
 #[cfg(feature = "ssr")]
 use {
     super::new_keys::NewKeys,
@@ -183,7 +183,7 @@ fn replaced_calls(reference: Reference, calls: ReplacedKeyCalls) -> impl IntoVie
     view! {
         <div class="notice">
             <p>
-                {refused} <Moment at with_zone=true/> {from}
+                {refused} <DateTime at with_zone=true/> {from}
                 ". Give your systems the new key. If it isn't a system of yours, nothing is to be \
                  done: that key can do nothing any more. "
                 {last_calls(reference)}
@@ -200,10 +200,10 @@ fn facts(reference: Reference, known: Option<KeyRecord>) -> impl IntoView {
         Some(key) => {
             let from = key.used_from.map(|from| format!(" from {from}"));
             let used = match key.used_at {
-                Some(at) => view! { <Moment at/> {from} ". " {last_calls(reference)} }.into_any(),
+                Some(at) => view! { <DateTime at/> {from} ". " {last_calls(reference)} }.into_any(),
                 None => "not yet".into_any(),
             };
-            let made = view! { <Moment at=key.made_at/> };
+            let made = view! { <DateTime at=key.made_at/> };
             (key.ending.into_any(), made.into_any(), used)
         }
     };

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 
 use super::NOT_FOR_SMS;
 use super::data::ApplicationView;
-use crate::ui::{FormAlert, FormState, Moment, PostForm, SubmitButton, answered_within};
+use crate::ui::{DateTime, FormAlert, FormState, PostForm, SubmitButton, answered_within};
 
 /// The answer, and the list of what an application needs to send.
 #[component]
@@ -131,7 +131,7 @@ fn unmet(data: &ApplicationView, blocker: Blocker) -> AnyView {
             let asked = application.activation_requested_at;
             view! {
                 "You requested activation "
-                {asked.map(|at| view! { <Moment at with_zone=true/> })}
+                {asked.map(|at| view! { <DateTime at with_zone=true/> })}
                 ". "
                 {answered_within(data.activation_ms)}
                 {has_test_key(application)}

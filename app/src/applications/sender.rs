@@ -12,7 +12,7 @@ use super::new::sender_name_fault;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    Field, FormState, Loaded, Moment, PostForm, StateMark, SubmitButton, Table, answered_within,
+    DateTime, Field, FormState, Loaded, PostForm, StateMark, SubmitButton, Table, answered_within,
     in_zone,
 };
 #[cfg(feature = "ssr")]
@@ -175,14 +175,14 @@ fn in_use(state: SenderState, name: Option<&str>) -> String {
 fn earlier(requests: &[SenderRequestRecord]) -> AnyView {
     Table::wide(requests)
         .styled("figures", in_zone("Requested (UTC)"), |request| {
-            view! { <Moment at=request.requested_at/> }
+            view! { <DateTime at=request.requested_at/> }
         })
         .column("Name", |request| request.name.clone())
         .column("Status", |request| {
             view! { <StateMark state=request.status/> }
         })
         .styled("figures", in_zone("Decided (UTC)"), |request| {
-            request.decided_at.map(|at| view! { <Moment at/> })
+            request.decided_at.map(|at| view! { <DateTime at/> })
         })
         .column("Reason", |request| request.reason.clone())
         .in_region_or("Requests", "No sender name was asked for yet.")
@@ -201,7 +201,7 @@ fn Request(request: SenderRequestRecord, usual_ms: Option<i64>) -> impl IntoView
             " "
             <StateMark state=request.status/>
             " · Requested "
-            <Moment at=request.requested_at with_zone=true/>
+            <DateTime at=request.requested_at with_zone=true/>
             ". "
             {words}
             " "

@@ -17,7 +17,7 @@ use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::signed_in;
 use crate::problem::Problem;
-use crate::ui::{Fact, FormState, Loaded, Moment, StateMark, in_zone};
+use crate::ui::{DateTime, Fact, FormState, Loaded, StateMark, in_zone};
 
 /// Asks for the application to be activated; staff do it.
 ///
@@ -99,7 +99,7 @@ pub fn Overview(application: ApplicationRecord, currency: String) -> impl IntoVi
             <Fact term="Test balance" class="figures">
                 {application.test_balance.shown()}
             </Fact>
-            <Fact term=in_zone("Created (UTC)") class="figures"><Moment at=application.created_at/></Fact>
+            <Fact term=in_zone("Created (UTC)") class="figures"><DateTime at=application.created_at/></Fact>
         </dl>
     }
 }

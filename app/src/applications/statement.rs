@@ -16,7 +16,7 @@ use super::frame::{ApplicationFrame, reference_in_address};
 use super::statement_query::StatementQuery;
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Fact, Field, FormState, Loaded, Moment, SearchForm, Table, in_zone, pager};
+use crate::ui::{DateTime, Fact, Field, FormState, Loaded, SearchForm, Table, in_zone, pager};
 #[cfg(feature = "ssr")]
 use {
     super::data::owned, crate::portal_request::signed_in, domain::Month, service::Service,
@@ -369,7 +369,7 @@ fn transfers(lines: &[StatementLine], subjects: &'static str, currency: &str) ->
         .styled(
             "figures",
             in_zone("Time (UTC)"),
-            |line| view! { <Moment at=line.at/> },
+            |line| view! { <DateTime at=line.at/> },
         )
         .column("Type", |line| kind(line.kind).0)
         .styled("key", "Reference", move |line| subject(line, subjects))

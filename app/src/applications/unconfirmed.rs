@@ -53,7 +53,7 @@ pub fn UnconfirmedSection(
                 </li>
                 <li>
                     <strong>{LostAnswer::Resend.label()}</strong>
-                    ": after a moment the message is sent a second time, and may arrive twice. You \
+                    ": shortly after, the message is sent a second time, and may arrive twice. You \
                      pay once."
                 </li>
             </ul>

@@ -47,7 +47,7 @@ pub fn prices(table: &PriceTable) -> impl IntoView + use<> {
         let rows =
             listed_prices(&table.coming, currency).in_region("Prices that are set for later");
         view! {
-            <p>"From later moments on:"</p>
+            <p>"Later:"</p>
             {rows}
         }
     });

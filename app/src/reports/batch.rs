@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use super::filter::CSV_PATH;
 use super::grouped;
 use super::progress::{progress, spoken};
-use crate::ui::{Fact, Moment, StateMark, Table, in_zone, optional_fact};
+use crate::ui::{DateTime, Fact, StateMark, Table, in_zone, optional_fact};
 
 /// Where a batch's changes are sent, as server-sent events; each is a [`BatchRecord`] in JSON.
 pub const BATCH_EVENTS_PATH: &str = "/reports/{batchid}/events";
@@ -59,7 +59,7 @@ fn messages_of(batch: &BatchRecord) -> String {
 /// status.
 fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoView + use<> {
     let progress = progress(&batch);
-    let done = batch.done_at.map(|at| view! { <Moment at/> });
+    let done = batch.done_at.map(|at| view! { <DateTime at/> });
     let cost = format!("{} {currency}", batch.paid().shown());
     let back = given_back(&batch, currency);
     view! {
@@ -77,7 +77,7 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
             <Fact term="Uploaded with">
                 {if batch.test { "the test key (to nobody)" } else { "the API key" }}
             </Fact>
-            <Fact term=in_zone("Created (UTC)") class="figures"><Moment at=batch.created_at/></Fact>
+            <Fact term=in_zone("Created (UTC)") class="figures"><DateTime at=batch.created_at/></Fact>
             {optional_fact(in_zone("Done (UTC)"), "figures", done)}
             <Fact term="Batchid" class="key">{batch.batchid.to_string()}</Fact>
             {optional_fact("Request id", "key", batch.requestid.clone())}

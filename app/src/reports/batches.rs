@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use super::progress::progress;
 use super::{grouped, price};
 use crate::reports::{REPORTS_PATH, ReportFilter};
-use crate::ui::{Moment, StateMark, Table, in_zone, pager};
+use crate::ui::{DateTime, StateMark, Table, in_zone, pager};
 #[cfg(feature = "ssr")]
 use {
     crate::problem::{Cause, Problem},
@@ -73,11 +73,11 @@ fn bounds(
     Ok((from.unwrap_or(BatchId(0)), below))
 }
 
-/// The smallest id that can be made at a moment.
+/// The smallest id that can be made at a time.
 #[cfg(feature = "ssr")]
-fn first_id(moment: Timestamp) -> BatchId {
+fn first_id(time: Timestamp) -> BatchId {
     let (least, greatest) = (ids::id_unix_ms(0), ids::id_unix_ms(i64::MAX));
-    BatchId(ids::compose_id(moment.unix_ms().clamp(least, greatest), 0))
+    BatchId(ids::compose_id(time.unix_ms().clamp(least, greatest), 0))
 }
 
 /// The batches, or a sentence that there are none.
@@ -117,7 +117,7 @@ fn listed(batches: &[BatchRecord], currency: &str, nothing: AnyView) -> AnyView 
     Table::wide(batches)
         .compact()
         .styled("figures", in_zone("Time (UTC)"), |batch| {
-            view! { <Moment at=batch.created_at/> }
+            view! { <DateTime at=batch.created_at/> }
         })
         .styled("key", "Batchid", |batch| {
             let batchid = batch.batchid.to_string();

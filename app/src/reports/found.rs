@@ -156,7 +156,7 @@ async fn total(
     Ok(Some(total))
 }
 
-/// The days of UTC between two moments, as many as there are where one isn't given, and the quarter
+/// The days of UTC between two times, as many as there are where one isn't given, and the quarter
 /// hours before and after them: counts by day cost less, however long ago the first day is.
 #[cfg(feature = "ssr")]
 fn days_and_edges(

@@ -7,7 +7,7 @@ use super::columns::{Column, chosen};
 use super::explained::meaning;
 use super::{counted, price};
 use crate::reports::{CSV_PATH, REPORTS_PATH, ReportFilter};
-use crate::ui::{Moment, StateMark, Table, pager};
+use crate::ui::{DateTime, StateMark, Table, pager};
 
 /// A page of messages and the link to the CSV file of all of them, or a sentence that says why
 /// there are none and what to do. `total` is how many messages fit the filters, where it is known;
@@ -120,7 +120,7 @@ fn with_column<'a>(
     let name = column.name();
     match column {
         Column::Time => table.styled("figures", name, |message| {
-            view! { <Moment at=message.created_at/> }
+            view! { <DateTime at=message.created_at/> }
         }),
         Column::Number => table.styled("figures", name, |message| message.number.clone()),
         Column::Message => table.styled("message", name, |message| {
@@ -138,7 +138,7 @@ fn with_column<'a>(
         }),
         Column::Sender => table.column(name, |message| message.sender.clone()),
         Column::Completed => table.styled("figures", name, |message| {
-            message.final_at.map(|at| view! { <Moment at/> })
+            message.final_at.map(|at| view! { <DateTime at/> })
         }),
         Column::Pages => table.amount(name, |message| message.pages),
         Column::Segments => table.amount(name, |message| message.segments),

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::explained::meaning;
 use super::grouped;
-use crate::ui::{Moment, StateMark};
+use crate::ui::{DateTime, StateMark};
 
 /// The beginning of the detail that names the carrier that took a message.
 const TAKEN_BY: &str = "taken by ";
@@ -22,7 +22,7 @@ pub fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
         let detail = entry.detail.filter(|detail| !detail.starts_with(TAKEN_BY));
         view! {
             <li>
-                <Moment at=entry.at/>
+                <DateTime at=entry.at/>
                 " "
                 <StateMark state=entry.status/>
                 <span>

@@ -13,7 +13,7 @@ use super::email::LetterWarning;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    Fact, Field, FormState, Loaded, Moment, Page, PostForm, ProofField, StateMark, SubmitButton,
+    DateTime, Fact, Field, FormState, Loaded, Page, PostForm, ProofField, StateMark, SubmitButton,
     Table, optional_fact, text_in_area,
 };
 #[cfg(feature = "ssr")]
@@ -214,7 +214,7 @@ fn Account(data: AccountView, forms: Forms) -> impl IntoView {
 
 fn facts(file: AccountFile) -> impl IntoView {
     let account = file.account;
-    let moment = |at| view! { <Moment at/> };
+    let time = |at| view! { <DateTime at/> };
     let yes_or_no = |yes| if yes { "yes" } else { "no" };
     let state = if account.closed {
         "closed"
@@ -230,15 +230,15 @@ fn facts(file: AccountFile) -> impl IntoView {
     view! {
         <dl class="facts">
             <Fact term="State">{state}</Fact>
-            {optional_fact("Disabled (UTC)", "figures", file.disabled_at.map(moment))}
+            {optional_fact("Disabled (UTC)", "figures", file.disabled_at.map(time))}
             {optional_fact("Reason", "", file.disabled_reason.clone())}
             <Fact term="Role">{role}</Fact>
             <Fact term="Created (UTC)" class="figures">
-                <Moment at=created_at/>
+                <DateTime at=created_at/>
             </Fact>
             <Fact term="Email confirmed">{confirmed}</Fact>
             <Fact term="Second factor">{second_factor}</Fact>
-            {optional_fact("Second factor since (UTC)", "figures", file.factor_since.map(moment))}
+            {optional_fact("Second factor since (UTC)", "figures", file.factor_since.map(time))}
             <Fact term="Signed-in devices" class="figures">
                 {devices}
             </Fact>
@@ -319,7 +319,7 @@ fn notes(notes: Vec<NoteRecord>) -> AnyView {
     let notes = notes.into_iter().map(|note| {
         view! {
             <li>
-                <Moment at=note.at/>
+                <DateTime at=note.at/>
                 " "
                 {note.author}
                 <blockquote class="sms">{note.text}</blockquote>

@@ -13,7 +13,7 @@ use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{Field, FormState, Loaded, Moment, Page, SearchForm, Table};
+use crate::ui::{DateTime, Field, FormState, Loaded, Page, SearchForm, Table};
 
 /// How many accounts a page of the list has.
 #[cfg(feature = "ssr")]
@@ -117,6 +117,6 @@ pub fn accounts_table(accounts: &[AccountLine]) -> Table<'_, AccountLine> {
             }
         })
         .styled("figures", "Created (UTC)", |line| {
-            view! { <Moment at=line.created_at/> }
+            view! { <DateTime at=line.created_at/> }
         })
 }

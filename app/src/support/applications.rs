@@ -15,7 +15,7 @@ use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
 use super::viewers::{followed, others};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
+use crate::ui::{BUTTONS, DateTime, FormAlert, FormState, Loaded, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
 use {super::viewers::view, crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
@@ -215,7 +215,7 @@ fn listed(
         .styled("figures", "Requested (UTC)", |application| {
             application
                 .activation_requested_at
-                .map(|at| view! { <Moment at/> })
+                .map(|at| view! { <DateTime at/> })
         })
         .money("Balance", currency, |application| {
             application.balance.shown()

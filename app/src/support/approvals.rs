@@ -10,7 +10,9 @@ use super::desk::row_form;
 use super::import::IMPORT_PATH;
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, PostForm, ProofField, Table};
+use crate::ui::{
+    BUTTONS, DateTime, FormAlert, FormState, Loaded, Page, PostForm, ProofField, Table,
+};
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
@@ -92,7 +94,7 @@ fn Approvals(data: ApprovalsView, form: FormState) -> impl IntoView {
             <p class="lead">{lead}</p>
             <FormAlert form/>
             {Table::wide(&data.waiting)
-                .styled("figures", "Asked (UTC)", |one| view! { <Moment at=one.asked_at/> })
+                .styled("figures", "Asked (UTC)", |one| view! { <DateTime at=one.asked_at/> })
                 .column("Asked by", |one| one.email.clone())
                 .column("What", what)
                 .styled(BUTTONS, "Action", move |one| actions(one, reader, form))

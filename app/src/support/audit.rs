@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Field, FormState, Loaded, Moment, Page, SearchForm, Table};
+use crate::ui::{DateTime, Field, FormState, Loaded, Page, SearchForm, Table};
 #[cfg(feature = "ssr")]
 use {
     crate::portal_request::staff,
@@ -97,7 +97,7 @@ impl AuditAddress {
     }
 }
 
-/// The moment at which a day begins, if one is given.
+/// The time at which a day begins, if one is given.
 #[cfg(feature = "ssr")]
 fn midnight(day: &str, filter: Filter) -> Result<Option<Timestamp>, Problem> {
     if day.is_empty() {
@@ -229,7 +229,7 @@ fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView
 pub fn audit_table(entries: &[AuditRecord]) -> AnyView {
     Table::wide(entries)
         .styled("figures", "Time (UTC)", |entry| {
-            view! { <Moment at=entry.at/> }
+            view! { <DateTime at=entry.at/> }
         })
         .column("Who", |entry| entry.who.clone())
         .column("From", |entry| entry.address.clone())

@@ -7,7 +7,7 @@ use domain::records::CarrierRecord;
 use leptos::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::ui::{Fact, Moment, StateMark, Table};
+use crate::ui::{DateTime, Fact, StateMark, Table};
 
 /// One carrier as the page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct CarrierNow {
 
 #[cfg(feature = "ssr")]
 impl CarrierNow {
-    /// A carrier as it is at a moment.
+    /// A carrier as it is at a time.
     pub fn of(mut record: CarrierRecord, now: Timestamp) -> Self {
         for connection in &mut record.connections {
             // The page doesn't show it, and it changes every few seconds.
@@ -41,7 +41,7 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
     let (parked, matched) = (carrier.receipts_parked, carrier.receipts_matched);
     let since = carrier
         .drained_at
-        .map(|at| view! { <span class="fine">" since " <Moment at/></span> });
+        .map(|at| view! { <span class="fine">" since " <DateTime at/></span> });
     view! {
         <dl class="facts">
             <Fact term="State">
@@ -76,7 +76,7 @@ pub fn connections(carrier: &CarrierNow) -> AnyView {
             view! { <StateMark state=connection.state/> }
         })
         .styled("figures", "Since (UTC)", |connection| {
-            view! { <Moment at=connection.since/> }
+            view! { <DateTime at=connection.since/> }
         })
         .amount("In flight", |connection| {
             format!("{} of {}", connection.in_flight, connection.window)

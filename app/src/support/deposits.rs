@@ -15,7 +15,7 @@ use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{AcceptedNotice, BUTTONS, Loaded, Moment, Page, Table};
+use crate::ui::{AcceptedNotice, BUTTONS, DateTime, Loaded, Page, Table};
 
 /// How many deposits a page of the list has.
 #[cfg(feature = "ssr")]
@@ -138,7 +138,7 @@ fn listed(list: DepositList, deposits: &[DepositCase], currency: &str) -> AnyVie
         })
         .money("Amount", currency, |case| case.deposit.amount.shown())
         .styled("figures", "Received (UTC)", |case| {
-            view! { <Moment at=case.deposit.received_at/> }
+            view! { <DateTime at=case.deposit.received_at/> }
         })
         .column("Application", |case| match case.deposit.assigned_to {
             Some(reference) => reference.to_string(),

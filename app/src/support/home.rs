@@ -12,7 +12,7 @@ use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{Loaded, Moment, Page, StateMark, Table, within};
+use crate::ui::{DateTime, Loaded, Page, StateMark, Table, within};
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -158,7 +158,7 @@ fn waits(waiting: &[WaitingWork]) -> AnyView {
         .column("What", |waiting| link(waiting.work))
         .amount("Waiting", |waiting| waiting.count)
         .styled("figures", "Oldest (UTC)", |waiting| {
-            waiting.oldest.map(|at| view! { <Moment at/> })
+            waiting.oldest.map(|at| view! { <DateTime at/> })
         })
         .column("Usually done within", |waiting| {
             waiting.usual_ms.map(within)

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton, Table};
+use crate::ui::{DateTime, FormState, Loaded, Page, PostForm, ProofField, SubmitButton, Table};
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
@@ -100,8 +100,8 @@ pub async fn confirm_statement(
 /// Remembers which columns are which in files with a header.
 ///
 /// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, a place can't be read, or the service
-/// fails.
+/// When nobody is signed in, whoever is signed in isn't staff, a place can't be read, or the
+/// service fails.
 #[server(prefix = "/fn", endpoint = "choose-columns")]
 pub async fn choose_columns(
     header: String,
@@ -297,18 +297,18 @@ fn lines(lines: &[BankStatementLine], currency: &str) -> AnyView {
 }
 
 fn listed(statements: &[BankStatement]) -> AnyView {
-    let moment = |at: Option<Timestamp>| at.map(|at| view! { <Moment at/> });
+    let time = |at: Option<Timestamp>| at.map(|at| view! { <DateTime at/> });
     Table::narrow(statements)
         .column("Statement", |statement| {
             let href = format!("{IMPORT_PATH}?statement={}", statement.id);
             view! { <a href=href>{statement.id}</a> }
         })
         .styled("figures", "Sent (UTC)", move |one| {
-            moment(Some(one.created_at))
+            time(Some(one.created_at))
         })
         .styled("figures", "Confirmed (UTC)", move |one| {
-            moment(one.confirmed_at)
+            time(one.confirmed_at)
         })
-        .styled("figures", "Done (UTC)", move |one| moment(one.done_at))
+        .styled("figures", "Done (UTC)", move |one| time(one.done_at))
         .in_region_or("Statements", "No statement was imported yet.")
 }

@@ -8,7 +8,7 @@ use super::desk::row_form;
 use crate::portal_request::staff;
 use crate::problem::Problem;
 use crate::ui::{
-    BUTTONS, Choice, Field, FormAlert, FormState, Moment, PostForm, SubmitButton, Table,
+    BUTTONS, Choice, DateTime, Field, FormAlert, FormState, PostForm, SubmitButton, Table,
 };
 #[cfg(feature = "ssr")]
 use service::Actor;
@@ -112,7 +112,7 @@ fn listed(notes: &[IncidentRecord], form: FormState) -> AnyView {
         .styled(
             "figures",
             "Since (UTC)",
-            |note| view! { <Moment at=note.began_at/> },
+            |note| view! { <DateTime at=note.began_at/> },
         )
         .styled(BUTTONS, "Action", move |note| {
             row_form(form, "End", vec![("id", note.id.to_string())], None)

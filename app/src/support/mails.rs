@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::desk::{next_link, row_form};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
+use crate::ui::{BUTTONS, DateTime, FormAlert, FormState, Loaded, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::staff, service::Actor};
 
@@ -96,7 +96,7 @@ fn listed(mails: &[MailRecord], form: FormState) -> AnyView {
     Table::wide(mails)
         .column("State", |mail| view! { <StateMark state=mail.state/> })
         .styled("figures", "Written (UTC)", |mail| {
-            view! { <Moment at=mail.created_at/> }
+            view! { <DateTime at=mail.created_at/> }
         })
         .column("Recipient", |mail| mail.recipient.clone())
         .column("Mail", said)

@@ -70,7 +70,7 @@ pub fn days(now: Timestamp, from: Option<&str>, to: Option<&str>) -> Result<(i64
     let day = |text: Option<&str>, filter| match text {
         None => Ok(None),
         Some(text) => match Timestamp::parse_typed(text) {
-            Some(moment) => Ok(Some(moment.day())),
+            Some(time) => Ok(Some(time.day())),
             None => Err(Problem::from(Cause::Filter(filter))),
         },
     };

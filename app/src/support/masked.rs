@@ -5,7 +5,7 @@ use domain::support::MaskedMessage;
 use leptos::prelude::*;
 
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, FormState, Moment, PostForm, StateMark, Table};
+use crate::ui::{BUTTONS, DateTime, FormState, PostForm, StateMark, Table};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::staff, service::Actor};
 
@@ -60,7 +60,7 @@ pub fn masked_table<T>(
 ) -> Table<'_, T> {
     Table::wide(rows)
         .styled("figures", "Time (UTC)", move |row| {
-            view! { <Moment at=message(row).created_at/> }
+            view! { <DateTime at=message(row).created_at/> }
         })
         .styled("key", "Transid", move |row| {
             let transid = message(row).transid.to_string();

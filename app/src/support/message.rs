@@ -11,7 +11,7 @@ use super::masked::{ShowText, ShowTextForm, masked};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::reports::{Charge, MessageFacts, MessageText, Timeline};
-use crate::ui::{Fact, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
+use crate::ui::{DateTime, Fact, FormAlert, FormState, Loaded, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
 use {
     super::masked::text_name,
@@ -129,7 +129,7 @@ fn segments(segments: &[SegmentRecord]) -> AnyView {
         .column("Error", move |segment| text(&segment.error))
         .amount("Handed over", |segment| segment.submits)
         .styled("figures", "Last (UTC)", |segment| {
-            view! { <Moment at=segment.submitted_at/> }
+            view! { <DateTime at=segment.submitted_at/> }
         })
         .in_region_or(
             "Segments",

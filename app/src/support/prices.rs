@@ -11,7 +11,7 @@ use crate::page_data::PageData;
 use crate::price_table::listed;
 use crate::problem::Problem;
 use crate::ui::{
-    Field, FormState, Loaded, Moment, Page, PostForm, ProofField, SubmitButton, Table,
+    DateTime, Field, FormState, Loaded, Page, PostForm, ProofField, SubmitButton, Table,
 };
 #[cfg(feature = "ssr")]
 use {
@@ -60,11 +60,11 @@ pub async fn load_support_prices(
     })
 }
 
-/// Sets the base prices from a moment on; at once where none is given.
+/// Sets the base prices from a time on; at once where none is given.
 ///
 /// # Errors
 /// When nobody is signed in, whoever is signed in isn't staff, a proof is needed or wrong, the
-/// prices or the moment can't be used, or the service fails.
+/// prices or the time can't be used, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-base-prices")]
 pub async fn set_base_prices(
     local: String,
@@ -85,11 +85,11 @@ pub async fn set_base_prices(
     set(change(), &from, &proof).await.map_err(keep)
 }
 
-/// Sets or removes the price of a prefix from a moment on; at once where none is given.
+/// Sets or removes the price of a prefix from a time on; at once where none is given.
 ///
 /// # Errors
 /// When nobody is signed in, whoever is signed in isn't staff, a proof is needed or wrong, the
-/// prefix, the price or the moment can't be used, or the service fails.
+/// prefix, the price or the time can't be used, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-prefix-price")]
 pub async fn set_prefix_price(
     prefix: String,
@@ -124,7 +124,7 @@ async fn set(change: Result<PriceChange, Refusal>, from: &str, proof: &str) -> R
     let (current, account) = staff().await?;
     let from = match from.trim() {
         "" => None,
-        text => Some(Timestamp::parse_typed(text).ok_or(Cause::from(Refusal::MomentInvalid))?),
+        text => Some(Timestamp::parse_typed(text).ok_or(Cause::from(Refusal::TimeInvalid))?),
     };
     let change = change.map_err(Cause::from)?;
     prove(&current, &account, proof).await?;
@@ -245,7 +245,7 @@ fn Lookup(number: Option<String>, asked: Option<Result<NumberPrice, Problem>>) -
     }
 }
 
-/// What the fields for a moment take.
+/// How to write a time in the fields.
 const FROM_HINT: &str = "Like 2026-12-01 or 2026-12-01 08:30. Leave the field empty to begin now.";
 
 #[component]
@@ -295,16 +295,16 @@ fn history(changes: &[PriceChangeRecord], currency: &str) -> AnyView {
     let currency = currency.to_owned();
     Table::wide(changes)
         .styled("figures", "Set (UTC)", |change| {
-            view! { <Moment at=change.set_at/> }
+            view! { <DateTime at=change.set_at/> }
         })
         .column("By", |change| change.set_by.clone())
         .column("What", move |change| what(&change.change, &currency))
-        .styled("figures", "From (UTC)", |change| moment(change.from))
+        .styled("figures", "From (UTC)", |change| time(change.from))
         .in_region("History of prices")
 }
 
-fn moment(at: Timestamp) -> impl IntoView + use<> {
-    view! { <Moment at/> }
+fn time(at: Timestamp) -> impl IntoView + use<> {
+    view! { <DateTime at/> }
 }
 
 fn what(change: &PriceChange, currency: &str) -> String {

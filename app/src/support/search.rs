@@ -13,7 +13,9 @@ use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;
 use crate::problem::Problem;
-use crate::ui::{Field, FormAlert, FormState, Loaded, Moment, Page, SearchForm, StateMark, Table};
+use crate::ui::{
+    DateTime, Field, FormAlert, FormState, Loaded, Page, SearchForm, StateMark, Table,
+};
 
 /// What the page shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -144,7 +146,7 @@ fn batches(found: &Found) -> Option<AnyView> {
     let table = Table::wide(&found.batches)
         .styled("key", "Batchid", |(_, batch)| batch.batchid.to_string())
         .styled("figures", "Time (UTC)", |(_, batch)| {
-            view! { <Moment at=batch.created_at/> }
+            view! { <DateTime at=batch.created_at/> }
         })
         .column("Status", |(_, batch)| {
             view! { <StateMark state=batch.status/> }
@@ -161,7 +163,7 @@ fn deposits(found: &Found, currency: &str) -> Option<AnyView> {
             deposit.bank_id.clone()
         })
         .styled("figures", "Time (UTC)", |deposit| {
-            view! { <Moment at=deposit.received_at/> }
+            view! { <DateTime at=deposit.received_at/> }
         })
         .column("Reference as written", |deposit| deposit.reference.clone())
         .money("Amount", currency, |deposit| deposit.amount.shown())

@@ -13,7 +13,7 @@ use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
 use super::viewers::{followed, others};
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{BUTTONS, FormAlert, FormState, Loaded, Moment, Page, StateMark, Table};
+use crate::ui::{BUTTONS, DateTime, FormAlert, FormState, Loaded, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
 use {super::viewers::view, crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
@@ -154,7 +154,7 @@ fn listed(cases: &[SenderCase], viewers: RwSignal<Vec<Viewer>>, form: FormState)
             format!("{} ({})", case.request.reference, case.category)
         })
         .styled("figures", "Requested (UTC)", |case| {
-            view! { <Moment at=case.request.requested_at/> }
+            view! { <DateTime at=case.request.requested_at/> }
         })
         .column("Look closely", doubts)
         .column("Earlier", |case| earlier(&case.earlier))

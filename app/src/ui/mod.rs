@@ -1,6 +1,7 @@
 //! The components that the portal's pages share.
 
 mod copy;
+mod date_time;
 mod duration;
 mod fact;
 mod field;
@@ -12,7 +13,6 @@ mod form;
 mod frame;
 mod loaded;
 mod mark;
-mod moment;
 mod pager;
 mod passkey;
 mod password;
@@ -33,7 +33,6 @@ pub use frame::PlainHeader;
 pub use frame::{Frame, LostPage};
 pub use loaded::{Loaded, NotFound, Page, mark_live, set_title};
 pub use mark::Mark;
-pub use moment::{Moment, in_zone};
 #[cfg(feature = "ssr")]
 pub use pager::last;
 pub use pager::pager;
@@ -45,3 +44,4 @@ pub use proof::ProofField;
 pub use session_notice::SessionNotice;
 pub use state::StateMark;
 pub use table::{BUTTONS, Table, TableRegion};
+pub use time::{DateTime, in_zone};

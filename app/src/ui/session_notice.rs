@@ -120,7 +120,7 @@ mod watch {
                 return self.rest(Notice::Over);
             };
             let (notice, ask_in_ms) = match in_ms - NOTICE_MS {
-                // It is time when the timer is up, not a moment before.
+                // The session is over when the timer is up, and not earlier.
                 early if early > 0 => (Notice::None, early + 1000),
                 _ if idle => (Notice::Idle, in_ms.min(AGAIN_MS) + 1000),
                 _ => (Notice::Old, in_ms.min(AGAIN_MS) + 1000),
@@ -147,7 +147,7 @@ mod watch {
             leptos::task::spawn_local(async move {
                 match call(LoadSession {}).await {
                     Ok(end) => self.go_on(end),
-                    // Not known for the moment.
+                    // Not known yet.
                     Err(_) => self.go_on(Some(SessionEnd {
                         in_ms: NOTICE_MS + AGAIN_MS,
                         idle: true,

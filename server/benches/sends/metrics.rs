@@ -9,7 +9,7 @@ const COMMITS: &str = "heliograph_commit_group_commit_seconds_count";
 const HASHES: &str = "heliograph_password_hashes_total";
 const WAITING: &str = "heliograph_queue_messages";
 
-/// The text at one moment.
+/// The text at one time.
 pub struct Metrics(String);
 
 impl Metrics {

@@ -28,7 +28,7 @@ impl Steady {
             std::thread::spawn(move || {
                 let mut answers = Vec::new();
                 while !stop.load(Ordering::SeqCst) {
-                    // Whoever is late catches up: the rate counts, not the moment.
+                    // Whoever is late catches up: the rate counts, not the time.
                     std::thread::sleep(next.saturating_duration_since(Instant::now()));
                     let asked = Instant::now();
                     talker.ask(requests.next());

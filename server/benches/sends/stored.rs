@@ -47,7 +47,7 @@ pub fn handed_over(url: &str, accepted_ms: Range<i64>) -> Vec<Duration> {
     times.into_iter().map(duration).collect()
 }
 
-/// As moments are stored.
+/// As times are stored.
 pub fn now_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     i64::try_from(now.as_millis()).unwrap()

@@ -42,7 +42,7 @@ impl Usage {
         }
     }
 
-    /// What each of so many messages cost since an earlier moment.
+    /// What each of so many messages cost since an earlier time.
     pub fn each_since(&self, before: &Self, messages: u64) -> Cost {
         let messages = float(messages.max(1));
         let each = |now: u64, before: u64| float(now.saturating_sub(before)) / messages;

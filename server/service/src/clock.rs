@@ -74,7 +74,7 @@ impl Clock {
     }
 }
 
-/// The machine's clock; a moment before 1970 reads as 1970.
+/// The machine's clock; a time before 1970 reads as 1970.
 fn machine_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

@@ -494,7 +494,7 @@ impl Service {
     }
 
     /// Does a verb's work in a transaction of its own, which is committed when the work succeeds
-    /// and rolled back otherwise. The moment that the work is given is the transaction's beginning.
+    /// and rolled back otherwise. The time that the work is given is the transaction's beginning.
     async fn in_transaction<T: Send + 'static>(
         &self,
         work: impl for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send + 'static,

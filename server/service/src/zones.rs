@@ -101,15 +101,15 @@ mod tests {
         Timestamp::parse_typed(text).unwrap()
     }
 
-    fn shown(name: &str, moment: &str) -> String {
+    fn shown(name: &str, time: &str) -> String {
         let zone = zone(name, at("2026-11-23")).unwrap();
-        let moment = at(moment);
-        format!("{} {}", zone.to_table(moment), zone.short_name(moment))
+        let time = at(time);
+        format!("{} {}", zone.to_table(time), zone.short_name(time))
     }
 
     #[test]
     fn zones_have_the_offsets_of_the_database() {
-        for (name, moment, expected) in [
+        for (name, time, expected) in [
             ("Europe/Berlin", "2020-01-01", "2020-01-01 01:00:00 CET"),
             (
                 "Europe/Berlin",
@@ -147,7 +147,7 @@ mod tests {
             // The name that it had earlier.
             ("Asia/Calcutta", "2026-11-23", "2026-11-23 05:30:00 IST"),
         ] {
-            assert_eq!(shown(name, moment), expected, "{name}");
+            assert_eq!(shown(name, time), expected, "{name}");
         }
     }
 

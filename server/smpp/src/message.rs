@@ -21,7 +21,7 @@ pub struct Address {
 pub struct Submit {
     /// Chosen by the caller; comes back with the answer.
     pub tag: u64,
-    /// The last moment to begin writing the submit; after it, it is answered [`Outcome::NotSent`].
+    /// The last time to begin writing the submit; after it, it is answered [`Outcome::NotSent`].
     /// The time is checked right before each write, so that a process which was stopped for a while
     /// sends one late submit per link at most. A submit that isn't written whole five seconds after
     /// this ends the link and is [`Outcome::NotSent`], too. Over TLS a submit counts as written

@@ -157,7 +157,7 @@ impl Link {
     }
 }
 
-/// The first moment after `not_after`, which itself is still in time.
+/// The first time after `not_after`, which itself is still in time.
 fn just_after(time: Instant) -> Instant {
     time + Duration::from_millis(1)
 }

@@ -13,7 +13,7 @@ use super::listing;
 use super::parameters::Parameters;
 use super::question::{Asked, Question};
 use super::{Api, SharedApi, shared_parameters};
-use crate::json::{Amount, Moment};
+use crate::json::{Amount, DateTime};
 use crate::openapi::refusals::{BatchesRefusals, OneRefusals};
 use crate::openapi::schemas;
 
@@ -57,9 +57,9 @@ struct Batch<'a> {
     status: &'static str,
     #[schema(value_type = schemas::Counts)]
     counts: StatusCounts,
-    created_at: Moment,
+    created_at: DateTime,
     #[schema(required)]
-    done_at: Option<Moment>,
+    done_at: Option<DateTime>,
 }
 
 impl<'a> Batch<'a> {
@@ -73,8 +73,8 @@ impl<'a> Batch<'a> {
             currency,
             status: record.status.as_str(),
             counts: record.counts,
-            created_at: Moment(record.created_at),
-            done_at: record.done_at.map(Moment),
+            created_at: DateTime(record.created_at),
+            done_at: record.done_at.map(Time),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::answer::{self, Answer, Failure, Head};
 use super::parameters::Parameters;
 use super::question::{Asked, Question};
 use super::{Api, SharedApi};
-use crate::json::{Amount, Moment};
+use crate::json::{Amount, DateTime};
 use crate::openapi::refusals::PricesRefusals;
 use crate::openapi::schemas;
 
@@ -39,7 +39,7 @@ struct Price<'a> {
     per_page: Option<Amount>,
     #[schema(value_type = schemas::Currency)]
     currency: &'a str,
-    from: Moment,
+    from: DateTime,
 }
 
 impl<'a> Price<'a> {
@@ -49,7 +49,7 @@ impl<'a> Price<'a> {
             kind: record.kind,
             per_page: record.per_page.map(Amount),
             currency,
-            from: Moment(record.from),
+            from: DateTime(record.from),
         }
     }
 }
@@ -80,7 +80,7 @@ impl Question for Prices {
     path = "/sms/prices/{key}",
     operation_id = "prices",
     summary = "What a page costs",
-    description = "The prices in force, then those that are set for later, each from its moment \
+    description = "The prices in force, then those that are set for later, each from its time \
         on. Of the prefixes that an international number begins with, the longest decides; without \
         one, the price without prefix does.",
     params(

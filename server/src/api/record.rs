@@ -4,7 +4,7 @@ use domain::records::{ChargeRecord, MessageRecord, TimelineEntry};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::json::{Amount, Moment};
+use crate::json::{Amount, DateTime};
 use crate::openapi::schemas;
 
 /// One row of a report.
@@ -41,11 +41,11 @@ pub struct Report<'a> {
     pub test: bool,
     #[schema(value_type = Option<schemas::DeliveryError>, required)]
     pub error: Option<String>,
-    pub created_at: Moment,
+    pub created_at: DateTime,
     #[schema(required)]
-    pub submitted_at: Option<Moment>,
+    pub submitted_at: Option<DateTime>,
     #[schema(required)]
-    pub final_at: Option<Moment>,
+    pub final_at: Option<DateTime>,
 }
 
 impl<'a> Report<'a> {
@@ -66,9 +66,9 @@ impl<'a> Report<'a> {
             currency,
             test: record.test,
             error: record.error,
-            created_at: Moment(record.created_at),
-            submitted_at: record.submitted_at.map(Moment),
-            final_at: record.final_at.map(Moment),
+            created_at: DateTime(record.created_at),
+            submitted_at: record.submitted_at.map(Time),
+            final_at: record.final_at.map(Time),
         }
     }
 }
@@ -78,7 +78,7 @@ impl<'a> Report<'a> {
 pub struct Step {
     #[schema(value_type = schemas::Status)]
     pub status: &'static str,
-    pub at: Moment,
+    pub at: DateTime,
     #[schema(required)]
     pub detail: Option<String>,
 }
@@ -87,7 +87,7 @@ impl From<TimelineEntry> for Step {
     fn from(entry: TimelineEntry) -> Self {
         Self {
             status: entry.status.as_str(),
-            at: Moment(entry.at),
+            at: DateTime(entry.at),
             detail: entry.detail,
         }
     }

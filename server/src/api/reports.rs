@@ -109,8 +109,8 @@ impl Question for Reports {
         ("batchid" = Option<schemas::BatchId>, Query, description = "Messages of a batch."),
         ("number" = Option<schemas::Number>, Query, description = "Messages to this number."),
         ("status" = Option<schemas::Status>, Query, description = "Messages in this status."),
-        ("from" = Option<schemas::Since>, Query, description = "Accepted at this moment or later."),
-        ("to" = Option<schemas::Since>, Query, description = "Accepted before this moment."),
+        ("from" = Option<schemas::Since>, Query, description = "Accepted at this time or later."),
+        ("to" = Option<schemas::Since>, Query, description = "Accepted before this time."),
         ("limit" = Option<schemas::Limit>, Query),
         ("cursor" = Option<schemas::Transid>, Query, description = "next of the answer before."),
         ("format" = Option<schemas::Format>, Query),
@@ -263,8 +263,8 @@ fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {
         batchid: read(parameters, "batchid", BATCHID, BatchId::parse)?,
         number: number.map(|number| number.digits().to_owned()),
         status: read(parameters, "status", &statuses, MessageStatus::parse)?,
-        from: moment(parameters, "from")?,
-        to: moment(parameters, "to")?,
+        from: time(parameters, "from")?,
+        to: time(parameters, "to")?,
         limit: listing::limit(parameters)?,
         cursor: listing::cursor(parameters)?,
         key: None,
@@ -273,8 +273,8 @@ fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {
     Ok(filter)
 }
 
-/// A moment in RFC 3339, or a date, which begins at midnight UTC.
-fn moment(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, Failure> {
+/// A time in RFC 3339, or a date, which begins at midnight UTC.
+fn time(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, Failure> {
     let Some(text) = parameters.optional(name, Reason::InvalidParameter)? else {
         return Ok(None);
     };
@@ -287,7 +287,7 @@ fn moment(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, Fail
     };
     found.map(Some).ok_or_else(|| {
         let detail = format!(
-            "{name} must be a moment in RFC 3339, such as 2026-11-21T08:30:00Z, or a date in UTC, \
+            "{name} must be a time in RFC 3339, such as 2026-11-21T08:30:00Z, or a date in UTC, \
              such as 2026-11-21."
         );
         Failure::with_detail(Reason::InvalidParameter, detail)

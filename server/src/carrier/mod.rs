@@ -42,7 +42,7 @@ pub trait CarrierConnection: Send + Sync + 'static {
     /// The connection's state and counts, for operators.
     fn state(&self) -> ConnectionStatus;
 
-    /// Takes no more messages, reports the unsubmitted ones as not sent, and waits a moment for
+    /// Takes no more messages, reports the unsubmitted ones as not sent, and waits a time for
     /// answers.
     async fn close(&self);
 }
@@ -59,7 +59,7 @@ pub struct CarrierReport {
     pub deliveries: Vec<::smpp::DeliveryHandle>,
 }
 
-/// The last moment to begin a submit whose answer may take `answer`, so that the answer comes
+/// The last time to begin a submit whose answer may take `answer`, so that the answer comes
 /// before the lease ends.
 fn last_start(lease: Lease, answer: Duration) -> Instant {
     let not_after = Instant::from_std(lease.not_after);

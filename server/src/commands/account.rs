@@ -12,7 +12,7 @@ use super::output::{Column, facts, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Account;
 use crate::config::Settings;
-use crate::json::Moment;
+use crate::json::DateTime;
 
 #[derive(Serialize)]
 struct Added {
@@ -95,8 +95,8 @@ struct Shown {
     email: String,
     staff: bool,
     second_factor: bool,
-    created_at: Moment,
-    disabled_at: Option<Moment>,
+    created_at: DateTime,
+    disabled_at: Option<DateTime>,
     disabled_reason: Option<String>,
 }
 
@@ -105,7 +105,7 @@ struct Shown {
 struct Whole {
     #[serde(flatten)]
     account: Shown,
-    second_factor_since: Option<Moment>,
+    second_factor_since: Option<DateTime>,
     recovery_codes_left: Option<i64>,
     /// How many devices are signed in.
     devices: usize,
@@ -118,7 +118,7 @@ struct Whole {
 /// A note as the command line shows it.
 #[derive(Serialize)]
 struct Note {
-    at: Moment,
+    at: DateTime,
     author: String,
     text: String,
 }
@@ -126,7 +126,7 @@ struct Note {
 impl From<NoteRecord> for Note {
     fn from(note: NoteRecord) -> Self {
         Self {
-            at: Moment(note.at),
+            at: DateTime(note.at),
             author: note.author,
             text: note.text,
         }
@@ -140,8 +140,8 @@ impl From<AccountDetail> for Shown {
             email: detail.account.email,
             staff: detail.account.staff,
             second_factor: detail.account.second_factor,
-            created_at: Moment(detail.created_at),
-            disabled_at: detail.disabled_at.map(Moment),
+            created_at: DateTime(detail.created_at),
+            disabled_at: detail.disabled_at.map(Time),
             disabled_reason: detail.disabled_reason,
         }
     }
@@ -177,7 +177,7 @@ async fn show(service: &Service, email: &str, output: Output) -> Result<(), Comm
     let applications = service.applications(account.id).await?;
     let notes = service.account_notes(account.id).await?;
     let whole = Whole {
-        second_factor_since: factor.map(|factor| Moment(factor.since)),
+        second_factor_since: factor.map(|factor| DateTime(factor.since)),
         recovery_codes_left: factor.map(|factor| factor.recovery_codes),
         devices: service.devices(account.id, "").await?.len(),
         applications: (applications.iter())
@@ -191,8 +191,8 @@ async fn show(service: &Service, email: &str, output: Output) -> Result<(), Comm
 
 fn words(whole: &Whole) -> String {
     let account = &whole.account;
-    let moment = |at: Option<Moment>| or_dash(at.map(|at| at.0.to_table()).as_deref());
-    let disabled = moment(account.disabled_at);
+    let time = |at: Option<DateTime>| or_dash(at.map(|at| at.0.to_table()).as_deref());
+    let disabled = time(account.disabled_at);
     let reason = or_dash(account.disabled_reason.as_deref());
     let codes = whole.recovery_codes_left.map(|left| left.to_string());
     let rows = [
@@ -201,7 +201,7 @@ fn words(whole: &Whole) -> String {
         ("Created", account.created_at.0.to_table()),
         ("Disabled", disabled),
         ("Reason", reason),
-        ("Second factor since", moment(whole.second_factor_since)),
+        ("Second factor since", time(whole.second_factor_since)),
         ("Recovery codes left", or_dash(codes.as_deref())),
         ("Signed-in devices", whole.devices.to_string()),
         (

@@ -9,7 +9,7 @@ use super::output::{Column, facts, or_dash};
 use super::sender::Request;
 use super::{CommandError, Output};
 use crate::cli::Application;
-use crate::json::{Amount, Moment};
+use crate::json::{Amount, DateTime};
 
 /// An application as the command line shows it.
 #[derive(Serialize)]
@@ -22,8 +22,8 @@ struct Shown {
     requested_sender: Option<Request>,
     balance: Amount,
     test_balance: Amount,
-    created_at: Moment,
-    activation_requested_at: Option<Moment>,
+    created_at: DateTime,
+    activation_requested_at: Option<DateTime>,
     suspend_reason: Option<String>,
 }
 
@@ -38,8 +38,8 @@ impl From<ApplicationRecord> for Shown {
             requested_sender: record.requested_sender.map(Request::from),
             balance: Amount(record.balance),
             test_balance: Amount(record.test_balance),
-            created_at: Moment(record.created_at),
-            activation_requested_at: record.activation_requested_at.map(Moment),
+            created_at: DateTime(record.created_at),
+            activation_requested_at: record.activation_requested_at.map(Time),
             suspend_reason: record.suspend_reason,
         }
     }

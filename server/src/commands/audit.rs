@@ -7,7 +7,7 @@ use service::{AuditFilter, Service};
 use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Audit;
-use crate::json::Moment;
+use crate::json::DateTime;
 
 /// How many entries are asked for at once.
 const PAGE: i64 = 1000;
@@ -16,7 +16,7 @@ const PAGE: i64 = 1000;
 #[derive(Serialize)]
 struct Shown {
     id: i64,
-    at: Moment,
+    at: DateTime,
     who: String,
     address: Option<String>,
     action: String,
@@ -30,7 +30,7 @@ impl From<AuditRecord> for Shown {
     fn from(entry: AuditRecord) -> Self {
         Self {
             id: entry.id,
-            at: Moment(entry.at),
+            at: DateTime(entry.at),
             who: entry.who,
             address: entry.address,
             action: entry.action,

@@ -7,16 +7,16 @@ use service::{Actor, Refusal, Service};
 use super::output::{Column, or_dash, table};
 use super::{CommandError, Output};
 use crate::cli::Carrier;
-use crate::json::Moment;
+use crate::json::DateTime;
 
 /// A carrier as the command line shows it.
 #[derive(Serialize)]
 struct Shown {
     name: String,
     state: &'static str,
-    drained_at: Option<Moment>,
+    drained_at: Option<DateTime>,
     waiting: i64,
-    oldest_waiting_at: Option<Moment>,
+    oldest_waiting_at: Option<DateTime>,
     receipts_parked: i64,
     receipts_matched: i64,
     connections: Vec<Connection>,
@@ -28,7 +28,7 @@ struct Connection {
     node: i64,
     number: i64,
     state: &'static str,
-    since: Moment,
+    since: DateTime,
     in_flight: i64,
     window: i64,
     rate: i64,
@@ -50,9 +50,9 @@ impl From<CarrierRecord> for Shown {
         Self {
             name: record.name,
             state: record.state.as_str(),
-            drained_at: record.drained_at.map(Moment),
+            drained_at: record.drained_at.map(Time),
             waiting: record.waiting,
-            oldest_waiting_at: record.oldest_waiting_at.map(Moment),
+            oldest_waiting_at: record.oldest_waiting_at.map(Time),
             receipts_parked: record.receipts_parked,
             receipts_matched: record.receipts_matched,
             connections: record.connections.into_iter().map(Into::into).collect(),
@@ -66,7 +66,7 @@ impl From<ConnectionRecord> for Connection {
             node: record.node,
             number: record.number,
             state: record.state.as_str(),
-            since: Moment(record.since),
+            since: DateTime(record.since),
             in_flight: record.in_flight,
             window: record.window,
             rate: record.rate,

@@ -11,7 +11,7 @@ use service::{Actor, DepositRequest, Error, Refusal, Service};
 use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::{Deposit, amount};
-use crate::json::{Amount, Moment};
+use crate::json::{Amount, DateTime};
 
 /// The first line of a file of payments.
 const HEADER: [&str; 3] = ["bank_id", "reference", "amount"];
@@ -39,7 +39,7 @@ struct Shown {
     bank_id: String,
     reference: String,
     amount: Amount,
-    received_at: Moment,
+    received_at: DateTime,
     assigned_to: Option<Reference>,
 }
 
@@ -49,7 +49,7 @@ impl From<DepositRecord> for Shown {
             bank_id: record.bank_id,
             reference: record.reference,
             amount: Amount(record.amount),
-            received_at: Moment(record.received_at),
+            received_at: DateTime(record.received_at),
             assigned_to: record.assigned_to,
         }
     }

@@ -7,7 +7,7 @@ use service::{Actor, Service};
 use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Incident;
-use crate::json::Moment;
+use crate::json::DateTime;
 
 /// A note as the command line shows it.
 #[derive(Serialize)]
@@ -15,7 +15,7 @@ struct Shown {
     id: i64,
     text: String,
     carrier: Option<String>,
-    began_at: Moment,
+    began_at: DateTime,
 }
 
 impl From<IncidentRecord> for Shown {
@@ -24,7 +24,7 @@ impl From<IncidentRecord> for Shown {
             id: record.id,
             text: record.text,
             carrier: record.carrier,
-            began_at: Moment(record.began_at),
+            began_at: DateTime(record.began_at),
         }
     }
 }

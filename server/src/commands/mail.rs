@@ -7,7 +7,7 @@ use service::{Actor, Service};
 use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Mail;
-use crate::json::Moment;
+use crate::json::DateTime;
 
 /// How many mails are asked for at once.
 const PAGE: i64 = 200;
@@ -22,10 +22,10 @@ struct Shown {
     subject: String,
     /// Empty once the mail is sent; never with a secret link.
     text: String,
-    created_at: Moment,
+    created_at: DateTime,
     tries: i64,
     /// Null unless the mail is queued.
-    next_try_at: Option<Moment>,
+    next_try_at: Option<DateTime>,
     last_error: Option<String>,
 }
 
@@ -38,10 +38,10 @@ impl From<MailRecord> for Shown {
             recipient: mail.recipient,
             subject: mail.subject,
             text: mail.text,
-            created_at: Moment(mail.created_at),
+            created_at: DateTime(mail.created_at),
             tries: mail.tries,
             next_try_at: (mail.state == domain::MailState::Queued)
-                .then_some(Moment(mail.next_try_at)),
+                .then_some(DateTime(mail.next_try_at)),
             last_error: mail.last_error,
         }
     }

@@ -9,7 +9,7 @@ use super::output::{Column, facts, or_dash, table};
 use super::{CommandError, Output};
 use crate::api::record::{Charge, Report, Step};
 use crate::cli::Message;
-use crate::json::Moment;
+use crate::json::DateTime;
 
 /// A message as the command line shows it.
 #[derive(Serialize)]
@@ -35,7 +35,7 @@ struct SegmentLine {
     status: &'static str,
     error: Option<String>,
     submits: i64,
-    submitted_at: Moment,
+    submitted_at: DateTime,
 }
 
 impl From<SegmentRecord> for SegmentLine {
@@ -47,7 +47,7 @@ impl From<SegmentRecord> for SegmentLine {
             status: record.status.as_str(),
             error: record.error,
             submits: record.submits,
-            submitted_at: Moment(record.submitted_at),
+            submitted_at: DateTime(record.submitted_at),
         }
     }
 }

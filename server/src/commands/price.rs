@@ -8,7 +8,7 @@ use service::{Actor, Service};
 use super::output::Column;
 use super::{CommandError, Output};
 use crate::cli::{Beginning, Price};
-use crate::json::{Amount, Moment};
+use crate::json::{Amount, DateTime};
 
 /// A price as the command line shows it.
 #[derive(Serialize)]
@@ -17,7 +17,7 @@ struct Listed {
     kind: Kind,
     per_page: Option<Amount>,
     currency: String,
-    from: Moment,
+    from: DateTime,
 }
 
 const COLUMNS: [Column<Listed>; 4] = [
@@ -38,7 +38,7 @@ const COLUMNS: [Column<Listed>; 4] = [
 /// A change that was made.
 #[derive(Serialize)]
 struct Set {
-    from: Moment,
+    from: DateTime,
 }
 
 /// What a number costs, and why.
@@ -83,7 +83,7 @@ async fn list(service: &Service, output: Output) -> Result<(), CommandError> {
         kind: record.kind,
         per_page: record.per_page.map(Amount),
         currency: table.currency.clone(),
-        from: Moment(record.from),
+        from: DateTime(record.from),
     };
     let shown: Vec<Listed> = records.map(listed).collect();
     Ok(output.list::<Listed>(shown, &COLUMNS)?)
@@ -116,7 +116,10 @@ async fn set(
 ) -> Result<(), CommandError> {
     let set = service.set_price(&Actor::CommandLine, change, from.from);
     let from: Timestamp = set.await?;
-    Ok(output.print(&Set { from: Moment(from) }, |set| {
-        format!("In force from {} (UTC).", set.from.0.to_table())
-    })?)
+    Ok(output.print(
+        &Set {
+            from: DateTime(from),
+        },
+        |set| format!("In force from {} (UTC).", set.from.0.to_table()),
+    )?)
 }

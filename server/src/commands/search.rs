@@ -8,7 +8,7 @@ use service::Service;
 
 use super::output::{Column, or_dash, table};
 use super::{CommandError, Output};
-use crate::json::{Amount, Moment};
+use crate::json::{Amount, DateTime};
 
 /// What was found, as the command line shows it.
 #[derive(Serialize)]
@@ -26,8 +26,8 @@ struct Shown {
 struct Account {
     email: String,
     staff: bool,
-    created_at: Moment,
-    disabled_at: Option<Moment>,
+    created_at: DateTime,
+    disabled_at: Option<DateTime>,
 }
 
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ struct Batch {
     status: &'static str,
     rows: i64,
     delivered: i64,
-    created_at: Moment,
+    created_at: DateTime,
 }
 
 #[derive(Serialize)]
@@ -56,7 +56,7 @@ struct Deposit {
     /// As the payer wrote it.
     reference: String,
     amount: Amount,
-    received_at: Moment,
+    received_at: DateTime,
     /// The reference of the application that it was credited to.
     credited_to: Option<Reference>,
 }
@@ -76,7 +76,7 @@ struct Message {
     cost: Amount,
     characters: usize,
     test: bool,
-    created_at: Moment,
+    created_at: DateTime,
 }
 
 impl From<AccountLine> for Account {
@@ -84,8 +84,8 @@ impl From<AccountLine> for Account {
         Self {
             email: line.account.email,
             staff: line.account.staff,
-            created_at: Moment(line.created_at),
-            disabled_at: line.disabled_at.map(Moment),
+            created_at: DateTime(line.created_at),
+            disabled_at: line.disabled_at.map(Time),
         }
     }
 }
@@ -111,7 +111,7 @@ impl From<(Owner, BatchRecord)> for Batch {
             status: record.status.as_str(),
             rows: record.rows,
             delivered: record.counts.delivered,
-            created_at: Moment(record.created_at),
+            created_at: DateTime(record.created_at),
         }
     }
 }
@@ -122,7 +122,7 @@ impl From<FoundDeposit> for Deposit {
             bank_id: deposit.bank_id,
             reference: deposit.reference,
             amount: Amount(deposit.amount),
-            received_at: Moment(deposit.received_at),
+            received_at: DateTime(deposit.received_at),
             credited_to: deposit.owner.map(|owner| owner.reference),
         }
     }
@@ -143,7 +143,7 @@ impl From<(Owner, MaskedMessage)> for Message {
             cost: Amount(message.cost),
             characters: message.chars,
             test: message.test,
-            created_at: Moment(message.created_at),
+            created_at: DateTime(message.created_at),
         }
     }
 }

@@ -8,7 +8,7 @@ use service::{Actor, Service};
 use super::output::{Column, or_dash};
 use super::{CommandError, Output};
 use crate::cli::Sender;
-use crate::json::Moment;
+use crate::json::DateTime;
 
 /// A request for a sender name as the command line shows it.
 #[derive(Serialize)]
@@ -18,8 +18,8 @@ pub struct Request {
     pub name: String,
     pub status: &'static str,
     reason: Option<String>,
-    requested_at: Moment,
-    decided_at: Option<Moment>,
+    requested_at: DateTime,
+    decided_at: Option<DateTime>,
 }
 
 impl From<SenderRequestRecord> for Request {
@@ -30,8 +30,8 @@ impl From<SenderRequestRecord> for Request {
             name: record.name,
             status: record.status.as_str(),
             reason: record.reason,
-            requested_at: Moment(record.requested_at),
-            decided_at: record.decided_at.map(Moment),
+            requested_at: DateTime(record.requested_at),
+            decided_at: record.decided_at.map(Time),
         }
     }
 }

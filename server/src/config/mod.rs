@@ -31,7 +31,7 @@ pub use network::Network;
 /// Most pages a message may be allowed; a body may be as large as the longest message needs, and
 /// each request holds one.
 const MESSAGE_PAGES_LIMIT: usize = 100;
-/// Most rows an upload may be allowed; the ids of its messages are made for one moment, 2,048 per
+/// Most rows an upload may be allowed; the ids of its messages are made for one time, 2,048 per
 /// millisecond.
 const BULK_ROWS_LIMIT: u64 = 10_000_000;
 /// Most bytes an upload may be allowed: 4 GiB of disk for each one under way.

@@ -1,4 +1,4 @@
-//! Values of metrics at one moment.
+//! Values of metrics at one time.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use domain::Timestamp;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
 
-/// Seconds since then; 0 for a moment to come, and for none.
+/// Seconds since then; 0 for a time in the future, and for none.
 pub fn age_s(since: Option<Timestamp>, now: Timestamp) -> f64 {
     seconds(since.map_or(0, |since| now.ms_since(since)))
 }
@@ -16,7 +16,7 @@ pub fn seconds(ms: i64) -> f64 {
     Duration::from_millis(ms.max(0).unsigned_abs()).as_secs_f64()
 }
 
-/// A metric's values at one moment, by their labels.
+/// A metric's values at one time, by their labels.
 #[derive(Debug)]
 pub struct ByLabels<L, M>(pub Vec<(L, M)>);
 
@@ -37,7 +37,7 @@ impl<L: EncodeLabelSet, M: EncodeMetric + TypedMetric> EncodeMetric for ByLabels
     }
 }
 
-/// A histogram at one moment.
+/// A histogram at one time.
 #[derive(Clone, Debug)]
 pub struct ConstHistogram {
     pub sum: f64,

@@ -10,7 +10,7 @@ use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::refusals::{reserved_words, words};
-use crate::json::{Amount, Moment};
+use crate::json::{Amount, DateTime};
 
 /// Characters of a transid or a batchid behind its prefix: base 32 without i, l, o and u. The first
 /// one has what is left of 63 bits.
@@ -77,7 +77,7 @@ schemas! {
         .build();
     Transid = id("m_", "A message's id.");
     BatchId = id("b_", "A batch's id.");
-    Since = text("A moment in RFC 3339, or a date, which begins at midnight UTC.")
+    Since = text("A time in RFC 3339, or a date, which begins at midnight UTC.")
         .pattern(Some("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\
             ([Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]+)?\
             ([Zz]|[+ -]([01][0-9]|2[0-3]):[0-5][0-9]))?$"))
@@ -219,17 +219,17 @@ impl ToSchema for Amount {
     }
 }
 
-impl PartialSchema for Moment {
+impl PartialSchema for Time {
     fn schema() -> RefOr<Schema> {
-        text("A moment in RFC 3339, UTC.")
+        text("A time in RFC 3339, UTC.")
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
             .examples([json!("2026-11-21T08:30:00.000Z")])
             .into()
     }
 }
 
-impl ToSchema for Moment {
+impl ToSchema for Time {
     fn name() -> std::borrow::Cow<'static, str> {
-        "Moment".into()
+        "Time".into()
     }
 }

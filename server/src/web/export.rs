@@ -184,8 +184,8 @@ fn open(object: &Value, list: &str) -> String {
     format!("{members},\"{list}\":[")
 }
 
-fn at(moment: Timestamp) -> String {
-    moment.to_string()
+fn at(time: Timestamp) -> String {
+    time.to_string()
 }
 
 fn money(amount: Money) -> String {

@@ -45,7 +45,7 @@ impl Size {
 
 /// When the process is killed.
 #[derive(Clone, Copy, Debug)]
-enum Moment {
+enum Time {
     /// When so many bytes of the upload were handed over.
     Uploading { bytes: usize },
     /// So many sends after its last byte, answered or not.
@@ -54,7 +54,7 @@ enum Moment {
     Expanding { sends: usize },
 }
 
-impl Moment {
+impl Time {
     /// Each kind once, then by chance.
     fn draw(random: &mut StdRng, round: usize, length: usize) -> Self {
         let kind = if round < 3 {
@@ -182,7 +182,7 @@ fn answered_uploads_are_whole_after_kills() {
         };
         let request = posted(&format!("/sms/bulk/{key}"), MULTIPART, &next.body());
         let sends_before = random.random_range(0..400);
-        let moment = Moment::draw(&mut random, round, request.len());
+        let time = DateTime::draw(&mut random, round, request.len());
         let progress = Progress::default();
         let address = server.address().to_owned();
         let count = || progress.note(|seen| seen.sends += 1);
@@ -195,7 +195,7 @@ fn answered_uploads_are_whole_after_kills() {
                 progress.wait_until(|seen| seen.sends >= sends_before);
                 upload(&address, &request, &progress)
             });
-            progress.wait_until(|seen| moment.has_come(seen));
+            progress.wait_until(|seen| time.has_come(seen));
             let place = server.kill();
             let sent = clients
                 .into_iter()
@@ -203,7 +203,7 @@ fn answered_uploads_are_whole_after_kills() {
             (place, sent.collect::<Vec<_>>(), uploading.join().unwrap())
         });
         println!(
-            "kill {round}: {moment:?}, {} rows, {} sends, answer {batchid:?}",
+            "kill {round}: {time:?}, {} rows, {} sends, answer {batchid:?}",
             next.rows,
             sent.len()
         );

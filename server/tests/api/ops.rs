@@ -41,7 +41,7 @@ fn figure(server: &TestServer, carrier: &str, name: &str) -> Option<f64> {
     Some(value.parse().unwrap())
 }
 
-/// Sends until a message waits for a drained carrier, which a running server learns of in a moment;
+/// Sends until a message waits for a drained carrier, which a running server learns of soon;
 /// its transid.
 pub fn kept_waiting(server: &TestServer, carrier: &str) -> String {
     until("a message that waits", || {

@@ -18,7 +18,7 @@ fn told(browser: &mut Browser<'_>, name: &str) -> Answer {
     browser.ask("tell-time-zone", &[("time_zone", name)])
 }
 
-/// Sends a message; the path of its page, and the moment at which it was accepted.
+/// Sends a message; the path of its page, and the time at which it was accepted.
 fn message(server: &TestServer) -> (String, Timestamp) {
     let fields = [("number", "58001987"), ("message", "Hello")];
     let sent = server.send(server.key(), &fields).json();
@@ -28,7 +28,7 @@ fn message(server: &TestServer) -> (String, Timestamp) {
     (format!("/reports/{transid}"), Timestamp::parse(at).unwrap())
 }
 
-/// How a page shows a moment in a zone without summer time.
+/// How a page shows a time in a zone without summer time.
 fn shown(at: Timestamp, minutes: i64, zone: &str) -> String {
     let utc = at.to_table();
     let local = at.plus_ms(minutes * 60_000).to_table();

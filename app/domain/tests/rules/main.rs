@@ -16,7 +16,6 @@ mod hand_overs;
 mod ids;
 mod keys;
 mod messages;
-mod moments;
 mod money;
 mod numbers;
 mod parts;
@@ -31,6 +30,7 @@ mod routes;
 mod spending;
 mod statuses;
 mod test_numbers;
+mod timestamps;
 mod zones;
 
 use proptest::test_runner::{Config, RngSeed};

@@ -1,4 +1,4 @@
-//! Prices: the longest prefix wins, each from its moment on, and always dearer than local numbers.
+//! Prices: the longest prefix wins, each from its time on, and always dearer than local numbers.
 
 use domain::records::PriceTable;
 use domain::{
@@ -29,7 +29,7 @@ fn removed(digits: &str) -> PriceChange {
     PriceChange::Prefix(Prefix::parse(digits).unwrap(), None)
 }
 
-/// Changes that were set at moment 0, each with the moment from which it is in force.
+/// Changes that were set at time 0, each with the time from which it is in force.
 fn history(changes: &[(i64, PriceChange)]) -> PriceHistory {
     let rows = (1..).zip(changes).map(|(id, (from, change))| PriceRow {
         id,
@@ -40,10 +40,10 @@ fn history(changes: &[(i64, PriceChange)]) -> PriceHistory {
     PriceHistory::new(rows.collect())
 }
 
-/// The price of a page to a number at a moment, and the rule.
-fn price(history: &PriceHistory, moment: i64, number: &str) -> (String, String) {
+/// The price of a page to a number at a time, and the rule.
+fn price(history: &PriceHistory, time: i64, number: &str) -> (String, String) {
     let number = Number::parse(number).unwrap();
-    let price = history.at(at(moment)).unwrap().unit_price(&number);
+    let price = history.at(at(time)).unwrap().unit_price(&number);
     (price.per_page.to_string(), price.rule(&number))
 }
 
@@ -88,7 +88,7 @@ fn the_longest_prefix_wins_and_local_numbers_have_none() {
 }
 
 #[test]
-fn changes_are_in_force_from_their_moments_on() {
+fn changes_are_in_force_from_their_times_on() {
     let history = history(&[
         (0, base("0.05", "0.25")),
         (20, of_prefix("27", "0.2")),
@@ -96,7 +96,7 @@ fn changes_are_in_force_from_their_moments_on() {
         (30, removed("27")),
         (40, base("0.06", "0.3")),
     ]);
-    for (moment, per_page) in [
+    for (time, per_page) in [
         (0, "0.25"),
         (9, "0.25"),
         (10, "0.1"),
@@ -105,11 +105,7 @@ fn changes_are_in_force_from_their_moments_on() {
         (30, "0.25"),
         (40, "0.3"),
     ] {
-        assert_eq!(
-            price(&history, moment, "27821234567").0,
-            per_page,
-            "{moment}"
-        );
+        assert_eq!(price(&history, time, "27821234567").0, per_page, "{time}");
     }
     assert_eq!(history.at(at(-1)), None);
     assert_eq!(history.next_change(at(10)), Some(at(20)));
@@ -129,8 +125,8 @@ fn a_change_that_is_known_has_begun_whatever_the_clock_shows() {
         set_at: at(50),
     });
     let history = PriceHistory::new(rows);
-    assert_eq!(history.moment(at(49)), at(50));
-    assert_eq!(history.moment(at(51)), at(51));
+    assert_eq!(history.time(at(49)), at(50));
+    assert_eq!(history.time(at(51)), at(51));
 }
 
 #[test]
@@ -150,15 +146,15 @@ fn changes_are_refused_that_begin_in_the_past_or_twice_or_too_cheap() {
     assert_eq!(judge(base("0.07", "0.3"), 100), twice);
     assert_eq!(judge(removed("27"), 49), Err(Refusal::NoSuchPrefix));
     assert_eq!(judge(removed("27"), 60), Ok(()));
-    let cheap = |prefix: &str, moment, price, local| {
+    let cheap = |prefix: &str, time, price, local| {
         Err(Refusal::PriceNotDearer {
             prefix: Prefix::parse(prefix).unwrap(),
-            at: at(moment),
+            at: at(time),
             price: money(price),
             local: money(local),
         })
     };
-    // At once, and at a later moment at which local numbers become dearer.
+    // At once, and at a later time at which local numbers become dearer.
     assert_eq!(
         judge(of_prefix("44", "0.05"), 10),
         cheap("44", 10, "0.05", "0.05")
@@ -271,13 +267,13 @@ fn a_charge_is_explained_by_the_price_that_it_was_made_at() {
         (20, of_prefix("27", "0.3")),
     ]);
     let number = Number::parse("27821234567").unwrap();
-    let rule = |moment, price| {
-        let why = history.explain(&number, at(moment), money(price));
+    let rule = |time, price| {
+        let why = history.explain(&number, at(time), money(price));
         why.rule(&number)
     };
     assert_eq!(rule(5, "0.25"), "international_not_8_digits");
     assert_eq!(rule(15, "0.2"), "prefix_27");
-    // Decided just before the moment at which the next price began.
+    // Decided just before the time at which the next price began.
     assert_eq!(rule(20, "0.2"), "prefix_27");
     assert_eq!(rule(10, "0.25"), "international_not_8_digits");
 }
@@ -299,7 +295,7 @@ proptest! {
     #![proptest_config(seeded(1_000))]
 
     #[test]
-    fn at_no_moment_a_prefix_is_as_cheap_as_a_local_number(tries in tries()) {
+    fn at_no_time_a_prefix_is_as_cheap_as_a_local_number(tries in tries()) {
         let mut rows = history(&[(0, base("0.000001", "0.000002"))]).rows().to_vec();
         for (now, (change, wait)) in (0..).zip(tries) {
             let known = PriceHistory::new(rows.clone());
@@ -310,12 +306,12 @@ proptest! {
             }
         }
         let known = PriceHistory::new(rows);
-        for moment in 0..80 {
-            let prices = known.at(at(moment)).unwrap();
+        for time in 0..80 {
+            let prices = known.at(at(time)).unwrap();
             let local = prices.base().local;
             prop_assert!(prices.base().international > local);
             for (prefix, price) in prices.by_prefix() {
-                prop_assert!(price > local, "{} at {}", prefix, moment);
+                prop_assert!(price > local, "{} at {}", prefix, time);
             }
         }
         prop_assert_eq!(known.fault(), None);

@@ -92,7 +92,7 @@ fn of_staff() -> Vec<Refusal> {
         Refusal::PriceInvalid,
         Refusal::PricesInvalid,
         Refusal::PrefixInvalid,
-        Refusal::MomentInvalid,
+        Refusal::TimeInvalid,
         Refusal::PriceInPast,
         Refusal::PriceSetTwice {
             at: Timestamp::from_unix_ms(1_767_225_600_000),

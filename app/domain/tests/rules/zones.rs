@@ -14,7 +14,7 @@ fn day(date: &str) -> i64 {
     at(date).day()
 }
 
-/// A zone with offsets, each with the moment from which it holds.
+/// A zone with offsets, each with the time from which it holds.
 fn zone(name: &str, offsets: &[(&str, i32, &str)]) -> Zone {
     let offsets = offsets.iter();
     let offsets = offsets.map(|(from, minutes, short)| (at(from), *minutes, (*short).to_owned()));
@@ -62,7 +62,7 @@ fn apia() -> Zone {
 
 #[test]
 fn clocks_show_the_time_of_their_zone() {
-    for (zone, moment, shown, short, minutes) in [
+    for (zone, time, shown, short, minutes) in [
         (
             Zone::default(),
             "2026-11-23 13:05",
@@ -149,11 +149,11 @@ fn clocks_show_the_time_of_their_zone() {
             840,
         ),
     ] {
-        let moment = at(moment);
-        assert_eq!(zone.to_table(moment), shown);
-        assert_eq!(zone.short_name(moment), short, "{shown}");
-        assert_eq!(zone.offset_minutes(moment), minutes, "{shown}");
-        assert_eq!(zone.day(moment), day(&shown[..10]), "{shown}");
+        let time = at(time);
+        assert_eq!(zone.to_table(time), shown);
+        assert_eq!(zone.short_name(time), short, "{shown}");
+        assert_eq!(zone.offset_minutes(time), minutes, "{shown}");
+        assert_eq!(zone.day(time), day(&shown[..10]), "{shown}");
     }
 }
 
@@ -202,14 +202,14 @@ fn only_utc_has_no_offsets() {
 proptest! {
     #![proptest_config(seeded(512))]
 
-    /// Every moment lies in the day that its zone's clocks show.
+    /// Every time lies in the day that its zone's clocks show.
     #[test]
     fn a_day_lasts_until_the_next_begins(ms in 1_300_000_000_000_i64..1_900_000_000_000) {
-        let moment = Timestamp::from_unix_ms(ms);
+        let time = Timestamp::from_unix_ms(ms);
         for zone in [Zone::default(), berlin(), kathmandu(), sao_paulo(), apia()] {
-            let day = zone.day(moment);
-            prop_assert!(zone.start_of_day(day) <= moment, "{}", zone.name());
-            prop_assert!(moment < zone.start_of_day(day + 1), "{}", zone.name());
+            let day = zone.day(time);
+            prop_assert!(zone.start_of_day(day) <= time, "{}", zone.name());
+            prop_assert!(time < zone.start_of_day(day + 1), "{}", zone.name());
         }
     }
 }

@@ -57,7 +57,7 @@ pub fn measure(table: &mut Table) {
     own.start_again(LOST);
     std::thread::sleep(AFTERWARDS);
     let answers = sending.stop();
-    let at = Moments {
+    let at = Times {
         began,
         killed,
         back,
@@ -73,13 +73,13 @@ pub fn measure(table: &mut Table) {
 }
 
 /// When the sends began, the worker was killed, and started again.
-struct Moments {
+struct Times {
     began: Instant,
     killed: Instant,
     back: Instant,
 }
 
-fn others_go_on(others: &[&Answer], at: &Moments, table: &mut Table) {
+fn others_go_on(others: &[&Answer], at: &Times, table: &mut Table) {
     let bad = |answer: &&&Answer| answer.status != Some(200);
     let bad = others.iter().filter(bad).count() as u64;
     let what = "Citus, a worker killed: answers of others that weren't 200";
@@ -109,7 +109,7 @@ fn others_go_on(others: &[&Answer], at: &Moments, table: &mut Table) {
     table.add_beside(what, Figure::millis(p99), Target::AtMost(100.0), &beside);
 }
 
-fn its_own(of_lost: &[&Answer], at: &Moments, table: &mut Table) {
+fn its_own(of_lost: &[&Answer], at: &Times, table: &mut Table) {
     let meanwhile =
         |answer: &&&Answer| at.killed <= answer.due && answer.due + answer.took < at.back;
     let meanwhile: Vec<_> = of_lost.iter().filter(meanwhile).collect();

@@ -88,7 +88,7 @@ impl Window {
         let cost = after.each_since(&before, messages);
         let (p50, p99) = p50_p99(times);
         let text = format!("p50 {p50:.0?} p99 {p99:.0?} of {messages} messages; {cost}");
-        // The moments are stored in milliseconds.
+        // The times are stored in milliseconds.
         let p99 = p99.max(Duration::from_millis(1));
         Self { p99, text }
     }

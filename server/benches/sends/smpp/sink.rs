@@ -32,7 +32,7 @@ struct Open {
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
-/// What came so far; moments in ns since `start`.
+/// What came so far; times in ns since `start`.
 struct Counts {
     start: Instant,
     receipts: AtomicBool,

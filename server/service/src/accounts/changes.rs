@@ -98,7 +98,7 @@ mod tests {
         Timestamp::from_unix_ms(1_000_000_000_000 + ms)
     }
 
-    /// How many changes are let through at this moment.
+    /// How many changes are let through at this time.
     fn taken(changes: &Changes, (id, is_staff): (i64, bool), ms: i64) -> usize {
         let tries = 0..1_000;
         tries

@@ -36,8 +36,8 @@ pub struct SessionRow {
     pub account_id: Option<i64>,
     /// The session's data as JSON.
     pub data: String,
-    /// When the session will be over unless it is used before. This moment is only returned: the
-    /// stored moments come from the clock.
+    /// When the session will be over unless it is used before. This time is only returned: the
+    /// stored times come from the clock.
     pub expires_at: Timestamp,
 }
 

@@ -115,13 +115,13 @@ impl TotpSecret {
         )
     }
 
-    /// The code that an app shows at a moment.
+    /// The code that an app shows at a time.
     #[must_use]
     pub fn code(&self, at: Timestamp) -> String {
         self.totp().generate(seconds(at)).to_string()
     }
 
-    /// The step whose code this is, if it is taken at this moment.
+    /// The step whose code this is, if it is taken at this time.
     fn step_of(&self, code: &str, now: Timestamp) -> Option<i64> {
         let code: String = code.chars().filter(|c| !c.is_whitespace()).collect();
         let digits = code.len() == usize::from(DIGITS) && code.bytes().all(|b| b.is_ascii_digit());
@@ -359,9 +359,9 @@ impl Service {
         Ok(account)
     }
 
-    /// Asks again who is signed in with a session, unless it was proved within the last 10
-    /// minutes. `proof` is a code of the authenticator app, what a passkey answered, or the password
-    /// of an account without second factor; empty when nothing was given.
+    /// Asks again who is signed in with a session, unless it was proved within the last 10 minutes.
+    /// `proof` is a code of the authenticator app, what a passkey answered, or the password of an
+    /// account without second factor; empty when nothing was given.
     ///
     /// # Errors
     /// `CodeNeeded`, `CodeOrPasskeyNeeded` or `PasswordNeeded` when nothing was given;

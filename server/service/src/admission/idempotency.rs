@@ -35,7 +35,7 @@ impl IdempotencyKey {
     }
 }
 
-/// The moment after which an answer must have been kept to count.
+/// The time after which an answer must have been kept to count.
 pub(crate) fn kept_since(now: Timestamp) -> Timestamp {
     now.plus_ms(-KEPT_MS)
 }

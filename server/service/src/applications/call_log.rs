@@ -185,7 +185,7 @@ impl Service {
     }
 }
 
-/// Keys that were replaced before this moment are forgotten.
+/// Keys that were replaced before this time are forgotten.
 pub(crate) fn replaced_since(now: Timestamp) -> Timestamp {
     now.plus_ms(-REPLACED_MS)
 }

@@ -176,7 +176,7 @@ impl Service {
     }
 }
 
-/// The place after which a page begins: a moment and an id.
+/// The place after which a page begins: a time and an id.
 fn position(cursor: Option<&str>) -> Result<(i64, i64)> {
     let Some(text) = cursor else {
         return Ok((i64::MIN, 0));

@@ -280,7 +280,7 @@ async fn decision_about(
             return Ok(None);
         }
     };
-    // An application may have several requests: a decision is stored with its request's moment.
+    // An application may have several requests: a decision is stored with its request's time.
     let last = audit::last(conn, &request.reference.to_string(), [action; 3]).await?;
     Ok(last.filter(|decided| Some(decided.at) == request.decided_at))
 }

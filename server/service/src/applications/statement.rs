@@ -22,9 +22,9 @@ const LINES_MAX: i64 = 1000;
 pub struct StatementFilter<'a> {
     /// Only transfers of this kind.
     pub kind: Option<TransferKind>,
-    /// Only transfers at or after this moment.
+    /// Only transfers at or after this time.
     pub from: Option<Timestamp>,
-    /// Only transfers before this moment.
+    /// Only transfers before this time.
     pub to: Option<Timestamp>,
     /// The `next` of an earlier answer.
     pub cursor: Option<&'a str>,
@@ -103,7 +103,7 @@ async fn days(
     while let Some(first) = transfers::first_between(conn, id, &ids).await? {
         let day = Timestamp::of_day(first.day());
         let next = transfers::place_of(conn, id, day.plus_ms(DAY_MS)).await?;
-        // A clock that was set back may have put moments out of order.
+        // A clock that was set back may have put times out of order.
         let next = next.clamp(ids.start + 1, ids.end);
         let totals = transfers::totals(conn, id, &(ids.start..next)).await?;
         days.push(StatementDay { day, totals });

@@ -58,9 +58,9 @@ pub struct Lease {
     pub shard: Shard,
     /// When the lease ends, by the clock that all nodes share as well as they can.
     pub until: Timestamp,
-    /// From this moment on no submit of the claim may begin, since others may have the messages
+    /// From now on no submit of the claim may begin, since others may have the messages
     /// soon. By the monotonic clock, which goes on while a process is stopped: a process that wakes
-    /// up later finds the moment past. (A machine that is suspended as a whole may stop this clock
+    /// up later finds the time past. (A machine that is suspended as a whole may stop this clock
     /// too.)
     pub not_after: Instant,
 }
@@ -113,7 +113,7 @@ impl Submitted {
 }
 
 impl Lease {
-    /// A lease that begins now. `asked` is the moment before anything was asked of the database:
+    /// A lease that begins now. `asked` is the time before anything was asked of the database:
     /// the time that the database takes is part of the lease's time.
     pub(crate) fn begin(service: &Service, shard: Shard, asked: Instant, now: Timestamp) -> Self {
         // Any number but 0, which stands for "nobody".
@@ -213,7 +213,7 @@ impl ClaimSearch {
     /// at `next_due`.
     fn learn(&self, found: &[DueRow], next_due: Option<Timestamp>, now: Timestamp) -> Learned {
         let look_after = self.is_exhausted(found).then(|| {
-            // Due rows that weren't found are locked by another process for a moment.
+            // Due rows that weren't found are locked by another process for a short time.
             let after = next_due.map_or(i64::MAX, |due| due.ms_since(now).max(LOCKED_MS));
             Duration::from_millis(after.unsigned_abs())
         });
@@ -360,7 +360,7 @@ impl Service {
         })
     }
 
-    /// Messages that a carrier took before this moment and that aren't final, in the order of their
+    /// Messages that a carrier took before this time and that aren't final, in the order of their
     /// ids, after the given id.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use domain::ids::Shard;
 use crate::store::claims::{DueLimits, DueRow, ScanStart};
 
 /// How often to look from the beginning: for rows that another process locked and gave back, or
-/// that were stored later than other rows of the same moment.
+/// that were stored later than other rows of the same time.
 const FULL_LOOK: Duration = Duration::from_secs(10);
 /// How much later than its `due_at` a row may be stored.
 const STORED_WITHIN_MS: i64 = 500;

@@ -126,7 +126,7 @@ impl Service {
         Ok(())
     }
 
-    /// How much has waited since a moment or longer, and how much of it came after another one.
+    /// How much has waited since a time or longer, and how much of it came after another one.
     pub(crate) async fn waiting(
         &self,
         work: Work,

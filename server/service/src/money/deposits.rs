@@ -322,7 +322,7 @@ impl Service {
     }
 }
 
-/// The moment and the bank id after which a page begins.
+/// The time and the bank id after which a page begins.
 fn place(cursor: &str) -> Result<(i64, &str)> {
     let parts = cursor.split_once('-').filter(|_| !cursor.contains('\0'));
     let place = parts.and_then(|(at, bank_id)| Some((at.parse().ok()?, bank_id)));

@@ -84,7 +84,7 @@ impl Funds {
 }
 
 impl KeyRow {
-    /// How many messages the test key has sent on the day of this moment: a new day begins at 0.
+    /// How many messages the test key has sent on the day of this time: a new day begins at 0.
     pub(crate) fn test_sent_on(&self, now: Timestamp) -> i64 {
         if self.test_day < now.day() {
             0

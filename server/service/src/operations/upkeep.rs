@@ -52,7 +52,7 @@ async fn brings_prices(
     now: Timestamp,
 ) -> Result<bool> {
     let history = prices::history(conn).await?;
-    let in_force = history.at(history.moment(now));
+    let in_force = history.at(history.time(now));
     if in_force.is_some_and(|prices| prices.base() == settings) {
         return Ok(false);
     }

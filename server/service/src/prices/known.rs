@@ -1,5 +1,6 @@
-//! The prices that a process knows: all changes that it has read so far. Whoever charges reads in the
-//! same transaction which change is the newest, and the others only when that one isn't known yet.
+//! The prices that a process knows: all changes that it has read so far. Whoever charges reads in
+//! the same transaction which change is the newest, and the others only when that one isn't known
+//! yet.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +17,7 @@ pub(crate) struct CurrentPrices {
     last: Option<InForce>,
 }
 
-/// Prices, from a moment on until before another one.
+/// Prices, from a time on until before another one.
 #[derive(Clone)]
 struct InForce {
     prices: Arc<PricesInForce>,
@@ -34,17 +35,17 @@ impl CurrentPrices {
 
     /// The prices that are charged while a clock shows `now`; `None` before the first ones.
     pub(crate) fn at(&mut self, now: Timestamp) -> Option<Arc<PricesInForce>> {
-        let moment = self.history.moment(now);
+        let time = self.history.time(now);
         let holds =
-            |last: &&InForce| last.from <= moment && last.until.is_none_or(|until| moment < until);
+            |last: &&InForce| last.from <= time && last.until.is_none_or(|until| time < until);
         if let Some(last) = self.last.as_ref().filter(holds) {
             return Some(Arc::clone(&last.prices));
         }
-        let prices = Arc::new(self.history.at(moment)?);
+        let prices = Arc::new(self.history.at(time)?);
         self.last = Some(InForce {
             prices: Arc::clone(&prices),
-            from: moment,
-            until: self.history.next_change(moment),
+            from: time,
+            until: self.history.next_change(time),
         });
         Some(prices)
     }

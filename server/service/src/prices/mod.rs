@@ -36,7 +36,7 @@ impl Service {
         let mut conn = self.store().read().await?;
         let currency = installation::currency(&mut conn).await?;
         let history = self.price_history(&mut conn).await?;
-        let (in_force, coming) = history.listed(history.moment(self.now()));
+        let (in_force, coming) = history.listed(history.time(self.now()));
         Ok(PriceTable {
             currency,
             in_force,
@@ -81,7 +81,7 @@ impl Service {
         })
     }
 
-    /// Sets a price from a moment on, at once without one; the moment from which it is in force.
+    /// Sets a price from a time on, at once without one; the time from which it is in force.
     ///
     /// # Errors
     /// `OwnPrices`; see [`PriceHistory::judge`].
@@ -111,7 +111,7 @@ impl Service {
         Ok(Box::new(move |tx, now| {
             Box::pin(async move {
                 let history = prices::history(tx).await?;
-                let now = history.moment(now);
+                let now = history.time(now);
                 let from = from.unwrap_or(now);
                 history.judge(&change, from, now)?;
                 prices::insert(tx, &change, from, (now, &actor.to_string())).await?;
@@ -160,7 +160,7 @@ fn shown(change: &PriceChange) -> String {
     }
 }
 
-/// What would be in force at this moment without the change.
+/// What would be in force at this time without the change.
 fn shown_before(history: &PriceHistory, change: &PriceChange, from: Timestamp) -> String {
     let rows = history.rows().iter();
     let of_same = |row: &&PriceRow| row.from <= from && row.change.prefix() == change.prefix();

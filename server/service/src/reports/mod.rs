@@ -40,9 +40,9 @@ pub struct MessageFilter {
     /// The digits of the number, as stored.
     pub number: Option<String>,
     pub status: Option<MessageStatus>,
-    /// Only messages accepted at this moment or later.
+    /// Only messages accepted at this time or later.
     pub from: Option<Timestamp>,
-    /// Only messages accepted before this moment.
+    /// Only messages accepted before this time.
     pub to: Option<Timestamp>,
     /// The kind of key that the messages were sent with, for whoever may see both kinds.
     pub key: Option<KeyKind>,
@@ -235,11 +235,11 @@ fn selection(
     filter: &MessageFilter,
 ) -> Result<Selection> {
     let (mut from, mut below) = (0, i64::MAX);
-    if let Some(moment) = filter.from {
-        from = from.max(first_id(moment));
+    if let Some(time) = filter.from {
+        from = from.max(first_id(time));
     }
-    if let Some(moment) = filter.to {
-        below = below.min(first_id(moment));
+    if let Some(time) = filter.to {
+        below = below.min(first_id(time));
     }
     if let Some(cursor) = &filter.cursor {
         below = below.min(Transid::parse(cursor).ok_or(Refusal::InvalidCursor)?.0);
@@ -264,15 +264,15 @@ fn selection(
     })
 }
 
-/// The least id that a message of this moment can have: an id carries its milliseconds.
-fn first_id(moment: Timestamp) -> i64 {
-    // Moments before the first id get the least id, moments after the greatest id get an id that no
+/// The least id that a message of this time can have: an id carries its milliseconds.
+fn first_id(time: Timestamp) -> i64 {
+    // Times before the first id get the least id, times after the greatest id get an id that no
     // message has.
     let bounds = (ids::id_unix_ms(0), ids::id_unix_ms(i64::MAX));
-    if moment.unix_ms() > bounds.1 {
+    if time.unix_ms() > bounds.1 {
         return i64::MAX;
     }
-    ids::compose_id(moment.unix_ms().max(bounds.0), 0)
+    ids::compose_id(time.unix_ms().max(bounds.0), 0)
 }
 
 /// The newest messages that several searches found.

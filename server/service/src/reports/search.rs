@@ -32,7 +32,7 @@ pub(super) struct Found {
     pub(super) resume: Option<i64>,
 }
 
-/// Looks for messages until there are as many as asked for, or the moment has come; a first step is
+/// Looks for messages until there are as many as asked for, or the time has come; a first step is
 /// always made. Where a status is asked for, the connection must read from one snapshot.
 pub(super) async fn search(
     conn: &mut dyn Connection,

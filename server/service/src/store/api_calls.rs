@@ -107,8 +107,8 @@ fn record(row: &Row<'_>) -> Result<ApiCallRecord> {
     })
 }
 
-/// Forgets the calls of an application, and its replaced keys. Whoever stores calls was kept from it
-/// before.
+/// Forgets the calls of an application, and its replaced keys. Whoever stores calls was kept from
+/// it before.
 pub(crate) async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<()> {
     for statement in [FORGET, FORGET_REPLACED] {
         query(statement, reference.as_str())
@@ -119,7 +119,7 @@ pub(crate) async fn forget(conn: &mut dyn Connection, reference: Reference) -> R
 }
 
 /// Notes the hash of a key that was replaced, and forgets the keys that were replaced before a
-/// moment.
+/// time.
 pub(crate) async fn replaced(
     conn: &mut dyn Connection,
     reference: Reference,
@@ -134,7 +134,7 @@ pub(crate) async fn replaced(
         .map(drop)
 }
 
-/// Whether a key with this hash was replaced at a moment or later.
+/// Whether a key with this hash was replaced at a time or later.
 pub(crate) async fn was_replaced(
     conn: &mut dyn Connection,
     hash: &str,

@@ -55,7 +55,7 @@ pub(crate) async fn insert(
         .map(drop)
 }
 
-/// The requests after a moment of those who are still staff, oldest first.
+/// The requests after a time of those who are still staff, oldest first.
 pub(crate) async fn waiting(
     conn: &mut dyn Connection,
     after: Timestamp,
@@ -68,7 +68,7 @@ pub(crate) async fn delete(conn: &mut dyn Connection, id: i64) -> Result<bool> {
     Ok(query(DELETE, id).execute(conn).await? == 1)
 }
 
-/// Deletes the requests up to a moment.
+/// Deletes the requests up to a time.
 pub(crate) async fn delete_until(conn: &mut dyn Connection, until: Timestamp) -> Result<()> {
     query(DELETE_UNTIL, until).execute(conn).await.map(drop)
 }

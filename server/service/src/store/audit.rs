@@ -114,8 +114,8 @@ pub(crate) async fn insert(
     insert_change(conn, now, actor, action, subject, change).await
 }
 
-/// Like [`insert`], with the values before and after. Where these are the same, nothing was changed,
-/// and there is no entry.
+/// Like [`insert`], with the values before and after. Where these are the same, nothing was
+/// changed, and there is no entry.
 pub(crate) async fn insert_change(
     conn: &mut dyn Connection,
     now: Timestamp,
@@ -160,7 +160,7 @@ pub(crate) async fn insert_change(
     query(INSERT, values).execute(conn).await.map(drop)
 }
 
-/// Whether an actor did this to a subject after a moment.
+/// Whether an actor did this to a subject after a time.
 pub(crate) async fn has_since(
     conn: &mut dyn Connection,
     actor: &Actor,
@@ -181,9 +181,9 @@ pub(crate) struct Wanted {
     pub(crate) actor: Option<String>,
     pub(crate) subject: Option<String>,
     pub(crate) action: Option<String>,
-    /// Entries of this moment or later.
+    /// Entries of this time or later.
     pub(crate) from: Option<Timestamp>,
-    /// Entries before this moment.
+    /// Entries before this time.
     pub(crate) to: Option<Timestamp>,
 }
 
@@ -193,15 +193,14 @@ impl Wanted {
         let text = |condition, text: &'_ Option<String>| {
             text.clone().map(|text| (condition, Argument::from(text)))
         };
-        let moment =
-            |condition, at: Option<Timestamp>| at.map(|at| (condition, Argument::from(at)));
+        let time = |condition, at: Option<Timestamp>| at.map(|at| (condition, Argument::from(at)));
         let all = [
             text("subject = ?", &self.subject),
             text("actor = ?", &self.actor),
             text("substr(actor, 1, length(?)) = ?", &self.actor_begins),
             text("action = ?", &self.action),
-            moment("at >= ?", self.from),
-            moment("at < ?", self.to),
+            time("at >= ?", self.from),
+            time("at < ?", self.to),
         ];
         all.into_iter().flatten().collect()
     }

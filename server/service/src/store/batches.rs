@@ -118,7 +118,7 @@ statements! {
                 ELSE done_at END
         WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND shard = $6",
     );
-    /// A row: id, number, kind, body, pages, segments, price, cost, moment. Then what all rows
+    /// A row: id, number, kind, body, pages, segments, price, cost, time. Then what all rows
     /// share. A text that all rows share stays in the batch.
     const EXPAND: Sql = Sql {
         sqlite: r"
@@ -170,7 +170,7 @@ pub(crate) struct UnexpandedBatch {
     /// Pages of all rows together.
     pages: i64,
     pub(crate) cost: Money,
-    /// The newest change of prices that the batch was priced by, and the moment of its acceptance:
+    /// The newest change of prices that the batch was priced by, and the time of its acceptance:
     /// these two tell its prices.
     pub(crate) price_id: i64,
     pub(crate) created_at: Timestamp,

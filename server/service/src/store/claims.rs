@@ -114,7 +114,7 @@ pub(crate) struct DueRow {
     pub(crate) of_batch: bool,
 }
 
-/// Where scans of the queue start: the moments of `due_at`, in unix milliseconds, before which no
+/// Where scans of the queue start: the times of `due_at`, in unix milliseconds, before which no
 /// row waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ScanStart {
@@ -256,7 +256,7 @@ pub(crate) struct EndedLease {
     pub(crate) lost_answer: LostAnswer,
 }
 
-/// At most `limit` claimed rows whose lease ended by this moment, of messages with the id `least`
+/// At most `limit` claimed rows whose lease ended by this time, of messages with the id `least`
 /// or a greater one.
 pub(crate) async fn ended_leases(
     conn: &mut dyn Connection,

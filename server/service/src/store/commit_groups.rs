@@ -55,7 +55,7 @@ pub(super) async fn note_transaction(conn: &mut dyn Connection, shard: Shard) ->
         .await
 }
 
-/// Forgets what was stored before this moment, the oldest first; true when there is more.
+/// Forgets what was stored before this time, the oldest first; true when there is more.
 pub(crate) async fn forget(
     conn: &mut dyn Connection,
     before: Timestamp,

@@ -108,7 +108,7 @@ pub(crate) async fn unmatched(conn: &mut dyn Connection) -> Result<Vec<DepositRe
     query(UNMATCHED, ()).fetch_all(conn, deposit).await
 }
 
-/// Deposits of a list that come after a moment and a bank id.
+/// Deposits of a list that come after a time and a bank id.
 pub(crate) async fn page(
     conn: &mut dyn Connection,
     list: DepositList,

@@ -26,7 +26,7 @@ pub(crate) enum TransactionName {
     /// The transaction's number.
     Number {
         id: String,
-        /// Two moments, one of which a crash of the server changes.
+        /// Two times, one of which a crash of the server changes.
         server: String,
     },
     /// The id of a row of `commit_groups` that the transaction stores in a shard of a distributed

@@ -11,7 +11,7 @@ statements! {
     const SWEEP: Sql = in_shard!(
         "DELETE FROM idempotency WHERE created_at <= $1" => " AND shard = $2",
     );
-    /// The moment at which a sweep of `$2` answers ends.
+    /// The time at which a sweep of `$2` answers ends.
     const SWEEP_END: Sql = in_shard!(
         "SELECT created_at FROM idempotency WHERE created_at <= $1" => " AND shard = $3",
         " ORDER BY created_at LIMIT 1 OFFSET $2",
@@ -86,7 +86,7 @@ pub(crate) struct KeptAnswer {
     pub(crate) answer: String,
 }
 
-/// The answers that were kept for these keys after this moment.
+/// The answers that were kept for these keys after this time.
 pub(crate) async fn find(
     conn: &mut dyn Connection,
     keys: &[KeptKey],
@@ -127,7 +127,7 @@ pub(crate) async fn keep(
     touched("idempotency", answers.len(), written)
 }
 
-/// Deletes the answers that were kept until this moment, the oldest first; true when there are
+/// Deletes the answers that were kept until this time, the oldest first; true when there are
 /// more.
 pub(crate) async fn sweep(
     conn: &mut dyn Connection,

@@ -90,7 +90,7 @@ pub(crate) async fn names(
     Ok(named.await?.into_iter().collect::<HashMap<_, _>>())
 }
 
-/// Forgets what wasn't seen after this moment.
+/// Forgets what wasn't seen after this time.
 pub(crate) async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
     query(FORGET, before).execute(conn).await.map(drop)
 }

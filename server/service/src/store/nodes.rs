@@ -41,7 +41,7 @@ pub(crate) async fn count(conn: &mut dyn Connection) -> Result<i64> {
     query(COUNT, ()).fetch_one(conn, |row| row.get("n")).await
 }
 
-/// A slot that has been free since this moment.
+/// A slot that has been free since this time.
 pub(crate) async fn free(conn: &mut dyn Connection, since: Timestamp) -> Result<Option<i64>> {
     query(FREE, since)
         .fetch_optional(conn, |row| row.get("slot"))
@@ -75,7 +75,7 @@ pub(crate) async fn end(
     Ok(query(END, (slot, token, now)).execute(conn).await? == 1)
 }
 
-/// Processes that have a slot and weren't seen since this moment.
+/// Processes that have a slot and weren't seen since this time.
 pub(crate) async fn lost(conn: &mut dyn Connection, since: Timestamp) -> Result<Vec<NodeRow>> {
     query(LOST, since)
         .fetch_all(conn, |row| {
@@ -88,7 +88,7 @@ pub(crate) async fn lost(conn: &mut dyn Connection, since: Timestamp) -> Result<
         .await
 }
 
-/// Whether a process that has a slot was seen since this moment.
+/// Whether a process that has a slot was seen since this time.
 pub(crate) async fn was_any_seen(conn: &mut dyn Connection, since: Timestamp) -> Result<bool> {
     query(SEEN, since).finds(conn).await
 }

@@ -205,7 +205,7 @@ pub(crate) const fn is_of_shards(work: Work) -> bool {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Waiting {
     pub(crate) count: i64,
-    /// How much of it came after a moment.
+    /// How much of it came after a time.
     pub(crate) fresh: i64,
     pub(crate) oldest: Option<Timestamp>,
 }

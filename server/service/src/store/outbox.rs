@@ -70,7 +70,7 @@ statements! {
                    AS failed
         FROM outbox");
     const DROP: Sql = Sql::same("DELETE FROM outbox WHERE id = $1");
-    /// How many mails of each kind were written to an address after a moment.
+    /// How many mails of each kind were written to an address after a time.
     const WRITTEN: Sql = Sql::same(r"
         SELECT kind, COUNT(*) AS n
         FROM outbox WHERE recipient = $1 AND created_at > $2 GROUP BY kind");
@@ -198,7 +198,7 @@ pub(crate) async fn drop_mail(conn: &mut dyn Connection, id: i64) -> Result<()> 
     query(DROP, id).execute(conn).await.map(drop)
 }
 
-/// How many mails of each kind were written to an address after this moment.
+/// How many mails of each kind were written to an address after this time.
 pub(crate) async fn written(
     conn: &mut dyn Connection,
     recipient: &str,
@@ -238,7 +238,7 @@ pub(crate) async fn counts(conn: &mut dyn Connection) -> Result<(i64, i64)> {
     query(COUNTS, ()).fetch_one(conn, read).await
 }
 
-/// Deletes mails that don't wait any more and were written at this moment or before.
+/// Deletes mails that don't wait any more and were written at this time or before.
 pub(crate) async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
     query(FORGET, before).execute(conn).await.map(drop)
 }

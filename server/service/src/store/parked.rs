@@ -86,7 +86,7 @@ pub(crate) async fn park(
     parking.execute_each(conn, values).await.map(drop)
 }
 
-/// Removes and returns the receipts that were parked for these names since this moment.
+/// Removes and returns the receipts that were parked for these names since this time.
 pub(crate) async fn unpark(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -102,7 +102,7 @@ pub(crate) async fn unpark(
     Ok(found)
 }
 
-/// The names that receipts were parked for since this moment, each with its carrier; ordered by
+/// The names that receipts were parked for since this time, each with its carrier; ordered by
 /// carrier.
 pub(crate) async fn names(
     conn: &mut dyn Connection,
@@ -112,7 +112,7 @@ pub(crate) async fn names(
     query(NAMES, since).fetch_all(conn, read).await
 }
 
-/// Deletes the receipts that were parked before this moment, and returns how many.
+/// Deletes the receipts that were parked before this time, and returns how many.
 pub(crate) async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<u64> {
     query(FORGET, before).execute(conn).await
 }

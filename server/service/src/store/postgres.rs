@@ -80,7 +80,7 @@ pub(super) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176
 pub(super) const IN_TRANSACTION: &str =
     "SELECT CASE WHEN now() = statement_timestamp() THEN 0 ELSE 1 END::bigint AS n";
 
-/// The number of the running transaction, null as long as it wrote nothing; and two moments: a
+/// The number of the running transaction, null as long as it wrote nothing; and two times: a
 /// crash changes one of them, whether the whole server went down or one of its processes.
 pub(super) const TRANSACTION: &str = r"
     SELECT pg_current_xact_id_if_assigned()::text AS id,
@@ -108,7 +108,7 @@ pub(super) const TWO_PHASES: &str = "DELETE FROM sessions WHERE id = -1";
 /// Raises the time limit of statements: a table may have millions of messages to add up.
 pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = '15min'";
 
-/// Lets the commit return before it is on the disk. A crash of the server within the next moments
+/// Lets the commit return before it is on the disk. A crash of the server within the next times
 /// undoes such a transaction, as if the server had crashed before it. Whatever is committed after
 /// it and waits for the disk waits for it as well, since the server's log is written in order.
 pub(super) const COMMIT_WITHOUT_WAITING: &str = "SET LOCAL synchronous_commit = off";

@@ -96,7 +96,7 @@ impl Changes {
         self.0.is_empty()
     }
 
-    /// Adds messages that were accepted at this moment, and what they cost in micro-units.
+    /// Adds messages that were accepted at this time, and what they cost in micro-units.
     pub(super) fn add(
         &mut self,
         (application_id, test): (ApplicationId, i64),

@@ -153,8 +153,8 @@ argument! {
     Shard: shard => Self::Int(Some(shard.0));
     Money: amount => Self::Int(Some(amount.micros()));
     Option<Money>: amount => Self::Int(amount.map(Money::micros));
-    Timestamp: moment => Self::Int(Some(moment.unix_ms()));
-    Option<Timestamp>: moment => Self::Int(moment.map(Timestamp::unix_ms));
+    Timestamp: time => Self::Int(Some(time.unix_ms()));
+    Option<Timestamp>: time => Self::Int(time.map(Timestamp::unix_ms));
     &'a str: text => Self::Text(Some(Cow::Borrowed(text)));
     Option<&'a str>: text => Self::Text(text.map(Cow::Borrowed));
     &'a String: text => Self::Text(Some(Cow::Borrowed(text)));

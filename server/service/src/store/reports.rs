@@ -78,12 +78,12 @@ struct Columns {
 
 impl From<Columns> for MessageRow {
     fn from(columns: Columns) -> Self {
-        let moment = Timestamp::from_unix_ms;
+        let time = Timestamp::from_unix_ms;
         Self {
             application_id: columns.application_id,
             unit_price: Money::from_micros(columns.unit_price),
             carrier: columns.carrier,
-            sending_at: columns.sending_at.map(moment),
+            sending_at: columns.sending_at.map(time),
             record: MessageRecord {
                 transid: Transid(columns.id),
                 requestid: columns.requestid,
@@ -98,9 +98,9 @@ impl From<Columns> for MessageRow {
                 cost: Money::from_micros(columns.cost),
                 released: Money::from_micros(columns.released),
                 error: columns.error,
-                created_at: moment(columns.created_at),
-                submitted_at: columns.submitted_at.map(moment),
-                final_at: columns.final_at.map(moment),
+                created_at: time(columns.created_at),
+                submitted_at: columns.submitted_at.map(time),
+                final_at: columns.final_at.map(time),
                 test: columns.test == 1,
             },
         }

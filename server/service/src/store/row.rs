@@ -63,8 +63,8 @@ pub(crate) fn transid_from_number<'de, D: serde::Deserializer<'de>>(
     i64::deserialize(from).map(Transid)
 }
 
-/// Reads a moment from unix milliseconds, for rows that serde reads.
-pub(crate) fn moment_from_number<'de, D: serde::Deserializer<'de>>(
+/// Reads a time from unix milliseconds, for rows that serde reads.
+pub(crate) fn timestamp_from_number<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Timestamp, D::Error> {
     i64::deserialize(from).map(Timestamp::from_unix_ms)

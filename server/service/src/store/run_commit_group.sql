@@ -1,8 +1,8 @@
--- The group: everything that sends, carriers and their connections bring within a moment is stored
--- by one call of `run_commit_group`, which is one transaction. The calling process has decided
--- already, by rows that it remembers: the call stores only what still holds by the rows that it
--- reads itself, and returns those rows. The head of `store/postgres.rs` says in which order rows
--- are locked.
+-- The group: everything that sends, carriers and their connections bring within a short time is
+-- stored by one call of `run_commit_group`, which is one transaction. The calling process has
+-- decided already, by rows that it remembers: the call stores only what still holds by the rows
+-- that it reads itself, and returns those rows. The head of `store/postgres.rs` says in which order
+-- rows are locked.
 --
 -- Statements over messages are run by EXECUTE, so that each is planned with its ids: a plan for any
 -- ids would open the tables of all days. Rows are found by `= ANY`, or looked up one by one in a
@@ -73,7 +73,7 @@ CREATE TYPE send_rows AS (
     sending_ats BIGINT[], carriers TEXT[], due_ats BIGINT[], tokens BIGINT[]
 );
 -- The carriers that messages are claimed for. `all_max` is the most rows to claim for a carrier,
--- and `singles_max` the most single messages among them; the search begins at the moments
+-- and `singles_max` the most single messages among them; the search begins at the times
 -- `singles_from` and `batches_from`.
 CREATE TYPE claim_rows AS (
     carriers TEXT[], all_max BIGINT[], singles_max BIGINT[], singles_from BIGINT[],

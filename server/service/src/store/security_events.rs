@@ -85,7 +85,7 @@ pub(crate) async fn of_account(
         .await
 }
 
-/// Deletes the events of this moment and before.
+/// Deletes the events of this time and before.
 pub(crate) async fn sweep(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
     query(SWEEP, before).execute(conn).await.map(drop)
 }

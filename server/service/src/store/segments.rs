@@ -225,7 +225,7 @@ pub(crate) struct SegmentId {
 #[derive(Deserialize)]
 pub(crate) struct Unanswered {
     pub(crate) id: SegmentId,
-    #[serde(deserialize_with = "row::moment_from_number")]
+    #[serde(deserialize_with = "row::timestamp_from_number")]
     pub(crate) submitted_at: Timestamp,
     pub(crate) sender: Option<String>,
     /// The number that the message is for, as the carrier has it.

@@ -79,7 +79,7 @@ statements! {
         DELETE FROM sessions WHERE last_seen_at <= $1 OR created_at <= $2");
 }
 
-/// Which sessions are valid: those seen after one moment and made after another.
+/// Which sessions are valid: those seen after one time and made after another.
 #[derive(Clone, Copy)]
 pub(crate) struct Valid {
     pub(crate) seen_after: Timestamp,
@@ -199,7 +199,7 @@ pub(crate) async fn await_code(
     Ok(query(AWAIT, values).execute(conn).await? == 1)
 }
 
-/// The account whose code is awaited in a session that was made after this moment.
+/// The account whose code is awaited in a session that was made after this time.
 pub(crate) async fn awaited(
     conn: &mut dyn Connection,
     token_hash: &str,

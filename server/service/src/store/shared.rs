@@ -46,7 +46,7 @@ statements! {
         VALUES ($1, $2, $3, $4)
         ON CONFLICT DO NOTHING");
     /// Fills the bucket up to now, then takes at most `$3` requests, as far as there are any. What
-    /// flows in within a millisecond is the limit, in thousandths of a request. A moment that is a
+    /// flows in within a millisecond is the limit, in thousandths of a request. A time that is a
     /// little behind another process's adds nothing, and isn't counted again.
     const TAKE: Sql = Sql::postgres(r"
         WITH b AS (
@@ -152,7 +152,7 @@ pub(crate) async fn remove_spool(conn: &mut dyn Connection, spool: &str) -> Resu
     query(REMOVE_SPOOL, spool).execute(conn).await.map(drop)
 }
 
-/// Deletes the rows that were uploaded before this moment and aren't needed any more.
+/// Deletes the rows that were uploaded before this time and aren't needed any more.
 pub(crate) async fn forget_spools(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
     query(FORGET_SPOOLS, before).execute(conn).await.map(drop)
 }

@@ -206,7 +206,7 @@ pub(crate) async fn loaded(conn: &mut dyn Connection, id: i64, now: Timestamp) -
     row::touched("bank_statements", 1, loaded)
 }
 
-/// Deletes some lines of a statement that was begun before this moment and never was stored whole,
+/// Deletes some lines of a statement that was begun before this time and never was stored whole,
 /// and at last the statement; whether there may be more.
 pub(crate) async fn forget_abandoned(
     conn: &mut dyn Connection,

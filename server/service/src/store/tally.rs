@@ -235,7 +235,7 @@ pub(crate) struct Tally {
     /// Rows of unusual messages that are to be deleted, and those that are to be stored.
     usual: BTreeSet<Unusual>,
     unusual: BTreeSet<Unusual>,
-    /// The moment at which a batch is done, if a change completes one.
+    /// The time at which a batch is done, if a change completes one.
     now: Option<Timestamp>,
 }
 

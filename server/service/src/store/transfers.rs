@@ -65,8 +65,8 @@ statements! {
             => " AND shard = $5",
         " ORDER BY id DESC LIMIT $3",
     );
-    /// Where an application's transfers from a moment on begin. Ids grow with time, so the place is
-    /// found by halving the ids between the first and the last one: an index over the moments would
+    /// Where an application's transfers from a time on begin. Ids grow with time, so the place is
+    /// found by halving the ids between the first and the last one: an index over the times would
     /// have to be written for each charge.
     const PLACE_OF: Sql = in_shard!(
         r"
@@ -217,7 +217,7 @@ pub(crate) async fn statement(
     listing.fetch_all(conn, line).await
 }
 
-/// A number that is greater than the ids of all transfers of an application before a moment, and
+/// A number that is greater than the ids of all transfers of an application before a time, and
 /// not than those of the others.
 pub(crate) async fn place_of(
     conn: &mut dyn Connection,
@@ -229,7 +229,7 @@ pub(crate) async fn place_of(
         .await
 }
 
-/// The moment of the first transfer with an id of a range.
+/// The time of the first transfer with an id of a range.
 pub(crate) async fn first_between(
     conn: &mut dyn Connection,
     application_id: ApplicationId,

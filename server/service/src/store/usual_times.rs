@@ -25,7 +25,7 @@ statements! {
     );
 }
 
-/// How many milliseconds the newest decisions since a moment took; nothing for work that isn't a
+/// How many milliseconds the newest decisions since a time took; nothing for work that isn't a
 /// decision.
 pub(crate) async fn of(
     conn: &mut dyn Connection,

@@ -26,9 +26,9 @@ pub struct AuditFilter {
     /// The email of an account, or a subject as the log has it: a reference, a carrier.
     pub subject: Option<String>,
     pub action: Option<String>,
-    /// Only entries of this moment or later.
+    /// Only entries of this time or later.
     pub from: Option<Timestamp>,
-    /// Only entries before this moment.
+    /// Only entries before this time.
     pub to: Option<Timestamp>,
     /// The most entries of the answer, 1 to 1000.
     pub limit: i64,

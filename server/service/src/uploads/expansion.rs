@@ -190,7 +190,7 @@ impl Service {
     ) -> Result<PricesInForce> {
         let history = self.inner.prices.history(tx, upload.price_id).await?;
         let known = history.as_of(upload.price_id);
-        let prices = known.at(known.moment(upload.created_at));
+        let prices = known.at(known.time(upload.created_at));
         prices.ok_or(Error::Failed(Fault::Missing("prices")))
     }
 

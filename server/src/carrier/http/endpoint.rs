@@ -114,7 +114,7 @@ impl Endpoint {
                 tracing::error!(carrier, detail = ?error, "a receipt can't be stored; the \
                     upstream is asked to repeat it");
                 let again = [(RETRY_AFTER, RETRY_AFTER_S)];
-                let words = "Try again in a moment.\n";
+                let words = "Try again in a few seconds.\n";
                 return (StatusCode::SERVICE_UNAVAILABLE, again, words).into_response();
             }
         }

@@ -38,7 +38,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// One message in the form that the upstream gets.
 #[derive(Clone, Debug)]
 pub struct HttpSubmit {
-    /// The last moment to send it.
+    /// The last time to send it.
     pub not_after: Instant,
     pub transid: String,
     /// With country code, without `+`.

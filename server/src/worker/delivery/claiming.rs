@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::free;
 use crate::carrier::CarrierConnection;
 
-/// How often the places of a connection are counted again: the end of a pause, or the next moment
+/// How often the places of a connection are counted again: the end of a pause, or the next time
 /// under a rate, gives places without any event.
 const REFRESH: Duration = Duration::from_millis(100);
 

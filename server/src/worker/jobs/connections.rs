@@ -22,7 +22,7 @@ use probes::Probes;
 use refusals::ReportedRefusals;
 
 /// How long a connection may be lost before messages take another route: it may be back in a
-/// moment.
+/// time.
 const LOST_GRACE: Duration = Duration::from_secs(2);
 /// A carrier that asks for a longer pause than this can't take messages.
 const PAUSE_MAX: Duration = Duration::from_secs(1);

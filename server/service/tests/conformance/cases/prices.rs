@@ -1,4 +1,4 @@
-//! Prices: set from a moment on, charged from the commit on, and kept by what was charged.
+//! Prices: set from a time on, charged from the commit on, and kept by what was charged.
 
 use domain::{
     BulkMode, BulkWriting, MessageText, Money, Number, Prefix, PriceChange, PriceRecord, Prices,
@@ -12,7 +12,7 @@ use crate::uploads::{batch, plain};
 use crate::world::{Customer, HOUR_MS, World, money, prices, request};
 
 on_each_backend![
-    a_price_is_charged_from_its_moment_on_and_a_charge_keeps_it,
+    a_price_is_charged_from_its_time_on_and_a_charge_keeps_it,
     a_change_between_two_sends_is_charged_at_once,
     the_price_of_a_prefix_is_named_by_the_charge,
     changes_that_begin_in_the_past_or_twice_or_too_cheap_are_refused,
@@ -51,7 +51,7 @@ async fn cost(world: &World, customer: &Customer) -> String {
     sent.cost.to_string()
 }
 
-async fn a_price_is_charged_from_its_moment_on_and_a_charge_keeps_it(backend: Backend) {
+async fn a_price_is_charged_from_its_time_on_and_a_charge_keeps_it(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "10").await;
     let first = world.send(&customer.live, ABROAD).await.unwrap();

@@ -1,4 +1,4 @@
-//! Work that is left at any moment leaves no transaction behind.
+//! Work that is left at any time leaves no transaction behind.
 
 use std::pin::pin;
 use std::task::Poll;
@@ -56,7 +56,7 @@ async fn a_begin_whose_caller_leaves_leaves_no_transaction_open() {
         // At once, since the next one to begin there would end it, too.
         until_none(&mut conn, LEFT_OPEN).await;
     }
-    // Who got such a connection would see the moment of its snapshot for ever.
+    // Who got such a connection would see the time of its snapshot for ever.
     for n in 1..=20 {
         world.send(&customer.live, "12345678").await.unwrap();
         let left = money("100").micros() - 50_000 * n;

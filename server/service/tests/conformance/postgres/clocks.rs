@@ -21,7 +21,7 @@ async fn with_clock(world: &World, clock: Clock) -> Service {
     Service::open(config).await.ok().unwrap()
 }
 
-/// A process may count by a moment that is a little older than what another one counted by before.
+/// A process may count by a time that is a little older than what another one counted by before.
 #[tokio::test]
 async fn a_process_whose_clock_is_behind_gets_no_extra_requests() {
     const LIMIT: u32 = 20;

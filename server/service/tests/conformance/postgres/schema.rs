@@ -80,10 +80,7 @@ const OTHER_INDEXES: [(&str, &str); 5] = [
         "transfers_by_application",
         "with PostgreSQL the primary key does it",
     ),
-    (
-        "queue_due",
-        "with PostgreSQL rows of one moment are in order",
-    ),
+    ("queue_due", "with PostgreSQL rows of one time are in order"),
     (
         "message_events_by_message",
         "with PostgreSQL the primary key begins with the message, by which events are partitioned",

@@ -1,4 +1,4 @@
-//! Moments: RFC 3339 in and out.
+//! Timestamps: RFC 3339 in and out.
 
 use domain::timestamp::DAY_MS;
 use domain::{Month, Timestamp};
@@ -11,7 +11,7 @@ const FIRST_MS: i64 = -62_135_596_800_000;
 const LAST_MS: i64 = 253_402_300_799_999;
 
 #[test]
-fn moments_are_read_and_shown() {
+fn timestamps_are_read_and_shown() {
     let cases = [
         ("1970-01-01T00:00:00Z", 0, "1970-01-01T00:00:00.000Z"),
         ("1970-01-01T00:00:00.001Z", 1, "1970-01-01T00:00:00.001Z"),
@@ -56,14 +56,14 @@ fn moments_are_read_and_shown() {
         ),
     ];
     for (text, ms, shown) in cases {
-        let moment = Timestamp::parse(text).unwrap_or_else(|| panic!("{text} was refused"));
-        assert_eq!(moment.unix_ms(), ms, "{text}");
-        assert_eq!(moment.to_string(), shown, "{text}");
+        let time = Timestamp::parse(text).unwrap_or_else(|| panic!("{text} was refused"));
+        assert_eq!(time.unix_ms(), ms, "{text}");
+        assert_eq!(time.to_string(), shown, "{text}");
     }
 }
 
 #[test]
-fn texts_that_are_no_moments_are_refused() {
+fn texts_that_are_no_timestamps_are_refused() {
     let cases = [
         "",
         "now",
@@ -132,23 +132,23 @@ proptest! {
     #![proptest_config(seeded(2_000))]
 
     #[test]
-    fn a_shown_moment_is_read_back(ms in FIRST_MS..=LAST_MS) {
-        let moment = Timestamp::from_unix_ms(ms);
-        let text = moment.to_string();
+    fn a_shown_timestamp_is_read_back(ms in FIRST_MS..=LAST_MS) {
+        let time = Timestamp::from_unix_ms(ms);
+        let text = time.to_string();
         prop_assert_eq!(text.len(), 24);
-        prop_assert_eq!(Timestamp::parse(&text), Some(moment));
-        prop_assert_eq!(moment.to_table(), text[..19].replace('T', " "));
+        prop_assert_eq!(Timestamp::parse(&text), Some(time));
+        prop_assert_eq!(time.to_table(), text[..19].replace('T', " "));
     }
 
     #[test]
-    fn texts_sort_like_moments(a in FIRST_MS..=LAST_MS, b in FIRST_MS..=LAST_MS) {
+    fn texts_sort_like_timestamps(a in FIRST_MS..=LAST_MS, b in FIRST_MS..=LAST_MS) {
         let (left, right) = (Timestamp::from_unix_ms(a), Timestamp::from_unix_ms(b));
         prop_assert_eq!(left.to_string().cmp(&right.to_string()), left.cmp(&right));
         prop_assert_eq!(left.cmp(&right), a.cmp(&b));
     }
 
     #[test]
-    fn an_offset_moves_the_clock_and_not_the_moment(
+    fn an_offset_moves_the_clock_and_not_the_time(
         ms in 0..LAST_MS - 2 * DAY_MS,
         hours in 0..=23_i64,
         minutes in 0..=59_i64,
@@ -164,8 +164,8 @@ proptest! {
 
     #[test]
     fn differences_add_up(ms in FIRST_MS..=LAST_MS, step in -DAY_MS * 400..DAY_MS * 400) {
-        let moment = Timestamp::from_unix_ms(ms);
-        prop_assert_eq!(moment.plus_ms(step).ms_since(moment), step);
+        let time = Timestamp::from_unix_ms(ms);
+        prop_assert_eq!(time.plus_ms(step).ms_since(time), step);
     }
 
     #[test]
@@ -178,28 +178,28 @@ proptest! {
     fn no_text_makes_reading_panic(
         text in r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9:.+\-Zz]{0,24}|\PC{0,40}",
     ) {
-        if let Some(moment) = Timestamp::parse(&text) {
-            prop_assert!(!moment.to_string().is_empty());
+        if let Some(time) = Timestamp::parse(&text) {
+            prop_assert!(!time.to_string().is_empty());
         }
     }
 
     #[test]
-    fn in_json_a_moment_is_its_milliseconds(ms in any::<i64>()) {
+    fn in_json_a_timestamp_is_its_milliseconds(ms in any::<i64>()) {
         let json = serde_json::to_string(&Timestamp::from_unix_ms(ms)).unwrap();
         prop_assert_eq!(json, ms.to_string());
     }
 }
 
 #[test]
-fn moments_are_read_as_people_type_them() {
-    for (text, moment) in [
+fn timestamps_are_read_as_people_type_them() {
+    for (text, time) in [
         ("2026-12-01", "2026-12-01T00:00:00.000Z"),
         ("2026-12-01 08:30", "2026-12-01T08:30:00.000Z"),
         (" 2026-12-01T08:30 ", "2026-12-01T08:30:00.000Z"),
         ("2026-12-01T08:30:00+02:00", "2026-12-01T06:30:00.000Z"),
     ] {
         let read = Timestamp::parse_typed(text).unwrap();
-        assert_eq!(read.to_string(), moment, "{text}");
+        assert_eq!(read.to_string(), time, "{text}");
     }
     for text in [
         "",

@@ -1,15 +1,15 @@
-//! Moments, shown the same everywhere.
+//! Dates and times, shown the same everywhere.
 
 use domain::{Timestamp, Zone};
 use leptos::prelude::*;
 
 use crate::time_zone::ShownZone;
 
-/// A moment, shown to the second in the zone of the page; its attribute has the milliseconds. Where
-/// that isn't UTC, the zone's short name follows, and UTC is there for those who point at the moment
+/// A time, shown to the second in the zone of the page; its attribute has the milliseconds. Where
+/// that isn't UTC, the zone's short name follows, and UTC is there for those who point now
 /// or have the page read out.
 #[component]
-pub fn Moment(
+pub fn DateTime(
     at: Timestamp,
     /// Whether UTC is named too: no heading above does that.
     #[prop(optional)]
@@ -37,7 +37,7 @@ pub fn Moment(
     }
 }
 
-/// A heading over moments, which ends with `(UTC)`; without that where the page shows them in
+/// A heading over times, which ends with `(UTC)`; without that where the page shows them in
 /// another zone, which each then names.
 #[must_use]
 pub fn in_zone(heading: &'static str) -> &'static str {
