@@ -222,11 +222,12 @@ pub async fn setting_up() -> Result<(CurrentRequest, AccountRecord), Problem> {
 }
 
 /// Asks again who is signed in, before what matters, unless it was proved within the last 10
-/// minutes. `proof` is what was typed into [`crate::ui::ProofField`]; where it is given, the session
-/// has a new id from then on.
+/// minutes. `proof` is what was typed into [`crate::ui::ProofField`]; where it is given, the
+/// session has a new id from then on.
 ///
 /// # Errors
-/// When a code or the password is needed or wrong, there were too many tries, or the service fails.
+/// When a code or the password is needed or wrong, there were too many attempts, or the service
+/// fails.
 pub async fn prove(
     current: &CurrentRequest,
     account: &AccountRecord,
@@ -294,8 +295,8 @@ pub fn local_path(next: &str) -> &str {
 }
 
 /// Whether a path is one of this site. Browsers and proxies decode a path and resolve `.` and `..`
-/// in it, and read `//host` and `/\host` as another site. No page of this site needs any of that, so
-/// that a path with it is none of ours, whoever resolves it.
+/// in it, and read `//host` and `/\host` as another site. No page of this site needs any of that,
+/// so that a path with it is none of ours, whoever resolves it.
 #[must_use]
 pub fn is_local(path: &str) -> bool {
     let page = path.split(['?', '#']).next().unwrap_or_default();

@@ -145,7 +145,7 @@ CREATE TABLE outbox (
         CHECK (state = 'queued' OR state = 'sending' OR state = 'sent' OR state = 'kept'
                OR state = 'failed'),
     due_at     BIGINT NOT NULL,
-    tries      BIGINT NOT NULL,
+    attempts      BIGINT NOT NULL,
     last_error TEXT
 );
 CREATE INDEX outbox_due ON outbox (due_at) WHERE state = 'queued' OR state = 'sending';

@@ -129,7 +129,7 @@ CREATE TABLE security_events (
     address    TEXT NOT NULL,        -- of the client; empty: the service itself
     network    TEXT NOT NULL,        -- the /64 of an IPv6 address, or the IPv4 address itself
     user_agent TEXT NOT NULL,        -- of the client
-    detail     TEXT                  -- a reference, a page, the sum of throttled tries; no secret
+    detail     TEXT                  -- a reference, a page, the sum of throttled attempts; no secret
 ) STRICT;
 CREATE INDEX security_events_by_account ON security_events (account_id, id);
 CREATE INDEX security_events_by_age ON security_events (at);
@@ -172,8 +172,8 @@ CREATE TABLE outbox (
                OR state = 'failed'),
     -- when a queued mail is tried next; of one that is being sent, the end of its lease
     due_at     INTEGER NOT NULL,
-    tries      INTEGER NOT NULL,     -- tries since it was queued, or queued again by staff
-    last_error TEXT                  -- why the last try failed
+    attempts      INTEGER NOT NULL,     -- attempts since it was queued, or queued again by staff
+    last_error TEXT                  -- why the last attempt failed
 ) STRICT;
 CREATE INDEX outbox_due ON outbox (due_at) WHERE state = 'queued' OR state = 'sending';
 CREATE INDEX outbox_by_recipient ON outbox (recipient, created_at);

@@ -141,7 +141,7 @@ impl Mailer {
 
     fn message(&self, mail: &OutgoingMail) -> Result<Message, NotSent> {
         let recipient: Address = mail.recipient.parse().map_err(NotSent::for_good)?;
-        // The same at each try, so that who gets a mail twice can tell.
+        // The same at each attempt, so that who gets a mail twice can tell.
         let created_ms = mail.created_at.unix_ms();
         let domain = self.from.email.domain();
         let id = format!("<{created_ms}.{}@{domain}>", mail.id);
@@ -181,7 +181,7 @@ mod tests {
         let server = MailServer::parse(&url, "sms@example.org").unwrap();
         let mail = OutgoingMail {
             id: 1,
-            tries: 1,
+            attempts: 1,
             recipient: "one@example.org".to_owned(),
             subject: "x".to_owned(),
             text: "x".to_owned(),

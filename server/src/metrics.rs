@@ -47,7 +47,7 @@ pub struct Readings {
     pub shards_skipped: u64,
     /// How many passwords were hashed.
     pub password_hashes: u64,
-    /// Kinds of tries of which all clients together made too many.
+    /// Kinds of attempts of which all clients together made too many.
     pub strained_limits: usize,
     /// `None` when the database couldn't be asked, as below.
     pub queue: Option<QueueState>,
@@ -142,7 +142,7 @@ impl Readings {
         );
         registry.register(
             "strained_limits",
-            "Kinds of tries (sign-ins, registrations, reset links) of which all clients together \
+            "Kinds of attempts (sign-ins, registrations, reset links) of which all clients together \
              made too many at this process, so that each network has a small share",
             ConstGauge::new(i64::try_from(self.strained_limits).unwrap_or(i64::MAX)),
         );

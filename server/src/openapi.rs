@@ -185,7 +185,7 @@ fn headers() -> Value {
             "true on an answer that was given before under this Idempotency-Key; else absent.",
             "true",
         ),
-        "Retry-After": header("Seconds to wait before another try.", "1"),
+        "Retry-After": header("Seconds to wait before another attempt.", "1"),
         "Allow": header("The methods that are allowed at this address.", "GET, POST"),
         "WWW-Authenticate": header("How a key may be given beside the path.", "Bearer"),
         "Connection": header("The connection isn't used again.", "close"),

@@ -84,7 +84,7 @@ words! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum MailState {
-        /// Waits for its next try.
+        /// Waits for its next attempt.
         Queued = "queued",
         /// A process hands it to the mail server.
         Sending = "sending",

@@ -230,10 +230,10 @@ pub struct MailRecord {
     pub text: String,
     pub created_at: Timestamp,
     /// How often it was handed to the mail server, or was tried to be.
-    pub tries: i64,
+    pub attempts: i64,
     /// When it is tried next, while it is queued.
-    pub next_try_at: Timestamp,
-    /// Why the last try failed.
+    pub next_attempt_at: Timestamp,
+    /// Why the last attempt failed.
     pub last_error: Option<String>,
 }
 

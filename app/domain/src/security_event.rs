@@ -27,7 +27,7 @@ words! {
         PasskeyRemoved = "passkey_removed",
         PasskeyUsed = "passkey_used",
         PasskeyRefused = "passkey_refused",
-        /// The sum of a minute's tries that were throttled; of no account.
+        /// The sum of a minute's attempts that were throttled; of no account.
         Throttled = "throttled",
     }
 }
@@ -56,7 +56,7 @@ impl SecurityEventKind {
             Self::PasskeyRemoved => "Passkey removed",
             Self::PasskeyUsed => "Passkey used",
             Self::PasskeyRefused => "Passkey refused",
-            Self::Throttled => "Tries throttled",
+            Self::Throttled => "Attempts throttled",
         }
     }
 }

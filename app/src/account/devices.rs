@@ -30,7 +30,7 @@ pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
 /// Signs one browser out; it may be this one.
 ///
 /// # Errors
-/// When nobody is signed in, a proof is needed or wrong, there were too many tries, there is no
+/// When nobody is signed in, a proof is needed or wrong, there were too many attempts, there is no
 /// such device, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-out-device")]
 pub async fn sign_out_device(device: i64, #[server(default)] proof: String) -> Result<(), Problem> {

@@ -44,7 +44,7 @@ pub async fn passkeys_of(service: &Service, account_id: i64) -> Result<Passkeys,
 ///
 /// # Errors
 /// When nobody is signed in, the name can't be used, there is no authenticator app or there are
-/// enough passkeys, a proof is needed or wrong, there were too many tries, or the service fails.
+/// enough passkeys, a proof is needed or wrong, there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "begin-passkey")]
 pub async fn begin_passkey(name: String, #[server(default)] proof: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -70,7 +70,7 @@ pub async fn passkey_to_add() -> Result<String, Problem> {
 ///
 /// # Errors
 /// When nobody is signed in, the passkey isn't what was asked for, came too late or isn't the only
-/// answer, there were too many tries, or the service fails.
+/// answer, there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "add-passkey")]
 pub async fn add_passkey(answer: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -83,7 +83,7 @@ pub async fn add_passkey(answer: String) -> Result<(), Problem> {
 ///
 /// # Errors
 /// When nobody is signed in, there is no such passkey, a proof is needed or wrong, there were too
-/// many tries, or the service fails.
+/// many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "remove-passkey")]
 pub async fn remove_passkey(passkey: i64, #[server(default)] proof: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;

@@ -30,7 +30,7 @@ pub fn code_path(next: &str, passkeys: bool) -> String {
 ///
 /// # Errors
 /// When the code is wrong or was used before, the passkey is refused, the password was given too
-/// long ago, there were too many tries, or the service fails.
+/// long ago, there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-in-code")]
 pub async fn sign_in_code(
     #[server(default)] code: String,

@@ -124,7 +124,7 @@ fn picture(text: &str) -> String {
 ///
 /// # Errors
 /// When nobody is signed in, the code is wrong, a proof is needed or wrong, there were too many
-/// tries, or the service fails.
+/// attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-up-two-factor")]
 pub async fn set_up_two_factor(
     code: String,
@@ -169,7 +169,7 @@ async fn confirmed(
 ///
 /// # Errors
 /// When nobody is signed in, there is no second factor, a proof is needed or wrong, there were too
-/// many tries, or the service fails.
+/// many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "renew-recovery-codes")]
 pub async fn renew_recovery_codes(#[server(default)] proof: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -190,7 +190,7 @@ async fn show_codes(current: &CurrentRequest, codes: &[String]) -> Result<(), Pr
 ///
 /// # Errors
 /// When nobody is signed in, the account can't be without one, a proof is needed or wrong, there
-/// were too many tries, or the service fails.
+/// were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "remove-two-factor")]
 pub async fn remove_two_factor(#[server(default)] proof: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;

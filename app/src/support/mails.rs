@@ -100,7 +100,7 @@ fn listed(mails: &[MailRecord], form: FormState) -> AnyView {
         })
         .column("Recipient", |mail| mail.recipient.clone())
         .column("Mail", said)
-        .amount("Tries", |mail| mail.tries)
+        .amount("Attempts", |mail| mail.attempts)
         .column("Last error", |mail| {
             mail.last_error.as_deref().unwrap_or("none").to_owned()
         })

@@ -588,12 +588,12 @@ async fn leave_time(begun: Instant) {
 }
 
 /// How often work is tried that the database ends in favour of another process's work.
-pub(crate) const TRIES: u32 = 6;
+pub(crate) const ATTEMPTS: u32 = 6;
 
 /// Like [`run_detached`], for work that several processes do on the same rows. Not all such work
 /// can take its locks in one order: of two transactions that wait for each other the database ends
 /// one, of which nothing is stored, and its work is tried again.
-async fn run_detached_with_tries<
+async fn run_detached_with_attempts<
     T: Send + 'static,
     W: Future<Output = Result<T>> + Send + 'static,
 >(
@@ -602,7 +602,7 @@ async fn run_detached_with_tries<
 ) -> Result<T> {
     let service = service.clone();
     run_detached(async move {
-        for _ in 1..TRIES {
+        for _ in 1..ATTEMPTS {
             match work(service.clone()).await {
                 Err(error) if error.is_conflict() => {
                     tracing::debug!(detail = ?error, "another process was in the way; trying \

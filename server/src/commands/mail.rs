@@ -23,9 +23,9 @@ struct Shown {
     /// Empty once the mail is sent; never with a secret link.
     text: String,
     created_at: DateTime,
-    tries: i64,
+    attempts: i64,
     /// Null unless the mail is queued.
-    next_try_at: Option<DateTime>,
+    next_attempt_at: Option<DateTime>,
     last_error: Option<String>,
 }
 
@@ -39,9 +39,9 @@ impl From<MailRecord> for Shown {
             subject: mail.subject,
             text: mail.text,
             created_at: DateTime(mail.created_at),
-            tries: mail.tries,
-            next_try_at: (mail.state == domain::MailState::Queued)
-                .then_some(DateTime(mail.next_try_at)),
+            attempts: mail.attempts,
+            next_attempt_at: (mail.state == domain::MailState::Queued)
+                .then_some(DateTime(mail.next_attempt_at)),
             last_error: mail.last_error,
         }
     }
@@ -53,7 +53,7 @@ const COLUMNS: [Column<Shown>; 7] = [
     ("WRITTEN", |mail| mail.created_at.0.to_table()),
     ("RECIPIENT", |mail| mail.recipient.clone()),
     ("SUBJECT", |mail| mail.subject.clone()),
-    ("TRIES", |mail| mail.tries.to_string()),
+    ("ATTEMPTS", |mail| mail.attempts.to_string()),
     ("LAST ERROR", |mail| or_dash(mail.last_error.as_deref())),
 ];
 

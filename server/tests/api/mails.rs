@@ -226,12 +226,12 @@ fn what_a_mail_server_refuses_cuts_or_leaves_open_is_tried_again_or_given_up() {
     let place = &server.place;
     mails.mail("fine@example.org", "Confirm your email");
     let later = in_state(place, "later@example.org", "queued");
-    assert_eq!(later["tries"], 1);
+    assert_eq!(later["attempts"], 1);
     assert!(
         later["last_error"].as_str().unwrap().contains("451"),
         "{later}"
     );
-    assert!(later["next_try_at"].is_string());
+    assert!(later["next_attempt_at"].is_string());
     let never = in_state(place, "never@example.org", "failed");
     assert!(
         never["last_error"].as_str().unwrap().contains("550"),
@@ -239,7 +239,10 @@ fn what_a_mail_server_refuses_cuts_or_leaves_open_is_tried_again_or_given_up() {
     );
     let cut = in_state(place, "cut@example.org", "queued");
     assert!(cut["last_error"].is_string(), "{cut}");
-    assert_eq!(in_state(place, "hang@example.org", "sending")["tries"], 1);
+    assert_eq!(
+        in_state(place, "hang@example.org", "sending")["attempts"],
+        1
+    );
     let metrics = server.get_ops("/metrics").text();
     assert!(metrics.contains("heliograph_mails_failed 1"), "{metrics}");
 
@@ -247,7 +250,7 @@ fn what_a_mail_server_refuses_cuts_or_leaves_open_is_tried_again_or_given_up() {
         let id = mail["id"].to_string();
         assert_eq!(place.json(&["mail", "retry", &id])["state"], "queued");
     }
-    // The second try of each is taken, and each is taken once.
+    // The second attempt of each is taken, and each is taken once.
     for name in ["later@example.org", "cut@example.org"] {
         in_state(place, name, "sent");
         assert_eq!(mails.mails_to(name).len(), 1);

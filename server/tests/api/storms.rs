@@ -5,9 +5,9 @@ use crate::client::{Answer, bare, form};
 use crate::harness::{Place, TestServer, until};
 use crate::portal::Browser;
 
-/// The sums of throttled tries, which come by the minute, aside.
+/// The sums of throttled attempts, which come by the minute, aside.
 const EVENTS: &str = "security_events WHERE kind <> 'throttled'";
-/// Tries of one client in a storm.
+/// Attempts of one client in a storm.
 const STORM: usize = 400;
 /// The most requests for a reset link by one address in an hour: 5 for one email, times 10.
 const RESET_LINKS: i64 = 50;
@@ -15,7 +15,7 @@ const RESET_LINKS: i64 = 50;
 const SIGN_INS: i64 = 50;
 /// The most registrations by one address in an hour.
 const REGISTRATIONS: i64 = 20;
-/// The most tries of reset links by one address in 15 minutes.
+/// The most attempts of reset links by one address in 15 minutes.
 const RESETS: usize = 20;
 
 fn server() -> TestServer {

@@ -55,7 +55,7 @@ fn throttling_loses_no_message_and_counts_no_attempt() {
     started.until_all(&sent, "submitted");
     for transid in &sent {
         let report = started.report(transid);
-        // A try that counts stands there with its cause.
+        // An attempt that counts stands there with its cause.
         let timeline = report["timeline"].as_array().unwrap();
         let statuses: Vec<_> = timeline.iter().map(|event| &event["status"]).collect();
         assert_eq!(statuses, ["queued", "sending", "submitted"], "{report}");

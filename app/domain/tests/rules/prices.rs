@@ -279,7 +279,7 @@ fn a_charge_is_explained_by_the_price_that_it_was_made_at() {
 }
 
 /// Changes as somebody may try to make them, one after the other.
-fn tries() -> impl Strategy<Value = Vec<(PriceChange, i64)>> {
+fn attempts() -> impl Strategy<Value = Vec<(PriceChange, i64)>> {
     let price = |max| (1..max).prop_map(Money::from_micros);
     let base = (price(10_i64), 1..10_i64).prop_map(|(local, more)| {
         let international = Money::from_micros(local.micros() + more);
@@ -295,9 +295,9 @@ proptest! {
     #![proptest_config(seeded(1_000))]
 
     #[test]
-    fn at_no_time_a_prefix_is_as_cheap_as_a_local_number(tries in tries()) {
+    fn at_no_time_a_prefix_is_as_cheap_as_a_local_number(attempts in attempts()) {
         let mut rows = history(&[(0, base("0.000001", "0.000002"))]).rows().to_vec();
-        for (now, (change, wait)) in (0..).zip(tries) {
+        for (now, (change, wait)) in (0..).zip(attempts) {
             let known = PriceHistory::new(rows.clone());
             let from = at(now + wait);
             if known.judge(&change, from, at(now)).is_ok() {

@@ -1,9 +1,9 @@
 //! What strangers' load costs those who pay: sends at a steady pace beside each attack, and beside
 //! as many requests that are answered 404.
 //!
-//! Attack and 404s alternate, each on a process that was just started: it has forgotten all tries,
-//! so that every run begins below the limits. `-- attacks` measures all of them, `-- attack-forgot`
-//! one.
+//! Attack and 404s alternate, each on a process that was just started: it has forgotten all
+//! attempts, so that every run begins below the limits. `-- attacks` measures all of them, `--
+//! attack-forgot` one.
 
 mod connections;
 mod crowd;

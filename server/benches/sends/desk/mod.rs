@@ -98,7 +98,7 @@ async fn fill(url: &str, first: i64) {
         ),
         format!(
             "INSERT INTO outbox (account_id, kind, recipient, subject, body, created_at, state, \
-             due_at, tries, last_error) \
+             due_at, attempts, last_error) \
              {series} SELECT 1000000 + i, 'deposit', 'waiting' || i || '@example.org', 'Deposit', \
              'Deposit', {now} - i * 1000, 'failed', {now}, 9, '550 No such user' FROM n"
         ),

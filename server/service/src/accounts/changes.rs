@@ -100,8 +100,8 @@ mod tests {
 
     /// How many changes are let through at this time.
     fn taken(changes: &Changes, (id, is_staff): (i64, bool), ms: i64) -> usize {
-        let tries = 0..1_000;
-        tries
+        let attempts = 0..1_000;
+        attempts
             .filter(|_| changes.take(id, is_staff, at(ms)).is_ok())
             .count()
     }

@@ -8,7 +8,7 @@ use domain::security_event::SecurityEventKind;
 use domain::{Email, Timestamp};
 
 use crate::Service;
-use crate::accounts::throttle::Try;
+use crate::accounts::throttle::Attempt;
 use crate::accounts::{still_in_force, token_hash};
 use crate::error::{Refusal, Result};
 use crate::mail::confirming::{refuse_flood, throttle};
@@ -39,8 +39,8 @@ impl Service {
         })
     }
 
-    /// Asks for a new email: it is mailed a link, and the present one is told, with a link that stops
-    /// the change. An address that was asked for before is forgotten. Where there is a second
+    /// Asks for a new email: it is mailed a link, and the present one is told, with a link that
+    /// stops the change. An address that was asked for before is forgotten. Where there is a second
     /// factor the caller has had it proved.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl Service {
             return Err(Refusal::NoMailSent.into());
         }
         let verified = self.verify_password(account.id, password).await?;
-        let counted = self.count(Try::EmailChange, "", &account.id.to_string())?;
+        let counted = self.count(Attempt::EmailChange, "", &account.id.to_string())?;
         let (account, new) = (account.clone(), new.clone());
         let asked = self.in_transaction(move |tx, now| {
             Box::pin(async move {

@@ -29,7 +29,7 @@ use crate::store::audit::{self, Actor};
 use crate::store::query::Connection;
 use crate::store::{accounts, confirmations, known_devices, second_factors, sessions};
 use security_events::Event;
-use throttle::{Counted, Try};
+use throttle::{Attempt, Counted};
 
 pub(crate) const TOKEN_BYTES: usize = 32;
 
@@ -44,7 +44,7 @@ impl Service {
         password: &Password,
         client: &str,
     ) -> Result<AccountRecord> {
-        sleep(self.count(Try::Register, client, "")?.delay).await;
+        sleep(self.count(Attempt::Register, client, "")?.delay).await;
         let unconfirmed = self.sends_mail();
         self.insert_account(None, email, password, false, unconfirmed)
             .await
@@ -65,8 +65,8 @@ impl Service {
             .await
     }
 
-    /// Stores an account, which its owner makes unless an actor is given. An unconfirmed one is sent
-    /// a mail with a link to confirm its email.
+    /// Stores an account, which its owner makes unless an actor is given. An unconfirmed one is
+    /// sent a mail with a link to confirm its email.
     async fn insert_account(
         &self,
         actor: Option<Actor>,
@@ -117,11 +117,11 @@ impl Service {
     }
 
     /// The account with this email and password. An unknown email is answered like a wrong
-    /// password, and after the same time. Only tries that fail count.
+    /// password, and after the same time. Only attempts that fail count.
     ///
     /// # Errors
-    /// `WrongCredentials`, `Throttled`, `Busy`; `AccountDisabled` or `AccountClosed`, to whoever has
-    /// the password.
+    /// `WrongCredentials`, `Throttled`, `Busy`; `AccountDisabled` or `AccountClosed`, to whoever
+    /// has the password.
     pub async fn sign_in(
         &self,
         email: &str,
@@ -158,12 +158,12 @@ impl Service {
     /// failures keep it out: they count for it from the first on.
     async fn count_sign_in(&self, email: &str, client: &str) -> Result<Counted> {
         let throttle = &self.inner.throttle;
-        let throttled = match throttle.count(Try::SignIn, client, email, self.now()) {
+        let throttled = match throttle.count(Attempt::SignIn, client, email, self.now()) {
             Ok(counted) => {
                 let Some(device) = self.claimed_device() else {
                     return Ok(counted);
                 };
-                return match self.count(Try::KnownDevice, client, &device) {
+                return match self.count(Attempt::KnownDevice, client, &device) {
                     Ok(own) => Ok(counted.and(own)),
                     Err(throttled) => {
                         throttle.take_back(&counted);
@@ -174,17 +174,17 @@ impl Service {
             Err(throttled) => throttled,
         };
         if let Some(device) = self.known_device(email).await? {
-            return self.count(Try::KnownDevice, client, &device);
+            return self.count(Attempt::KnownDevice, client, &device);
         }
-        self.count_at_home(Try::SignIn, email, client, throttled)
+        self.count_at_home(Attempt::SignIn, email, client, throttled)
             .await
     }
 
-    /// Counts a try that was throttled, if it comes from a network in which the account was signed
-    /// in before.
+    /// Counts an attempt that was throttled, if it comes from a network in which the account was
+    /// signed in before.
     async fn count_at_home(
         &self,
-        what: Try,
+        what: Attempt,
         email: &str,
         client: &str,
         throttled: Error,
@@ -259,8 +259,8 @@ impl Service {
         accounts::count(&mut conn).await
     }
 
-    /// The kinds of tries that all clients together have made too many of, so that each network has
-    /// a small share and answers are slow.
+    /// The kinds of attempts that all clients together have made too many of, so that each network
+    /// has a small share and answers are slow.
     pub fn strained_limits(&self) -> Vec<&'static str> {
         self.inner.throttle.strained(self.now())
     }
@@ -304,7 +304,7 @@ impl Service {
     /// `WrongPassword`, `Throttled`.
     pub(crate) async fn verify_password(&self, account_id: i64, password: &str) -> Result<String> {
         let account = account_id.to_string();
-        let counted = self.count(Try::Password, &self.client.address, &account)?;
+        let counted = self.count(Attempt::Password, &self.client.address, &account)?;
         let hash = {
             let mut conn = self.store().read().await?;
             accounts::by_id(&mut conn, account_id)

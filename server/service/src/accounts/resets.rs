@@ -6,7 +6,7 @@ use domain::Password;
 use domain::security_event::SecurityEventKind;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::throttle::{Counted, Try};
+use super::throttle::{Attempt, Counted};
 use super::{TOKEN_BYTES, set_password, token_hash};
 use crate::Service;
 use crate::error::{Refusal, Result};
@@ -57,7 +57,7 @@ impl Service {
     /// `ResetLinkInvalid`, `InvalidPassword`, `Throttled`, `Busy`.
     pub async fn reset_password(&self, token: &str, new: &Password) -> Result<()> {
         let token = token_hash(token);
-        let counted = self.count(Try::Reset, &self.client.address, "")?;
+        let counted = self.count(Attempt::Reset, &self.client.address, "")?;
         sleep(counted.delay).await;
         let found = {
             let mut conn = self.store().read().await?;
@@ -112,19 +112,20 @@ impl Service {
 
     /// Counts a request for a reset link.
     async fn count_reset_link(&self, email: &str, client: &str) -> Result<Counted> {
-        let throttled = match self
-            .inner
-            .throttle
-            .count(Try::ResetLink, client, email, self.now())
-        {
-            Ok(counted) => return Ok(counted),
-            Err(throttled) => throttled,
-        };
+        let throttled =
+            match self
+                .inner
+                .throttle
+                .count(Attempt::ResetLink, client, email, self.now())
+            {
+                Ok(counted) => return Ok(counted),
+                Err(throttled) => throttled,
+            };
         if let Some(device) = self.known_device(email).await? {
             let device = format!("reset link {device}");
-            return self.count(Try::KnownDevice, client, &device);
+            return self.count(Attempt::KnownDevice, client, &device);
         }
-        self.count_at_home(Try::ResetLink, email, client, throttled)
+        self.count_at_home(Attempt::ResetLink, email, client, throttled)
             .await
     }
 }

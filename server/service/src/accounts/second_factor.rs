@@ -10,7 +10,7 @@ use totp_rs::{Algorithm, Builder, Secret, Totp};
 
 use crate::Service;
 use crate::accounts::security_events::Event;
-use crate::accounts::throttle::{Counted, Try};
+use crate::accounts::throttle::{Attempt, Counted};
 use crate::accounts::{still_in_force, token_hash};
 use crate::error::{Error, Fault, Refusal, Result};
 use crate::mail::{self, texts};
@@ -456,7 +456,7 @@ impl Service {
         let is_known = device.is_some();
         let counted = device.map(|device| {
             let name = format!("{account_id} {device}");
-            self.count(Try::Code, &self.client.address, &name)
+            self.count(Attempt::Code, &self.client.address, &name)
         });
         let counted = counted.transpose()?;
         let number = self.in_transaction(move |tx, now| {
@@ -476,7 +476,7 @@ impl Service {
             })
         });
         let number = number.await.inspect_err(|_| {
-            self.inner.throttle.note_refused(Try::Code);
+            self.inner.throttle.note_refused(Attempt::Code);
         })?;
         Ok((counted, number))
     }
@@ -518,10 +518,10 @@ impl Service {
         .await
     }
 
-    /// Counts a try of a code, and refuses it when there were too many.
+    /// Counts an attempt of a code, and refuses it when there were too many.
     pub(super) fn count_code(&self, account_id: i64) -> Result<Counted> {
         let account = account_id.to_string();
-        self.count(Try::Code, &self.client.address, &account)
+        self.count(Attempt::Code, &self.client.address, &account)
     }
 
     fn recovery_codes(&self) -> Vec<String> {

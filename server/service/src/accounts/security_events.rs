@@ -4,7 +4,7 @@ use domain::Timestamp;
 use domain::records::SecurityEventRecord;
 use domain::security_event::SecurityEventKind;
 
-use super::throttle::{Counted, Try, network};
+use super::throttle::{Attempt, Counted, network};
 use crate::Service;
 use crate::error::Result;
 use crate::store::query::Connection;
@@ -77,8 +77,8 @@ impl Service {
         }
     }
 
-    /// Counts a try, and refuses it when one of its limits is reached.
-    pub(crate) fn count(&self, what: Try, client: &str, account: &str) -> Result<Counted> {
+    /// Counts an attempt, and refuses it when one of its limits is reached.
+    pub(crate) fn count(&self, what: Attempt, client: &str, account: &str) -> Result<Counted> {
         let throttle = &self.inner.throttle;
         let counted = throttle.count(what, client, account, self.now());
         counted.inspect_err(|_| throttle.note_refused(what))
@@ -96,7 +96,7 @@ impl Service {
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn record_denied(&self, account_id: i64, page: &str) -> Result<()> {
         let account = account_id.to_string();
-        if self.count(Try::Denied, "", &account).is_err() {
+        if self.count(Attempt::Denied, "", &account).is_err() {
             return Ok(());
         }
         let mut event = self.event(SecurityEventKind::AccessDenied, Some(account_id));
@@ -122,8 +122,8 @@ impl Service {
         security_events::of_account(&mut conn, account_id, EXPORTED_MAX).await
     }
 
-    /// Stores how many tries this process refused since the last call, as one sum; none when none
-    /// was.
+    /// Stores how many attempts this process refused since the last call, as one sum; none when
+    /// none was.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.

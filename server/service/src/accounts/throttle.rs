@@ -1,6 +1,6 @@
-//! Limits of tries: so many sign-ins that fail, registrations, or requests for a reset link.
+//! Limits of attempts: so many sign-ins that fail, registrations, or requests for a reset link.
 //!
-//! Tries are counted in memory, before anything else is done for them: one that is over a limit
+//! Attempts are counted in memory, before anything else is done for them: one that is over a limit
 //! costs no statement and no hash. Each process counts for itself.
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,23 +17,24 @@ use crate::error::{Error, Refusal};
 const MINUTE_MS: i64 = 60_000;
 /// The most counts that are kept, of some 50 bytes each; beyond that the lowest ones are forgotten.
 const COUNTS_MAX: usize = 200_000;
-/// The most tries for a reset link by one network for one email in an hour.
+/// The most attempts for a reset link by one network for one email in an hour.
 const RESET_LINKS_MAX: i64 = 5;
 /// The most new emails that one account asks for in a day. Each confirmed one ends the reset links
 /// that were asked for before, so that a thief must not be able to go on with that.
 const EMAIL_CHANGES_MAX: i64 = 5;
 /// The most entries of one account about access that it was denied, in an hour.
 const DENIED_MAX: i64 = 20;
-/// The delay of the first try that is delayed; each further one waits twice as long.
+/// The delay of the first attempt that is delayed; each further one waits twice as long.
 const DELAY_MS: u64 = 100;
 /// How often the delay doubles at most.
 const DOUBLINGS_MAX: u32 = 5;
-/// The delay of a try once the total of all clients is used up; it grows from half of the total on.
+/// The delay of an attempt once the total of all clients is used up; it grows from half of the
+/// total on.
 const STRAIN_DELAY_MS: i64 = 500;
 
-/// The kinds of tries that are counted.
+/// The kinds of attempts that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Try {
+pub(crate) enum Attempt {
     SignIn,
     /// A sign-in from a browser that was signed in to this account before.
     KnownDevice,
@@ -52,8 +53,8 @@ pub(crate) enum Try {
     Denied,
 }
 
-impl Try {
-    /// The word in the sums of throttled tries.
+impl Attempt {
+    /// The word in the sums of throttled attempts.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::SignIn => "sign-in",
@@ -79,7 +80,7 @@ impl Try {
     }
 }
 
-/// Counts tries.
+/// Counts attempts.
 pub(crate) struct Throttle {
     sign_in_failures_max: i64,
     registrations_max: i64,
@@ -92,10 +93,10 @@ pub(crate) struct Throttle {
 #[derive(Default)]
 struct Counts {
     by_name: HashMap<u64, Count>,
-    /// Tries that were refused since this was last asked for.
-    refused: BTreeMap<Try, i64>,
-    /// When the log last said that the total of a kind of tries is used up.
-    alarmed: BTreeMap<Try, Timestamp>,
+    /// Attempts that were refused since this was last asked for.
+    refused: BTreeMap<Attempt, i64>,
+    /// When the log last said that the total of a kind of attempts is used up.
+    alarmed: BTreeMap<Attempt, Timestamp>,
     /// When counts that are over were last dropped.
     swept_at: Option<Timestamp>,
 }
@@ -107,25 +108,25 @@ struct Count {
     hits: i64,
 }
 
-/// A try that was counted. It stays counted unless it is taken back.
+/// An attempt that was counted. It stays counted unless it is taken back.
 pub(crate) struct Counted {
     names: Vec<u64>,
-    /// How long this try has to wait before it is judged.
+    /// How long this attempt has to wait before it is judged.
     pub(crate) delay: Duration,
 }
 
 impl Counted {
-    /// The same try, counted by another limit too.
+    /// The same attempt, counted by another limit too.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.names.extend(other.names);
         self
     }
 }
 
-/// The key that a try is counted under, and the most tries that may be counted under it.
+/// The key that an attempt is counted under, and the most attempts that may be counted under it.
 type Limit = (u64, i64);
 
-/// Which limits a try meets.
+/// Which limits an attempt meets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
     All,
@@ -147,11 +148,11 @@ impl Throttle {
         }
     }
 
-    /// Counts a try by a client for an account, which its email or id names, or for none; refuses
-    /// it when one of its limits is reached. A refused try isn't counted.
+    /// Counts an attempt by a client for an account, which its email or id names, or for none;
+    /// refuses it when one of its limits is reached. A refused attempt isn't counted.
     pub(crate) fn count(
         &self,
-        what: Try,
+        what: Attempt,
         client: &str,
         account: &str,
         now: Timestamp,
@@ -171,7 +172,7 @@ impl Throttle {
         if used >= max && counts.alarms(what, now) {
             tracing::warn!(
                 what = what.word(),
-                "all clients together have used up the total of these tries: until it is counted \
+                "all clients together have used up the total of these attempts: until it is counted \
                  anew each network has a small share, and answers are slow"
             );
         }
@@ -180,11 +181,11 @@ impl Throttle {
         Ok(counted)
     }
 
-    /// Counts a try from a network in which the account was signed in before: what others did
+    /// Counts an attempt from a network in which the account was signed in before: what others did
     /// doesn't keep its owner out there.
     pub(crate) fn count_at_home(
         &self,
-        what: Try,
+        what: Attempt,
         client: &str,
         account: &str,
         now: Timestamp,
@@ -195,7 +196,7 @@ impl Throttle {
     fn count_in(
         &self,
         scope: Scope,
-        what: Try,
+        what: Attempt,
         client: &str,
         account: &str,
         now: Timestamp,
@@ -220,12 +221,12 @@ impl Throttle {
         })
     }
 
-    /// Notes that a try was refused, for the sums.
-    pub(crate) fn note_refused(&self, what: Try) {
+    /// Notes that an attempt was refused, for the sums.
+    pub(crate) fn note_refused(&self, what: Attempt) {
         *self.counts().refused.entry(what).or_default() += 1;
     }
 
-    /// Takes back a try that isn't to count.
+    /// Takes back an attempt that isn't to count.
     pub(crate) fn take_back(&self, counted: &Counted) {
         let mut counts = self.counts();
         for name in &counted.names {
@@ -238,8 +239,8 @@ impl Throttle {
         }
     }
 
-    /// Takes back a try that succeeded, and those that the same client made before it for the same
-    /// account.
+    /// Takes back an attempt that succeeded, and those that the same client made before it for the
+    /// same account.
     pub(crate) fn succeed(&self, counted: &Counted) {
         self.take_back(counted);
         if let Some(narrowest) = counted.names.first() {
@@ -247,35 +248,40 @@ impl Throttle {
         }
     }
 
-    /// How many tries were refused since this was last asked for.
-    pub(crate) fn take_refused(&self) -> BTreeMap<Try, i64> {
+    /// How many attempts were refused since this was last asked for.
+    pub(crate) fn take_refused(&self) -> BTreeMap<Attempt, i64> {
         std::mem::take(&mut self.counts().refused)
     }
 
-    /// The kinds of tries whose total is used up.
+    /// The kinds of attempts whose total is used up.
     pub(crate) fn strained(&self, now: Timestamp) -> Vec<&'static str> {
         let counts = self.counts();
-        let kinds = [Try::SignIn, Try::Register, Try::ResetLink, Try::Reset];
+        let kinds = [
+            Attempt::SignIn,
+            Attempt::Register,
+            Attempt::ResetLink,
+            Attempt::Reset,
+        ];
         let strained = kinds.into_iter().filter(|what| {
             let total = self.total(*what);
             total.is_some_and(|(name, max)| counts.hits(name, now) >= max)
         });
-        strained.map(Try::word).collect()
+        strained.map(Attempt::word).collect()
     }
 
-    /// How many tries of a kind all clients together may make before each network has a share.
-    fn total(&self, what: Try) -> Option<Limit> {
+    /// How many attempts of a kind all clients together may make before each network has a share.
+    fn total(&self, what: Attempt) -> Option<Limit> {
         let max = match what {
-            Try::SignIn | Try::Reset => self.sign_in_failures_max.saturating_mul(200),
-            Try::ResetLink => RESET_LINKS_MAX * 200,
-            Try::Register => self.registrations_max.saturating_mul(50),
+            Attempt::SignIn | Attempt::Reset => self.sign_in_failures_max.saturating_mul(200),
+            Attempt::ResetLink => RESET_LINKS_MAX * 200,
+            Attempt::Register => self.registrations_max.saturating_mul(50),
             _ => return None,
         };
         Some((self.hasher.hash_one((what, "all", "")), max))
     }
 
-    /// The limits of a try, the narrowest first. A limit for more clients together is higher.
-    fn limits(&self, scope: Scope, what: Try, client: &str, account: &str) -> Vec<Limit> {
+    /// The limits of an attempt, the narrowest first. A limit for more clients together is higher.
+    fn limits(&self, scope: Scope, what: Attempt, client: &str, account: &str) -> Vec<Limit> {
         let Networks { address, near, far } = Networks::of(client);
         let name = |scope: &str, text: &str| self.hasher.hash_one((what, scope, text));
         let limit =
@@ -295,7 +301,7 @@ impl Throttle {
         let both = |base| limit("both", &format!("{near} {account}"), base, 1);
         let failures = self.sign_in_failures_max;
         match what {
-            Try::SignIn => {
+            Attempt::SignIn => {
                 let mut limits = vec![both(failures)];
                 if scope != Scope::Own {
                     limits.push(limit("account", account, failures, 10));
@@ -305,18 +311,18 @@ impl Throttle {
             }
             // What an account is mailed has a limit of its own, by which nobody learns whether
             // there is an account.
-            Try::ResetLink => {
+            Attempt::ResetLink => {
                 let mut limits = vec![both(RESET_LINKS_MAX)];
                 limits.extend(of_client(RESET_LINKS_MAX, [10, 10, 40]));
                 limits
             }
-            Try::Register => of_client(self.registrations_max, [1, 1, 5]),
-            Try::Reset => of_client(failures, [2, 2, 8]),
-            Try::KnownDevice | Try::Password | Try::Code => {
+            Attempt::Register => of_client(self.registrations_max, [1, 1, 5]),
+            Attempt::Reset => of_client(failures, [2, 2, 8]),
+            Attempt::KnownDevice | Attempt::Password | Attempt::Code => {
                 vec![limit("account", account, failures, 1)]
             }
-            Try::EmailChange => vec![limit("account", account, EMAIL_CHANGES_MAX, 1)],
-            Try::Denied => vec![limit("account", account, DENIED_MAX, 1)],
+            Attempt::EmailChange => vec![limit("account", account, EMAIL_CHANGES_MAX, 1)],
+            Attempt::Denied => vec![limit("account", account, DENIED_MAX, 1)],
         }
     }
 
@@ -326,7 +332,7 @@ impl Throttle {
 }
 
 impl Counts {
-    /// How long a try has to wait whose limit is reached; `None` for one that may be made.
+    /// How long an attempt has to wait whose limit is reached; `None` for one that may be made.
     fn full(&mut self, limits: &[Limit], now: Timestamp) -> Option<i64> {
         let mut waits = Vec::new();
         for (name, max) in limits {
@@ -355,8 +361,9 @@ impl Counts {
         count.map_or(0, |count| count.hits)
     }
 
-    /// Whether the log is to say that the total of a kind of tries is used up: once in its window.
-    fn alarms(&mut self, what: Try, now: Timestamp) -> bool {
+    /// Whether the log is to say that the total of a kind of attempts is used up: once in its
+    /// window.
+    fn alarms(&mut self, what: Attempt, now: Timestamp) -> bool {
         let last = self.alarmed.get(&what);
         if last.is_some_and(|at| now.ms_since(*at).abs() < what.window_ms()) {
             return false;
@@ -366,7 +373,7 @@ impl Counts {
     }
 
     /// Adds one to a count, which begins anew when its time is over.
-    fn add(&mut self, name: u64, what: Try, now: Timestamp) -> i64 {
+    fn add(&mut self, name: u64, what: Attempt, now: Timestamp) -> i64 {
         let begun = Count {
             started_at: now,
             ends_at: now.plus_ms(what.window_ms()),
@@ -399,18 +406,18 @@ impl Count {
     }
 }
 
-/// Tries of one client for one account wait before they are judged, once half of them are used up:
-/// who mistypes waits a little, a program long.
-fn delay(what: Try, hits: i64, max: i64) -> Duration {
+/// Attempts of one client for one account wait before they are judged, once half of them are used
+/// up: who mistypes waits a little, a program long.
+fn delay(what: Attempt, hits: i64, max: i64) -> Duration {
     let over = hits - max / 2 - 1;
-    if what != Try::SignIn || over < 0 || max < 2 {
+    if what != Attempt::SignIn || over < 0 || max < 2 {
         return Duration::ZERO;
     }
     let doublings = u32::try_from(over).unwrap_or(u32::MAX).min(DOUBLINGS_MAX);
     Duration::from_millis(DELAY_MS << doublings)
 }
 
-/// Tries are slow before they are refused.
+/// Attempts are slow before they are refused.
 fn strain_delay(used: i64, max: i64) -> Duration {
     let over = used.saturating_mul(2).saturating_sub(max).clamp(0, max);
     let delay = over.saturating_mul(STRAIN_DELAY_MS) / max.max(1);
@@ -464,7 +471,7 @@ pub(crate) fn network(client: &str) -> String {
 mod tests {
     use domain::Timestamp;
 
-    use super::{Throttle, Try};
+    use super::{Attempt, Throttle};
     use crate::Limits;
 
     fn throttle() -> Throttle {
@@ -475,13 +482,13 @@ mod tests {
         Timestamp::from_unix_ms(1_000_000_000_000 + ms)
     }
 
-    /// How many of these tries are counted.
+    /// How many of these attempts are counted.
     fn counted(
         throttle: &Throttle,
-        what: Try,
-        tries: impl Iterator<Item = (String, String)>,
+        what: Attempt,
+        attempts: impl Iterator<Item = (String, String)>,
     ) -> usize {
-        tries
+        attempts
             .filter(|(client, account)| throttle.count(what, client, account, at(0)).is_ok())
             .count()
     }
@@ -499,25 +506,25 @@ mod tests {
         let others = |n| format!("{n}@example.org");
         for (what, client, name, max) in [
             (
-                Try::SignIn,
+                Attempt::SignIn,
                 same as fn(usize) -> String,
                 account as fn(usize) -> String,
                 10,
             ),
-            (Try::SignIn, in_64, account, 10),
-            (Try::SignIn, any, account, 100),
-            (Try::SignIn, same, others, 50),
-            (Try::SignIn, in_64, others, 50),
-            (Try::SignIn, in_48, others, 200),
+            (Attempt::SignIn, in_64, account, 10),
+            (Attempt::SignIn, any, account, 100),
+            (Attempt::SignIn, same, others, 50),
+            (Attempt::SignIn, in_64, others, 50),
+            (Attempt::SignIn, in_48, others, 200),
             // Each of these networks is within its own share.
-            (Try::SignIn, any, others, 5_000),
-            (Try::Register, in_64, others, 20),
-            (Try::Register, in_48, others, 100),
-            (Try::Register, any, others, 5_000),
-            (Try::ResetLink, same, account, 5),
-            (Try::ResetLink, any, account, 5_000),
-            (Try::ResetLink, same, others, 50),
-            (Try::Reset, same, others, 20),
+            (Attempt::SignIn, any, others, 5_000),
+            (Attempt::Register, in_64, others, 20),
+            (Attempt::Register, in_48, others, 100),
+            (Attempt::Register, any, others, 5_000),
+            (Attempt::ResetLink, same, account, 5),
+            (Attempt::ResetLink, any, account, 5_000),
+            (Attempt::ResetLink, same, others, 50),
+            (Attempt::Reset, same, others, 20),
         ] {
             let throttle = throttle();
             assert_eq!(counted(&throttle, what, one(client, name)), max, "{what:?}");
@@ -529,17 +536,17 @@ mod tests {
     #[test]
     fn fifty_networks_at_their_limits_lock_nobody_else_out() {
         for (what, share) in [
-            (Try::SignIn, 10),
-            (Try::Register, 20),
-            (Try::ResetLink, 5),
-            (Try::Reset, 10),
+            (Attempt::SignIn, 10),
+            (Attempt::Register, 20),
+            (Attempt::ResetLink, 5),
+            (Attempt::Reset, 10),
         ] {
             let throttle = throttle();
             assert!(throttle.strained(at(0)).is_empty());
-            let tries = (0..50).flat_map(|network| {
+            let attempts = (0..50).flat_map(|network| {
                 (0..400).map(move |n| (format!("198.18.{network}.{}", n % 250), format!("{n}@x")))
             });
-            let taken = counted(&throttle, what, tries);
+            let taken = counted(&throttle, what, attempts);
             let (_, max) = throttle.total(what).unwrap();
             let max = usize::try_from(max).unwrap();
             // Networks that came first have used up what there was; the rest had their shares.
@@ -564,26 +571,26 @@ mod tests {
         let throttle = throttle();
         for _ in 0..10 {
             throttle
-                .count(Try::SignIn, "192.0.2.1", "one@x", at(0))
+                .count(Attempt::SignIn, "192.0.2.1", "one@x", at(0))
                 .unwrap();
         }
         for n in 0..super::COUNTS_MAX / 4 {
             let (a, b) = (n / 65_536, n % 65_536);
             let client = format!("2001:{a:x}:{b:x}::1");
             throttle
-                .count(Try::SignIn, &client, &format!("{n}@x"), at(0))
+                .count(Attempt::SignIn, &client, &format!("{n}@x"), at(0))
                 .unwrap();
         }
         assert!(throttle.counts().by_name.len() <= super::COUNTS_MAX + 1);
         // What is at its limit isn't forgotten for that.
-        let refused = throttle.count(Try::SignIn, "192.0.2.1", "one@x", at(0));
+        let refused = throttle.count(Attempt::SignIn, "192.0.2.1", "one@x", at(0));
         assert!(refused.is_err());
     }
 
     #[test]
     fn a_success_is_not_counted_and_ends_the_delays() {
         let throttle = throttle();
-        let count = || throttle.count(Try::SignIn, "192.0.2.1", "one@example.org", at(0));
+        let count = || throttle.count(Attempt::SignIn, "192.0.2.1", "one@example.org", at(0));
         for _ in 0..1_000 {
             let success = count().unwrap();
             throttle.succeed(&success);

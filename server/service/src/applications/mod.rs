@@ -31,7 +31,7 @@ use crate::wakeups::Wakeup;
 pub use statement::StatementFilter;
 
 /// How many references are tried before they count as used up.
-const REFERENCE_TRIES: usize = 1000;
+const REFERENCE_ATTEMPTS: usize = 1000;
 const REFERENCES: u64 = 1_000_000;
 
 /// A new application's keys, to be shown once.
@@ -163,7 +163,7 @@ impl Service {
         category: Category,
         sender_state: SenderState,
     ) -> Result<(ApplicationId, NewApplication)> {
-        for _ in 0..REFERENCE_TRIES {
+        for _ in 0..REFERENCE_ATTEMPTS {
             let number = u32::try_from(self.entropy().number() % REFERENCES).unwrap_or_default();
             let reference = Reference::from_number(number);
             let live_key = ApiKey::from_entropy(reference, KeyKind::Live, self.entropy().bytes());

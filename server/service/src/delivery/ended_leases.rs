@@ -15,7 +15,7 @@ use crate::store::segments::{self, NewSegment};
 use crate::store::submits::{self, Begun};
 use crate::store::tally::Counter;
 use crate::wakeups::Wakeup;
-use crate::{Service, run_detached_with_tries};
+use crate::{Service, run_detached_with_attempts};
 
 /// How many claims one transaction ends.
 const CHUNK: i64 = 500;
@@ -46,7 +46,7 @@ impl Service {
     async fn end_leases_at(&self, shard: Shard, which: Leases) -> Result<u64> {
         let mut ended = 0;
         loop {
-            let some = run_detached_with_tries(self, move |service| async move {
+            let some = run_detached_with_attempts(self, move |service| async move {
                 service.end_some(shard, which).await
             });
             let some = some.await?;

@@ -9,7 +9,7 @@ use crate::money::releases::settle;
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending, Overdue};
 use crate::store::{Chore, batches, installation, queue};
-use crate::{MESSAGE_LIFETIME_MS, Service, run_detached, run_detached_with_tries};
+use crate::{MESSAGE_LIFETIME_MS, Service, run_detached, run_detached_with_attempts};
 
 /// How many messages one transaction makes final.
 const CHUNK: i64 = 500;
@@ -48,7 +48,7 @@ impl Service {
     async fn expire_at(&self, shard: Shard) -> Result<Run> {
         let mut run = Run::default();
         while !run.done {
-            run = run_detached_with_tries(self, move |service| async move {
+            run = run_detached_with_attempts(self, move |service| async move {
                 service.expire_chunk(shard, run).await
             })
             .await?;

@@ -33,7 +33,7 @@ use crate::store::segments::{self, Segment};
 use crate::store::submits::{self, Outstanding};
 use crate::store::{WriteTx, installation};
 use crate::wakeups::Wakeup;
-use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_tries};
+use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_attempts};
 
 /// Margin: no submit starts in the last sixth of a lease (10 s of 60). The last answers are stored
 /// in that time, and the clocks of two nodes differ.
@@ -335,7 +335,7 @@ impl Service {
     }
 
     async fn resume_some(&self, shard: Shard, application_id: ApplicationId) -> Result<u64> {
-        run_detached_with_tries(self, move |service| async move {
+        run_detached_with_attempts(self, move |service| async move {
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
             tx.at(shard);
             let resumed =

@@ -15,7 +15,7 @@ use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
 use crate::store::queue::{self, Moved, Routed};
 use crate::wakeups::Wakeup;
-use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
+use crate::{SANDBOX_CARRIER, Service, run_detached_with_attempts};
 
 /// The name in place of a carrier for queued messages that no route is for.
 pub(crate) const NO_CARRIER: &str = "";
@@ -282,7 +282,7 @@ impl Service {
         let mut after = waits.then_some(Transid(0));
         while let Some(last) = after {
             let carrier = carrier.to_owned();
-            after = run_detached_with_tries(self, move |service| {
+            after = run_detached_with_attempts(self, move |service| {
                 let carrier = carrier.clone();
                 async move { service.reroute_some(shard, &carrier, last).await }
             })

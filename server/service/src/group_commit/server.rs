@@ -21,7 +21,7 @@ use crate::admission::rates::RateKey;
 use crate::delivery::Lease;
 use crate::error::{Error, Fault, Result, Uncertain, took_too_long};
 use crate::store::group_call::{Called, GroupAnswer, GroupConnection, UnansweredCall};
-use crate::{Service, TRIES};
+use crate::{ATTEMPTS, Service};
 
 /// How long a group itself asks whether its call is stored; after that a task of its own asks on.
 const ASK_IN_GROUP: Duration = Duration::from_secs(2);
@@ -162,7 +162,7 @@ impl ServerGroups {
     /// loses its connection before it stored the call, the call is repeated; one that took too long
     /// isn't.
     async fn call(&mut self, service: &Service, guess: &mut Guess) -> Result<Stored> {
-        let mut tries = 1;
+        let mut attempts = 1;
         loop {
             match self.conn.run(service.store(), &guess.call).await {
                 Ok(Called::Answered(answer)) => return Ok(Stored::Answered(answer)),
@@ -178,7 +178,7 @@ impl ServerGroups {
                     let mut asking = self.others.spawn(asking);
                     match tokio::time::timeout(ASK_IN_GROUP, &mut asking).await {
                         Ok(Ok(Ok(Some(answer)))) => return Ok(Stored::Answered(answer)),
-                        Ok(Ok(Ok(None))) if tries == TRIES || took_too_long(&error) => {
+                        Ok(Ok(Ok(None))) if attempts == ATTEMPTS || took_too_long(&error) => {
                             return Err(Fault::NotCommitted(error).into());
                         }
                         Ok(Ok(Ok(None))) => {}
@@ -186,14 +186,14 @@ impl ServerGroups {
                         Err(_) => return Ok(Stored::Unknown(asking, error)),
                     }
                 }
-                Err(error) if error.is_conflict() && tries < TRIES => {
+                Err(error) if error.is_conflict() && attempts < ATTEMPTS => {
                     self.figures.repeated();
                     tracing::debug!(detail = ?error, "another process was in the way; trying \
                         again");
                 }
                 Err(error) => return Err(error),
             }
-            tries += 1;
+            attempts += 1;
             // Under its old id the group certainly isn't stored.
             guess.call.id = group_id(service);
         }

@@ -24,7 +24,7 @@ use crate::store::gate::Priority;
 use crate::store::messages::Ended;
 use crate::store::{Committed, Unanswered, WriteTx, prices};
 use crate::wakeups::Wakeup;
-use crate::{Inner, STATEMENTS_TIMEOUT, Service, TRIES};
+use crate::{ATTEMPTS, Inner, STATEMENTS_TIMEOUT, Service};
 
 /// A group that took longer than this is logged.
 const SLOW: Duration = Duration::from_millis(250);
@@ -176,11 +176,11 @@ impl Worker {
         service: &Service,
         inputs: &[Input],
     ) -> Result<(Outcome, Committed)> {
-        let mut tries = 1;
+        let mut attempts = 1;
         loop {
             match self.transact_once(service, inputs).await {
-                Err(error) if error.is_conflict() && tries < TRIES => {
-                    tries += 1;
+                Err(error) if error.is_conflict() && attempts < ATTEMPTS => {
+                    attempts += 1;
                     self.figures.repeated();
                     tracing::debug!(detail = ?error, "another process was in the way; trying \
                         again");

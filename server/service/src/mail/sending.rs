@@ -25,8 +25,8 @@ const STOP_LIFETIME_MS: i64 = 7 * 24 * 60 * MINUTE_MS;
 const LEASE_MS: i64 = 3 * MINUTE_MS;
 const PAUSE_FIRST_MS: i64 = MINUTE_MS;
 const PAUSE_LONGEST_MS: i64 = 4 * 60 * MINUTE_MS;
-/// The pauses between so many tries add up to a little more than a day.
-const TRIES_MAX: i64 = 14;
+/// The pauses between so many attempts add up to a little more than a day.
+const ATTEMPTS_MAX: i64 = 14;
 /// How many characters of an error are kept.
 const ERROR_CHARS_MAX: usize = 300;
 /// How long a mail is listed that is sent, kept or given up.
@@ -40,8 +40,8 @@ const LIST_MAX: i64 = 200;
 #[derive(Debug)]
 pub struct OutgoingMail {
     pub id: i64,
-    /// Which try this is, from 1.
-    pub tries: i64,
+    /// Which attempt this is, from 1.
+    pub attempts: i64,
     pub recipient: String,
     pub subject: String,
     pub text: String,
@@ -60,10 +60,10 @@ pub struct MailCounts {
     pub failed: i64,
 }
 
-/// The pause after a try failed for now; `None` when it was the last one.
-fn pause_ms(tries: i64) -> Option<i64> {
-    let doubled = u32::try_from(tries - 1).unwrap_or_default().min(16);
-    (tries < TRIES_MAX).then(|| (PAUSE_FIRST_MS << doubled).min(PAUSE_LONGEST_MS))
+/// The pause after an attempt failed for now; `None` when it was the last one.
+fn pause_ms(attempts: i64) -> Option<i64> {
+    let doubled = u32::try_from(attempts - 1).unwrap_or_default().min(16);
+    (attempts < ATTEMPTS_MAX).then(|| (PAUSE_FIRST_MS << doubled).min(PAUSE_LONGEST_MS))
 }
 
 impl Service {
@@ -128,7 +128,7 @@ impl Service {
         let rendered = render(&row.body, link.as_deref(), base_url);
         Ok(OutgoingMail {
             id: row.id,
-            tries: row.tries,
+            attempts: row.attempts,
             recipient: row.recipient,
             subject: row.subject,
             text: rendered.text,
@@ -143,15 +143,15 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written; the mail is then sent again.
     pub async fn mail_sent(&self, mail: &OutgoingMail) -> Result<()> {
-        let (id, tries) = (mail.id, mail.tries);
+        let (id, attempts) = (mail.id, mail.attempts);
         self.in_transaction(move |tx, _| {
-            Box::pin(async move { outbox::sent(tx, id, tries).await.map(drop) })
+            Box::pin(async move { outbox::sent(tx, id, attempts).await.map(drop) })
         })
         .await
     }
 
     /// Stores why a mail wasn't sent. It is tried again, unless it was refused for good or this was
-    /// the last try. Returns how far the mail has come.
+    /// the last attempt. Returns how far the mail has come.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -161,17 +161,17 @@ impl Service {
         error: &str,
         for_good: bool,
     ) -> Result<MailState> {
-        let (id, tries) = (mail.id, mail.tries);
+        let (id, attempts) = (mail.id, mail.attempts);
         let error = shown(error, mail.secret.as_deref());
-        let pause = pause_ms(tries).filter(|_| !for_good);
+        let pause = pause_ms(attempts).filter(|_| !for_good);
         let state = match pause {
             Some(_) => MailState::Queued,
             None => MailState::Failed,
         };
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
-                let next_try = now.plus_ms(pause.unwrap_or_default());
-                outbox::not_sent(tx, (id, tries), state, next_try, &error).await?;
+                let next_attempt = now.plus_ms(pause.unwrap_or_default());
+                outbox::not_sent(tx, (id, attempts), state, next_attempt, &error).await?;
                 Ok(state)
             })
         })
@@ -305,17 +305,17 @@ fn shown(error: &str, secret: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MINUTE_MS, TRIES_MAX, pause_ms, shown};
+    use super::{ATTEMPTS_MAX, MINUTE_MS, pause_ms, shown};
 
     #[test]
     fn pauses_double_up_to_four_hours_and_add_up_to_a_day() {
-        let pauses: Vec<i64> = (1..TRIES_MAX).filter_map(pause_ms).collect();
+        let pauses: Vec<i64> = (1..ATTEMPTS_MAX).filter_map(pause_ms).collect();
         let minutes: Vec<i64> = pauses.iter().map(|pause| pause / MINUTE_MS).collect();
         assert_eq!(minutes[..9], [1, 2, 4, 8, 16, 32, 64, 128, 240]);
         let day = 24 * 60;
         let sum: i64 = minutes.iter().sum();
         assert!((day..day + 60).contains(&sum), "{sum}");
-        assert_eq!(pause_ms(TRIES_MAX), None);
+        assert_eq!(pause_ms(ATTEMPTS_MAX), None);
     }
 
     #[test]

@@ -263,16 +263,16 @@ impl Store {
 
     async fn begin_on_server(&self, begin: &'static str) -> Result<Transaction<'static, Postgres>> {
         let writers = self.writers.as_ref().ok_or(Fault::Stopped)?;
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
-            tries += 1;
+            attempts += 1;
             // Without a time limit this would wait for ever for a server that vanished.
             let beginning =
                 tokio::time::timeout(ACQUIRE_TIMEOUT, Box::pin(writers.begin_with(begin)));
             match beginning.await.map_err(|_| BEGIN_TIMED_OUT)? {
                 // A server that was restarted has cut every connection: no transaction was begun on
                 // any of them.
-                Err(error) if is_cut(&error) && tries <= self.dialect.writers() + 1 => {}
+                Err(error) if is_cut(&error) && attempts <= self.dialect.writers() + 1 => {}
                 started => return Ok(started?),
             }
         }

@@ -24,7 +24,7 @@ const LOG_PAGES_MAX: i32 = 4 * LOG_PAGES;
 
 /// The pause before each retry while another process writes to the file, and the most retries.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
-const BUSY_TRIES: i32 = 10_000;
+const BUSY_ATTEMPTS: i32 = 10_000;
 
 thread_local! {
     /// Pages in the log after the last commit on this thread.
@@ -157,11 +157,11 @@ impl FileConnection {
 }
 
 /// Waits for another process that writes to the file, like the command line; false after too many
-/// tries. SQLite's own busy handler waits longer each time, so that other writers would overtake
+/// attempts. SQLite's own busy handler waits longer each time, so that other writers would overtake
 /// this process again and again.
-fn wait_for_others(tries: i32) -> bool {
+fn wait_for_others(attempts: i32) -> bool {
     std::thread::sleep(BUSY_PAUSE);
-    tries < BUSY_TRIES
+    attempts < BUSY_ATTEMPTS
 }
 
 /// Runs work that may block, without blocking the other tasks of this thread.

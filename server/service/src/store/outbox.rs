@@ -12,7 +12,7 @@ macro_rules! listed {
     ($rest:literal) => {
         Sql::same(concat!(
             r"
-        SELECT id, kind, state, recipient, subject, body, created_at, tries, due_at, last_error
+        SELECT id, kind, state, recipient, subject, body, created_at, attempts, due_at, last_error
         FROM outbox ",
             $rest
         ))
@@ -23,7 +23,7 @@ macro_rules! claim {
     ($lock:literal) => {
         concat!(
             r"
-            UPDATE outbox SET state = 'sending', tries = tries + 1, due_at = $2
+            UPDATE outbox SET state = 'sending', attempts = attempts + 1, due_at = $2
             WHERE id IN (
                 SELECT id
                 FROM outbox
@@ -31,7 +31,7 @@ macro_rules! claim {
                 ORDER BY due_at, id LIMIT $3",
             $lock,
             r")
-            RETURNING id, account_id, kind, recipient, subject, body, path, created_at, tries"
+            RETURNING id, account_id, kind, recipient, subject, body, path, created_at, attempts"
         )
     };
 }
@@ -39,7 +39,7 @@ macro_rules! claim {
 statements! {
     const INSERT: Sql = Sql::same(r"
         INSERT INTO outbox (account_id, kind, recipient, subject, body, path, created_at, state,
-            due_at, tries)
+            due_at, attempts)
         VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', $7, 0)");
     const NEXT_DUE: Sql = Sql::same(r"
         SELECT MIN(due_at) AS due_at FROM outbox WHERE state = 'queued' OR state = 'sending'");
@@ -52,13 +52,13 @@ statements! {
     };
     const SENT: Sql = Sql::same(r"
         UPDATE outbox SET state = 'sent', body = '', last_error = NULL
-        WHERE id = $1 AND tries = $2 AND state = 'sending'");
+        WHERE id = $1 AND attempts = $2 AND state = 'sending'");
     const NOT_SENT: Sql = Sql::same(r"
         UPDATE outbox SET state = $3, due_at = $4, last_error = $5
-        WHERE id = $1 AND tries = $2 AND state = 'sending'");
+        WHERE id = $1 AND attempts = $2 AND state = 'sending'");
     const KEEP: Sql = Sql::same("UPDATE outbox SET state = 'kept' WHERE state = 'queued'");
     const RETRY: Sql = Sql::same(r"
-        UPDATE outbox SET state = 'queued', due_at = $2, tries = 0
+        UPDATE outbox SET state = 'queued', due_at = $2, attempts = 0
         WHERE id = $1 AND (state = 'queued' OR state = 'kept' OR state = 'failed')");
     const BY_ID: Sql = listed!("WHERE id = $1");
     const NEWEST: Sql = listed!("WHERE id < $1 ORDER BY id DESC LIMIT $2");
@@ -101,8 +101,8 @@ pub(crate) struct ClaimedRow {
     pub(crate) body: String,
     pub(crate) path: Option<String>,
     pub(crate) created_at: Timestamp,
-    /// Which try this is, from 1. Only this try may store its result.
-    pub(crate) tries: i64,
+    /// Which attempt this is, from 1. Only this attempt may store its result.
+    pub(crate) attempts: i64,
 }
 
 fn kind(row: &Row<'_>) -> Result<MailKind> {
@@ -118,8 +118,8 @@ fn record(row: &Row<'_>) -> Result<MailRecord> {
         subject: row.get("subject")?,
         text: row.get("body")?,
         created_at: row.get("created_at")?,
-        tries: row.get("tries")?,
-        next_try_at: row.get("due_at")?,
+        attempts: row.get("attempts")?,
+        next_attempt_at: row.get("due_at")?,
         last_error: row.get("last_error")?,
     })
 }
@@ -165,7 +165,7 @@ pub(crate) async fn claim(
             body: row.get("body")?,
             path: row.get("path")?,
             created_at: row.get("created_at")?,
-            tries: row.get("tries")?,
+            attempts: row.get("attempts")?,
         })
     };
     let claiming = query(CLAIM, (now, lease_end, limit));
@@ -175,21 +175,21 @@ pub(crate) async fn claim(
     Ok(claimed)
 }
 
-/// Stores that a mail is sent, and empties it; false when the lease of this try is over and another
-/// try has begun.
-pub(crate) async fn sent(conn: &mut dyn Connection, id: i64, tries: i64) -> Result<bool> {
-    Ok(query(SENT, (id, tries)).execute(conn).await? == 1)
+/// Stores that a mail is sent, and empties it; false when the lease of this attempt is over and
+/// another attempt has begun.
+pub(crate) async fn sent(conn: &mut dyn Connection, id: i64, attempts: i64) -> Result<bool> {
+    Ok(query(SENT, (id, attempts)).execute(conn).await? == 1)
 }
 
-/// Stores that a try failed; false as above.
+/// Stores that an attempt failed; false as above.
 pub(crate) async fn not_sent(
     conn: &mut dyn Connection,
-    (id, tries): (i64, i64),
+    (id, attempts): (i64, i64),
     state: MailState,
-    next_try_at: Timestamp,
+    next_attempt_at: Timestamp,
     error: &str,
 ) -> Result<bool> {
-    let values = (id, tries, state.as_str(), next_try_at, error);
+    let values = (id, attempts, state.as_str(), next_attempt_at, error);
     Ok(query(NOT_SENT, values).execute(conn).await? == 1)
 }
 

@@ -246,7 +246,8 @@ impl Service {
         if pending.request.dry_run {
             return Ok(Ok(BatchDecision::Answered(accepted)));
         }
-        // The kept answer ended while the file came, and nothing has its rows: the next try does.
+        // The kept answer ended while the file came, and nothing has its rows: the next attempt
+        // does.
         let Some(spool) = &pending.spool else {
             return Ok(Err(Reason::Unavailable));
         };

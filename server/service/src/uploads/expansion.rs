@@ -21,7 +21,7 @@ use crate::store::{Chore, WriteTx};
 use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::uploads::spool_store::{ROWS_MAX, Spools};
 use crate::wakeups::Wakeup;
-use crate::{SANDBOX_CARRIER, Service, run_detached_with_tries};
+use crate::{SANDBOX_CARRIER, Service, run_detached_with_attempts};
 use domain::records::TransferKind;
 
 /// How long a transaction goes on taking chunks. With PostgreSQL commit groups don't wait at the
@@ -51,7 +51,7 @@ impl Service {
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn expand(&self, id: BatchId) -> Result<bool> {
-        run_detached_with_tries(
+        run_detached_with_attempts(
             self,
             move |service| async move { service.expand_some(id).await },
         )

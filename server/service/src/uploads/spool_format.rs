@@ -266,7 +266,7 @@ impl Chunk {
 pub(crate) enum ChunkError {
     /// The chunk is gone, too short, or not what was written: its rows are lost.
     Lost(String),
-    /// The machine failed, or another release wrote the chunk; another try may succeed.
+    /// The machine failed, or another release wrote the chunk; another attempt may succeed.
     Io(io::Error),
 }
 

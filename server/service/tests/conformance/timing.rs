@@ -1,12 +1,12 @@
-//! Whether the time of an answer tells that an email has an account: medians of tries with a known
-//! and with an unknown one, by commit groups.
+//! Whether the time of an answer tells that an email has an account: medians of attempts with a
+//! known and with an unknown one, by commit groups.
 
 use std::time::{Duration, Instant};
 
 use crate::database::Backend;
 use crate::world::{HOUR_MS, World};
 
-const TRIES: usize = 2_000;
+const ATTEMPTS: usize = 2_000;
 
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
@@ -16,7 +16,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 /// The medians for a known and for an unknown email.
 async fn medians(world: &World, ask: impl AsyncFn(&World, &str)) -> (Duration, Duration) {
     let (mut known, mut unknown) = (Vec::new(), Vec::new());
-    for turn in 0..TRIES {
+    for turn in 0..ATTEMPTS {
         let mut both = [
             ("known@example.org", &mut known),
             ("stranger@example.org", &mut unknown),

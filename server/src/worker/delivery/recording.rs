@@ -55,7 +55,7 @@ async fn record(
 
 /// Stores results and receipts; they go into one commit group, in this order. Receipts leave the
 /// report when they are stored, and `taken` is set when the results are: after a failure the next
-/// try goes on from there.
+/// attempt goes on from there.
 async fn store(
     service: &Service,
     carrier: &str,

@@ -85,15 +85,15 @@ async fn send(context: &Context, mailer: &Mailer, mail: &OutgoingMail) -> Result
         Err(not_sent) => not_sent,
     };
     // Without the error, which may quote the mail: it is listed with the mail.
-    let (id, tries) = (mail.id, mail.tries);
+    let (id, attempts) = (mail.id, mail.attempts);
     if service.mail_not_sent(mail, &why, for_good).await? == MailState::Failed {
         tracing::error!(
             id,
-            tries,
+            attempts,
             "a mail is given up; `heliograph mail list` says why"
         );
     } else {
-        tracing::warn!(id, tries, "a mail wasn't sent and is tried again");
+        tracing::warn!(id, attempts, "a mail wasn't sent and is tried again");
     }
     Ok(())
 }

@@ -106,7 +106,7 @@ pub(super) fn table(
             work: stateless(upkeep::expire_and_delete),
         },
         Job {
-            name: "store throttled tries",
+            name: "store throttled attempts",
             processes: Processes::All,
             interval: Duration::from_mins(1),
             wake: None,

@@ -102,7 +102,8 @@ pub(super) async fn apply_email_changes(service: Service) {
     attempt("new emails can't take effect", applied).await;
 }
 
-/// Mails staff about what has waited for an hour. Where mails aren't sent, staff look by themselves.
+/// Mails staff about what has waited for an hour. Where mails aren't sent, staff look by
+/// themselves.
 pub(super) async fn remind_staff(service: Service) {
     if service.sends_mail() {
         let reminders = service.remind_staff();
@@ -110,10 +111,10 @@ pub(super) async fn remind_staff(service: Service) {
     }
 }
 
-/// Stores how many tries were throttled, as one sum.
+/// Stores how many attempts were throttled, as one sum.
 pub(super) async fn store_throttled(service: Service) {
     let stored = service.store_throttled();
-    attempt("the sum of throttled tries can't be stored", stored).await;
+    attempt("the sum of throttled attempts can't be stored", stored).await;
 }
 
 /// Stores when keys were used.

@@ -51,7 +51,7 @@ async fn an_account_chooses_its_time_zone_by_a_name_of_the_list(backend: Backend
 
 async fn an_email_is_taken_once_whatever_its_case_and_however_many_ask(backend: Backend) {
     let world = World::new(backend).await;
-    let tries = (0..4).map(|n| {
+    let attempts = (0..4).map(|n| {
         let email = if n % 2 == 0 {
             "one@example.org"
         } else {
@@ -61,7 +61,7 @@ async fn an_email_is_taken_once_whatever_its_case_and_however_many_ask(backend: 
         tokio::spawn(async move { service.register(&email, &password(PASSWORD), "x").await })
     });
     let mut made = 0;
-    for attempt in tries.collect::<Vec<_>>() {
+    for attempt in attempts.collect::<Vec<_>>() {
         match attempt.await.unwrap() {
             Ok(_) => made += 1,
             Err(error) => assert_eq!(error.refusal(), Some(&Refusal::EmailTaken)),

@@ -20,7 +20,7 @@ on_each_backend![
     a_token_is_nowhere_in_the_database,
     a_session_keeps_what_is_stored_of_it_under_a_new_token,
     what_happens_to_an_account_is_recorded_with_who_asked,
-    denied_access_is_recorded_up_to_a_limit_and_throttled_tries_as_one_sum,
+    denied_access_is_recorded_up_to_a_limit_and_throttled_attempts_as_one_sum,
     strangers_do_not_keep_the_owner_out_of_a_known_device,
     strangers_do_not_keep_the_owner_out_of_a_network_of_theirs,
 ];
@@ -344,7 +344,9 @@ async fn what_happens_to_an_account_is_recorded_with_who_asked(backend: Backend)
     );
 }
 
-async fn denied_access_is_recorded_up_to_a_limit_and_throttled_tries_as_one_sum(backend: Backend) {
+async fn denied_access_is_recorded_up_to_a_limit_and_throttled_attempts_as_one_sum(
+    backend: Backend,
+) {
     let world = World::new(backend).await;
     let account = world.account("one@example.org").await;
     for _ in 0..30 {

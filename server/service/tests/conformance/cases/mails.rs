@@ -1,4 +1,4 @@
-//! Mails: the outbox, its tries, secret links, and the confirmation of an email.
+//! Mails: the outbox, its attempts, secret links, and the confirmation of an email.
 
 use domain::records::MailRecord;
 use domain::{Category, Email, KeyKind, MailKind, MailState};
@@ -186,8 +186,8 @@ async fn a_canceled_change_and_a_link_that_is_too_old_change_no_e_mail(backend: 
     }
 }
 
-/// Has an account ask for this email; the tokens of the links in the mails to the new address and to
-/// the present one.
+/// Has an account ask for this email; the tokens of the links in the mails to the new address and
+/// to the present one.
 async fn asked(world: &World, id: i64, new: &str) -> (String, String) {
     let service = &world.service;
     send_all(service).await;
@@ -671,14 +671,14 @@ async fn a_mail_is_tried_again_for_a_day_and_then_given_up_until_staff_retry(bac
     let world = World::mailing(backend).await;
     let service = &world.service;
     world.account("one@example.org").await;
-    let mut tries = 0;
+    let mut attempts = 0;
     let mut hours_passed = 0;
     let begun = world.now();
     loop {
         let mut claimed = service.claim_mails(5).await.unwrap();
         if let Some(mail) = claimed.pop() {
-            tries += 1;
-            assert_eq!(mail.tries, tries);
+            attempts += 1;
+            assert_eq!(mail.attempts, attempts);
             let state = service
                 .mail_not_sent(&mail, "451 try later", false)
                 .await
@@ -693,7 +693,7 @@ async fn a_mail_is_tried_again_for_a_day_and_then_given_up_until_staff_retry(bac
         assert!(hours_passed < 26);
     }
     assert_eq!(hours_passed, 24);
-    assert_eq!(tries, 14);
+    assert_eq!(attempts, 14);
     let counts = MailCounts {
         waiting: 0,
         failed: 1,
@@ -711,7 +711,7 @@ async fn a_mail_is_tried_again_for_a_day_and_then_given_up_until_staff_retry(bac
     let mail = service.claim_mails(5).await.unwrap().remove(0);
     let in_flight = service.retry_mail(&Actor::CommandLine, failed.id).await;
     assert_eq!(in_flight.unwrap_err().refusal(), Some(&Refusal::MailSent));
-    // Refused for good: no further try.
+    // Refused for good: no further attempt.
     let state = service
         .mail_not_sent(&mail, "550 no such user", true)
         .await
@@ -730,8 +730,8 @@ async fn a_mail_whose_process_died_is_tried_again_after_its_lease(backend: Backe
     assert!(service.claim_mails(5).await.unwrap().is_empty());
     world.pass(MINUTE_MS);
     let second = service.claim_mails(5).await.unwrap().remove(0);
-    assert_eq!((second.id, second.tries), (first.id, 2));
-    // The first one wasn't dead after all; its failure says nothing about the second try.
+    assert_eq!((second.id, second.attempts), (first.id, 2));
+    // The first one wasn't dead after all; its failure says nothing about the second attempt.
     service
         .mail_not_sent(&first, "timed out", false)
         .await
@@ -781,7 +781,7 @@ async fn a_reset_link_stands_in_the_mail_alone_and_works_once(backend: Backend) 
     assert_eq!(listed.kind, MailKind::Reset);
     assert!(!listed.text.contains("/reset/"), "{}", listed.text);
 
-    // The first try fails after the mail server saw the link, and says so.
+    // The first attempt fails after the mail server saw the link, and says so.
     let mail = service.claim_mails(5).await.unwrap().remove(0);
     let first = token(&mail, "/reset/");
     let quoted = format!("451 blocked: https://sms.example.org/reset/{first}");

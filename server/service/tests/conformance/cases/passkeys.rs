@@ -138,12 +138,12 @@ async fn an_answer_is_taken_once(backend: Backend) {
     let (account, mut phone) = with_passkey(&world, "one@example.org").await;
     let options = asked(&world, "a", &account).await;
     let used = answer(&mut phone, ORIGIN, &options);
-    let tries = (0..4).map(|_| {
+    let attempts = (0..4).map(|_| {
         let (service, used) = (world.service.clone(), used.clone());
         tokio::spawn(async move { service.sign_in_step("a", &used).await.is_ok() })
     });
     let mut taken = 0;
-    for attempt in tries.collect::<Vec<_>>() {
+    for attempt in attempts.collect::<Vec<_>>() {
         taken += usize::from(attempt.await.unwrap());
     }
     assert_eq!(taken, 1);

@@ -107,12 +107,12 @@ async fn of_many_who_bring_one_code_at_once_one_gets_in(backend: Backend) {
     let (account, secret, _) = with_factor(&world, "one@example.org").await;
     half_signed_in(&world, "a", &account).await;
     let code = code(&secret, &world, 0);
-    let tries = (0..6).map(|_| {
+    let attempts = (0..6).map(|_| {
         let (service, code) = (world.service.clone(), code.clone());
         tokio::spawn(async move { service.sign_in_step("a", &code).await.is_ok() })
     });
     let mut in_ = 0;
-    for attempt in tries.collect::<Vec<_>>() {
+    for attempt in attempts.collect::<Vec<_>>() {
         in_ += usize::from(attempt.await.unwrap());
     }
     assert_eq!(in_, 1);

@@ -215,12 +215,12 @@ async fn the_last_member_of_staff_stays(backend: Backend) {
     service.enable_account(&ACTOR, two).await.unwrap();
     service.promote_account(&ACTOR, two).await.unwrap();
     // Of two who are demoted at once, one stays.
-    let tries = [EMAIL, two].map(|email| {
+    let attempts = [EMAIL, two].map(|email| {
         let service = service.clone();
         tokio::spawn(async move { service.demote_account(&ACTOR, email).await.is_ok() })
     });
     let mut demoted = 0;
-    for attempt in tries {
+    for attempt in attempts {
         demoted += usize::from(attempt.await.unwrap());
     }
     assert_eq!(demoted, 1);
