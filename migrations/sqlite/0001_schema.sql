@@ -527,7 +527,7 @@ CREATE INDEX segments_unanswered ON segments (carrier, message_id)
     WHERE status = 2 AND carrier_message_id IS NULL;
 
 -- Receipts that name no known message: the answer to the submit may come after them.
-CREATE TABLE parked_receipts (
+CREATE TABLE unmatched_receipts (
     id             INTEGER PRIMARY KEY, -- in the order in which they came
     carrier        TEXT NOT NULL,     -- the carrier that sent it
     carrier_message_id TEXT NOT NULL, -- the carrier's name for the message
@@ -536,8 +536,8 @@ CREATE TABLE parked_receipts (
     error          TEXT,              -- why it wasn't delivered
     received_at    INTEGER NOT NULL   -- when it came
 ) STRICT;
-CREATE INDEX parked_receipts_by_carrier_id ON parked_receipts (carrier, carrier_message_id);
-CREATE INDEX parked_receipts_by_age ON parked_receipts (received_at);
+CREATE INDEX unmatched_receipts_by_carrier_id ON unmatched_receipts (carrier, carrier_message_id);
+CREATE INDEX unmatched_receipts_by_age ON unmatched_receipts (received_at);
 
 CREATE TABLE carriers (
     name           TEXT PRIMARY KEY,  -- as in the settings
@@ -547,7 +547,7 @@ CREATE TABLE carriers (
 -- Receipts by carrier.
 CREATE TABLE receipt_counts (
     carrier        TEXT PRIMARY KEY,
-    parked         INTEGER NOT NULL,  -- how many were parked so far
+    unmatched         INTEGER NOT NULL,  -- how many were kept as unmatched so far
     matched        INTEGER NOT NULL   -- how many of them were matched later
 ) STRICT;
 

@@ -38,7 +38,7 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
     let oldest = carrier.oldest_age_s.map(age);
     let carrier = &carrier.record;
     let (state, waiting) = (carrier.state, carrier.waiting);
-    let (parked, matched) = (carrier.receipts_parked, carrier.receipts_matched);
+    let (unmatched, matched) = (carrier.receipts_unmatched, carrier.receipts_matched);
     let since = carrier
         .drained_at
         .map(|at| view! { <span class="fine">" since " <DateTime at/></span> });
@@ -53,7 +53,7 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
                 {oldest.unwrap_or_else(|| "none waits".to_owned())}
             </Fact>
             <Fact term="Receipts for unknown messages" class="figures">
-                {format!("{parked} parked, {matched} matched later")}
+                {format!("{unmatched} unmatched, {matched} matched later")}
             </Fact>
         </dl>
     }

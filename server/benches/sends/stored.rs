@@ -63,7 +63,7 @@ pub fn strangers_rows(url: &str) -> u64 {
         "confirmations",
         "outbox",
         "applications",
-        "parked_receipts",
+        "unmatched_receipts",
         "audit",
     ];
     let counts = TABLES.map(|table| format!("(SELECT COUNT(*) FROM {table})"));

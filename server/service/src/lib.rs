@@ -90,9 +90,9 @@ use admission::rates::Rates;
 use applications::call_log::CallLog;
 use applications::key_uses::KeyUses;
 use delivery::SegmentShards;
-use delivery::parked_names::ParkedNames;
 use delivery::routing::Router;
 use delivery::scan_starts::ScanStarts;
+use delivery::unmatched_names::UnmatchedNames;
 use group_commit::GroupCommit;
 use id_source::IdSource;
 use operations::nodes::Node;
@@ -241,7 +241,7 @@ struct Inner {
     scan_starts: ScanStarts,
     routes_changed: Notify,
     wakeups: Arc<Wakeups>,
-    parked_names: ParkedNames,
+    unmatched_names: UnmatchedNames,
     segment_shards: SegmentShards,
     node: Node,
     shards: Shards,
@@ -347,7 +347,7 @@ impl Service {
             scan_starts: ScanStarts::default(),
             routes_changed: Notify::new(),
             wakeups: Arc::default(),
-            parked_names: ParkedNames::default(),
+            unmatched_names: UnmatchedNames::default(),
             segment_shards: SegmentShards::default(),
             node,
             shards: Shards::new(shards),

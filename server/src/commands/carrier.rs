@@ -17,7 +17,7 @@ struct Shown {
     drained_at: Option<DateTime>,
     waiting: i64,
     oldest_waiting_at: Option<DateTime>,
-    receipts_parked: i64,
+    receipts_unmatched: i64,
     receipts_matched: i64,
     connections: Vec<Connection>,
 }
@@ -53,7 +53,7 @@ impl From<CarrierRecord> for Shown {
             drained_at: record.drained_at.map(Time),
             waiting: record.waiting,
             oldest_waiting_at: record.oldest_waiting_at.map(Time),
-            receipts_parked: record.receipts_parked,
+            receipts_unmatched: record.receipts_unmatched,
             receipts_matched: record.receipts_matched,
             connections: record.connections.into_iter().map(Into::into).collect(),
         }
@@ -84,7 +84,7 @@ const COLUMNS: [Column<Shown>; 7] = [
         let oldest = carrier.oldest_waiting_at.map(|at| at.0.to_table());
         or_dash(oldest.as_deref())
     }),
-    ("PARKED", |carrier| carrier.receipts_parked.to_string()),
+    ("COLUMNS", |carrier| carrier.receipts_unmatched.to_string()),
     ("MATCHED", |carrier| carrier.receipts_matched.to_string()),
     ("BOUND", |carrier| {
         let bound = ConnectionState::Bound.as_str();

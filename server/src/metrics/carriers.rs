@@ -45,13 +45,13 @@ pub(super) fn register(registry: &mut Registry, carriers: &[CarrierRecord], now:
         |carrier| counter(sum(carrier, |connection| connection.throttled)),
     );
     carriers.register(
-        "carrier_receipts_parked",
+        "carrier_receipts_unmatched",
         "Receipts that named no message that was known",
-        |carrier| counter(carrier.receipts_parked),
+        |carrier| counter(carrier.receipts_unmatched),
     );
     carriers.register(
         "carrier_receipts_matched",
-        "Parked receipts that were matched later",
+        "Unmatched receipts that were matched later",
         |carrier| counter(carrier.receipts_matched),
     );
 }

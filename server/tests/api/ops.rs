@@ -67,7 +67,7 @@ fn metrics_tell_how_each_carrier_is() {
         "oldest_waiting_seconds",
         "in_flight",
         "throttled_total",
-        "receipts_parked_total",
+        "receipts_unmatched_total",
         "receipts_matched_total",
     ] {
         reads(name, 0.0);

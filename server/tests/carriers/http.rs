@@ -166,7 +166,7 @@ fn a_request_that_is_no_receipt_is_refused_without_naming_the_secret() {
         let answer = server.get(&format!("{}?{query}", target()));
         assert_eq!(answer.status, status, "{chars}: {}", answer.text());
     }
-    assert_eq!(server.place.rows("parked_receipts"), 1);
+    assert_eq!(server.place.rows("unmatched_receipts"), 1);
     for body in ["", "{", "[]", "{\"id\":{}}", "{\"status\":\"DELIVRD\"}"] {
         assert_eq!(post(server, "application/json", body).status, 400, "{body}");
     }

@@ -162,7 +162,7 @@ impl Service {
 
     /// Stores a carrier's receipts in the shards of their messages: where that isn't known, each
     /// shard is asked by the carrier's name first, then all shards together by what else the
-    /// receipt says. What no shard knows, or couldn't be asked about, is parked.
+    /// receipt says. What no shard knows, or couldn't be asked about, is kept as unmatched.
     pub(super) async fn match_at_shards(
         &self,
         carrier: &str,
@@ -170,7 +170,7 @@ impl Service {
     ) -> Result<()> {
         if let Some(shard) = self.only_shard() {
             let inbox = self.inner.group_commit.inbox(shard);
-            let how = Matching::AnythingOrPark;
+            let how = Matching::AnythingOrKeep;
             let matching = inbox.record_carrier_receipts(carrier, receipts, how);
             return matching.await.map(drop);
         }
@@ -212,12 +212,12 @@ impl Service {
         }
         if failed.is_some() {
             // The shard that couldn't be asked may have the message. A receipt with a name can be
-            // parked meanwhile; any other one has to be sent again.
+            // unmatched meanwhile; any other one has to be sent again.
             let (named, others) = receipts.into_iter().partition(|r| !r.names.is_empty());
             receipts = named;
             failed = failed.filter(|_| !Vec::<CarrierReceipt>::is_empty(&others));
         }
-        self.park(carrier, order, receipts).await?;
+        self.keep(carrier, order, receipts).await?;
         failed.map_or(Ok(()), Err)
     }
 
@@ -244,8 +244,8 @@ impl Service {
         Ok(unmatched)
     }
 
-    /// Parks receipts by the commit group of the first shard that can be reached.
-    async fn park(
+    /// Keeps unmatched receipts by the commit group of the first shard that can be reached.
+    async fn keep(
         &self,
         carrier: &str,
         order: &[Shard],
@@ -257,7 +257,7 @@ impl Service {
         let mut failed = Fault::Stopped.into();
         for shard in order {
             match self
-                .match_at(carrier, *shard, receipts.clone(), Matching::NamesOrPark)
+                .match_at(carrier, *shard, receipts.clone(), Matching::NamesOrKeep)
                 .await
             {
                 Ok(_) => return Ok(()),

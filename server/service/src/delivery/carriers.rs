@@ -43,7 +43,7 @@ impl Service {
                 drained_at: row.drained_at,
                 waiting,
                 oldest_waiting_at,
-                receipts_parked: row.receipts_parked,
+                receipts_unmatched: row.receipts_unmatched,
                 receipts_matched: row.receipts_matched,
                 connections,
             });

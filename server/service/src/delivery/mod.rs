@@ -7,11 +7,11 @@ pub(crate) mod ended_leases;
 pub(crate) mod expiry;
 mod incidents;
 pub(crate) mod outcomes;
-pub(crate) mod parked_names;
 pub(crate) mod receipts;
 pub(crate) mod results;
 pub(crate) mod routing;
 pub(crate) mod scan_starts;
+pub(crate) mod unmatched_names;
 
 pub(crate) use by_shard::SegmentShards;
 

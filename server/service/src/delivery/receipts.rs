@@ -11,8 +11,8 @@ use crate::operations::nodes::Node;
 use crate::store::events::{self, Event};
 use crate::store::gate::Priority;
 use crate::store::messages::{self, Ending};
-use crate::store::parked::{self, ParkedReceipt};
 use crate::store::segments::{self, Segment, SegmentEnding, SegmentId, Unanswered};
+use crate::store::unmatched_receipts::{self, NewUnmatchedReceipt};
 use crate::store::{Chore, WriteTx, carriers, queue};
 use crate::{Service, run_detached};
 
@@ -22,7 +22,7 @@ const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
 /// How long a receipt may be ahead of the answer to its submit. An older receipt is for another
 /// message: carriers use their names again.
 const AHEAD_MS: i64 = 60 * 60 * 1000;
-/// How long parked receipts are looked at again: no transaction is open for longer, and no lease
+/// How long unmatched receipts are looked at again: no transaction is open for longer, and no lease
 /// lasts longer.
 const CROSSED_MS: i64 = 10 * 60 * 1000;
 /// How many names one transaction looks at.
@@ -102,21 +102,21 @@ pub const fn user_reference(id: Transid, segment: u16) -> u16 {
 pub(crate) enum Matching {
     /// By the carrier's names alone; the others are returned, since another shard may know them.
     Names,
-    /// Likewise, but the others are parked.
-    NamesOrPark,
+    /// Likewise, but the others are kept as unmatched.
+    NamesOrKeep,
     /// Also by what else a receipt says; the others are returned.
     Anything,
-    /// Likewise, but the others are parked.
-    AnythingOrPark,
+    /// Likewise, but the others are kept as unmatched.
+    AnythingOrKeep,
 }
 
 impl Matching {
     const fn is_by_names_alone(self) -> bool {
-        matches!(self, Self::Names | Self::NamesOrPark)
+        matches!(self, Self::Names | Self::NamesOrKeep)
     }
 
-    const fn parks(self) -> bool {
-        matches!(self, Self::NamesOrPark | Self::AnythingOrPark)
+    const fn keeps_unmatched(self) -> bool {
+        matches!(self, Self::NamesOrKeep | Self::AnythingOrKeep)
     }
 }
 
@@ -127,7 +127,7 @@ struct Matched<'a> {
     error: Option<&'a str>,
 }
 
-/// A name that a receipt is parked for, and the newest message with a segment of that name.
+/// A name that a receipt is kept as unmatched for, and the newest message with a segment of that name.
 #[derive(Clone)]
 struct Crossed {
     carrier: String,
@@ -151,7 +151,7 @@ impl Service {
     }
 
     /// Makes messages final by a carrier's receipts; durable when this returns. A receipt for a
-    /// name that nothing is known of is parked: the answer to the submit may come after it.
+    /// name that nothing is known of is kept as unmatched: the answer to the submit may come after it.
     ///
     /// # Errors
     /// As [`Service::record_receipts`].
@@ -174,7 +174,7 @@ impl Service {
     }
 
     /// Writes a carrier's receipts in a commit group. Receipts for which nothing is found are
-    /// parked, or returned to be matched in another way.
+    /// unmatched, or returned to be matched in another way.
     pub(crate) async fn write_carrier_receipts(
         &self,
         tx: &mut WriteTx<'_>,
@@ -184,7 +184,7 @@ impl Service {
     ) -> Result<Vec<CarrierReceipt>> {
         let now = self.now();
         let found = self.match_receipts(tx, carrier, receipts, matching).await?;
-        let (mut matched, mut parked, mut count) = (Vec::new(), Vec::new(), 0);
+        let (mut matched, mut unmatched, mut count) = (Vec::new(), Vec::new(), 0);
         let mut unmatched = Vec::new();
         for (place, receipt) in receipts.iter().enumerate() {
             let (status, error) = (receipt.status, receipt.error.as_deref());
@@ -194,14 +194,14 @@ impl Service {
                     status,
                     error,
                 });
-            } else if !matching.parks() {
+            } else if !matching.keeps_unmatched() {
                 unmatched.push(receipt.clone());
             } else if receipt.names.is_empty() {
                 tracing::warn!(carrier, "a receipt that names no message is dropped");
             } else {
                 count += 1;
                 let names = receipt.names.iter();
-                parked.extend(names.map(|name| ParkedReceipt {
+                unmatched.extend(names.map(|name| NewUnmatchedReceipt {
                     name,
                     status,
                     error,
@@ -213,12 +213,12 @@ impl Service {
         apply(self, tx, &matched, now).await?;
         if count > 0 {
             if tx.must_lock() {
-                for receipt in &parked {
-                    self.inner.parked_names.add(carrier, receipt.name);
+                for receipt in &unmatched {
+                    self.inner.unmatched_names.add(carrier, receipt.name);
                 }
             }
-            parked::park(tx, &parked, carrier, now).await?;
-            carriers::add_parked(tx, carrier, count, 0).await?;
+            unmatched_receipts::keep(tx, &unmatched, carrier, now).await?;
+            carriers::add_unmatched(tx, carrier, count, 0).await?;
         }
         Ok(unmatched)
     }
@@ -348,8 +348,8 @@ impl Service {
         (country_code, domain::ids::compose_id(oldest.unix_ms(), 0))
     }
 
-    /// Matches the receipts that were parked for names which are known now.
-    pub(crate) async fn match_parked(
+    /// Matches the receipts that were kept as unmatched for names which are known now.
+    pub(crate) async fn match_unmatched(
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,
@@ -357,34 +357,37 @@ impl Service {
         now: Timestamp,
     ) -> Result<()> {
         let since = now.plus_ms(-AHEAD_MS);
-        let parked = parked::unpark(tx, carrier, names, since).await?;
-        if parked.is_empty() {
+        let unmatched = unmatched_receipts::take(tx, carrier, names, since).await?;
+        if unmatched.is_empty() {
             return Ok(());
         }
-        let names: Vec<&str> = parked.iter().map(|parked| parked.name.as_str()).collect();
+        let names: Vec<&str> = unmatched
+            .iter()
+            .map(|unmatched| unmatched.name.as_str())
+            .collect();
         let found: HashMap<usize, SegmentId> = segments::named(tx, carrier, &names)
             .await?
             .into_iter()
             .collect();
-        let matched: Vec<_> = parked
+        let matched: Vec<_> = unmatched
             .iter()
             .enumerate()
-            .filter_map(|(place, parked)| {
+            .filter_map(|(place, unmatched)| {
                 Some(Matched {
                     segment: *found.get(&place)?,
-                    status: parked.status,
-                    error: parked.error.as_deref(),
+                    status: unmatched.status,
+                    error: unmatched.error.as_deref(),
                 })
             })
             .collect();
-        carriers::add_parked(tx, carrier, 0, matched.len()).await?;
+        carriers::add_unmatched(tx, carrier, 0, matched.len()).await?;
         apply(self, tx, &matched, now).await
     }
 
-    /// Matches receipts that were parked though their segments are known; returns how many. A
-    /// receipt stays parked when it crosses the answer to its submit: one transaction stores the
-    /// name and finds no receipt, while another finds no name and parks the receipt, and neither
-    /// sees what the other wrote. A receipt also stays parked when another process stores the
+    /// Matches receipts that were kept as unmatched though their segments are known; returns how many. A
+    /// receipt stays unmatched when it crosses the answer to its submit: one transaction stores the
+    /// name and finds no receipt, while another finds no name and keeps the receipt as unmatched, and neither
+    /// sees what the other wrote. A receipt also stays unmatched when another process stores the
     /// answer by a call, which looks for the receipts of its own process alone.
     ///
     /// # Errors
@@ -394,7 +397,7 @@ impl Service {
         let Node::Member(_) = &self.inner.node else {
             return Ok(0);
         };
-        // With several shards receipts are parked too while a shard can't be reached.
+        // With several shards receipts are kept as unmatched too while a shard can't be reached.
         let since = if self.only_shard().is_some() {
             CROSSED_MS
         } else {
@@ -402,7 +405,7 @@ impl Service {
         };
         let names = {
             let mut conn = self.store().read().await?;
-            parked::names(&mut conn, self.now().plus_ms(-since)).await?
+            unmatched_receipts::names(&mut conn, self.now().plus_ms(-since)).await?
         };
         let mut matched = 0;
         for some in names.chunks(CROSSED_CHUNK) {
@@ -454,7 +457,7 @@ impl Service {
         Ok(crossed.collect())
     }
 
-    /// Matches the receipts that are parked for these names, which are ordered by carrier; returns
+    /// Matches the receipts that are kept as unmatched for these names, which are ordered by carrier; returns
     /// how many names that are.
     async fn match_some(&self, shard: Shard, crossed: &[Crossed]) -> Result<usize> {
         let now = self.now();
@@ -468,15 +471,15 @@ impl Service {
         messages::lock(&mut tx, &ids).await?;
         for of_one in crossed.chunk_by(|a, b| a.carrier == b.carrier) {
             let names: Vec<&str> = of_one.iter().map(|crossed| crossed.name.as_str()).collect();
-            let matching = self.match_parked(&mut tx, &of_one[0].carrier, &names, now);
+            let matching = self.match_unmatched(&mut tx, &of_one[0].carrier, &names, now);
             matching.await?;
         }
         tx.commit().await?;
         Ok(crossed.len())
     }
 
-    /// Forgets the carriers' names of segments, and parked receipts, after a week. Receipts that
-    /// come later are parked, and forgotten after a week too.
+    /// Forgets the carriers' names of segments, and unmatched receipts, after a week. Receipts that
+    /// come later are kept as unmatched, and forgotten after a week too.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -487,7 +490,7 @@ impl Service {
                 let below = domain::ids::compose_id(before.unix_ms(), 0);
                 let step = domain::ids::compose_id(domain::ids::id_unix_ms(0) + FORGET_MS, 0);
                 let more = segments::forget(tx, below, step).await?;
-                parked::forget(tx, before).await?;
+                unmatched_receipts::forget(tx, before).await?;
                 Ok(more)
             })
         })

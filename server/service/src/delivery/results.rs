@@ -299,7 +299,7 @@ impl Plan {
         segments::name(tx, &self.late, carrier, now).await?;
         let answered = self.segments.iter().chain(&self.late);
         let names: Vec<&str> = answered.filter_map(|row| row.name.as_deref()).collect();
-        service.match_parked(tx, carrier, &names, now).await?;
+        service.match_unmatched(tx, carrier, &names, now).await?;
         let taken = self.taken.into_iter().map(|taken| taken.id);
         Ok((taken.collect(), ended))
     }

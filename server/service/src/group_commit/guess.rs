@@ -217,7 +217,7 @@ impl Service {
             && result.outcomes.iter().all(|(_, outcome)| match outcome {
                 SubmitOutcome::Accepted { carrier_message_id } => carrier_message_id
                     .as_ref()
-                    .is_none_or(|name| !self.inner.parked_names.has(carrier, name)),
+                    .is_none_or(|name| !self.inner.unmatched_names.has(carrier, name)),
                 _ => false,
             })
     }

@@ -52,7 +52,7 @@ pub(crate) enum Input {
         answer: oneshot::Sender<Result<()>>,
     },
     /// A carrier's receipts; the answer has those that nothing is known of in the shard, unless
-    /// they are to be parked.
+    /// they are to be kept as unmatched.
     CarrierReceipts {
         carrier: String,
         receipts: Vec<CarrierReceipt>,

@@ -18,16 +18,16 @@ statements! {
         UPDATE carriers SET drained_at = $2 WHERE name = $1 AND drained_at IS NULL");
     const RESUME: Sql = Sql::same(r"
         UPDATE carriers SET drained_at = NULL WHERE name = $1 AND drained_at IS NOT NULL");
-    const ADD_PARKED: Sql = Sql::same(r"
-        INSERT INTO receipt_counts (carrier, parked, matched)
+    const ADD_UNMATCHED: Sql = Sql::same(r"
+        INSERT INTO receipt_counts (carrier, unmatched, matched)
         VALUES ($1, $2, $3)
         ON CONFLICT (carrier)
-        DO UPDATE SET parked = receipt_counts.parked + $2,
+        DO UPDATE SET unmatched = receipt_counts.unmatched + $2,
             matched = receipt_counts.matched + $3");
     const ALL: Sql = Sql::same(r"
         SELECT name, drained_at FROM carriers");
     const RECEIPT_COUNTS: Sql = Sql::same(r"
-        SELECT carrier, parked, matched FROM receipt_counts");
+        SELECT carrier, unmatched, matched FROM receipt_counts");
     const CONNECTIONS: Sql = Sql::same(r"
         SELECT carrier, number, state, since, in_flight, window_size, rate, throttled,
                last_error, updated_at, node
@@ -54,7 +54,7 @@ statements! {
 #[derive(Default)]
 pub(crate) struct CarrierRow {
     pub(crate) drained_at: Option<Timestamp>,
-    pub(crate) receipts_parked: i64,
+    pub(crate) receipts_unmatched: i64,
     pub(crate) receipts_matched: i64,
 }
 
@@ -72,19 +72,19 @@ pub(crate) async fn resume(conn: &mut dyn Connection, name: &str) -> Result<bool
     Ok(query(RESUME, name).execute(conn).await? > 0)
 }
 
-/// Adds to a carrier's counts of parked receipts, and of parked receipts that were matched later.
-pub(crate) async fn add_parked(
+/// Adds to a carrier's counts of unmatched receipts, and of unmatched receipts that were matched later.
+pub(crate) async fn add_unmatched(
     conn: &mut dyn Connection,
     name: &str,
-    parked: usize,
+    unmatched: usize,
     matched: usize,
 ) -> Result<()> {
     let values = (
         name,
-        i64::try_from(parked).unwrap_or(0),
+        i64::try_from(unmatched).unwrap_or(0),
         i64::try_from(matched).unwrap_or(0),
     );
-    query(ADD_PARKED, values).execute(conn).await.map(drop)
+    query(ADD_UNMATCHED, values).execute(conn).await.map(drop)
 }
 
 /// The carriers by name.
@@ -100,12 +100,16 @@ pub(crate) async fn all(conn: &mut dyn Connection) -> Result<BTreeMap<String, Ca
     }
     let counts: Vec<(String, i64, i64)> = query(RECEIPT_COUNTS, ())
         .fetch_all(conn, |row| {
-            Ok((row.get("carrier")?, row.get("parked")?, row.get("matched")?))
+            Ok((
+                row.get("carrier")?,
+                row.get("unmatched")?,
+                row.get("matched")?,
+            ))
         })
         .await?;
-    for (name, parked, matched) in counts {
+    for (name, unmatched, matched) in counts {
         let carrier = carriers.entry(name).or_default();
-        (carrier.receipts_parked, carrier.receipts_matched) = (parked, matched);
+        (carrier.receipts_unmatched, carrier.receipts_matched) = (unmatched, matched);
     }
     Ok(carriers)
 }

@@ -51,7 +51,7 @@ pub(crate) const TABLES: [&str; 44] = [
     "message_events",
     "queue",
     "segments",
-    "parked_receipts",
+    "unmatched_receipts",
     "receipt_counts",
     "carriers",
     "message_days",

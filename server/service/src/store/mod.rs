@@ -47,7 +47,6 @@ pub(crate) mod messages;
 pub(crate) mod nodes;
 pub(crate) mod notices;
 pub(crate) mod outbox;
-pub(crate) mod parked;
 pub(crate) mod passkeys;
 mod postgres;
 #[cfg(test)]
@@ -75,6 +74,7 @@ pub(crate) mod submits;
 pub(crate) mod tally;
 mod transaction;
 pub(crate) mod transfers;
+pub(crate) mod unmatched_receipts;
 pub(crate) mod unpaid;
 pub(crate) mod usual_times;
 

@@ -70,7 +70,7 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::nodes::STATEMENTS,
     super::notices::STATEMENTS,
     super::outbox::STATEMENTS,
-    super::parked::STATEMENTS,
+    super::unmatched_receipts::STATEMENTS,
     super::passkeys::STATEMENTS,
     super::postgres::STATEMENTS,
     super::prices::STATEMENTS,
@@ -235,7 +235,7 @@ async fn no_statement_of_the_traffic_scans_a_table() {
                 "segments",
                 "s",
                 "queue",
-                "parked_receipts",
+                "unmatched_receipts",
                 "p",
                 "i",
             ];

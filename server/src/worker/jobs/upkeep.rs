@@ -16,9 +16,13 @@ pub(super) async fn end_leases(service: Service) {
     if let Some(count @ 1..) = ended {
         tracing::warn!(count, "leases ended before the result of their submits");
     }
-    let matched = attempt("parked receipts can't be matched", service.match_crossed()).await;
+    let matched = attempt(
+        "unmatched receipts can't be matched",
+        service.match_crossed(),
+    )
+    .await;
     if let Some(count @ 1..) = matched {
-        tracing::info!(count, "parked receipts were matched");
+        tracing::info!(count, "unmatched receipts were matched");
     }
 }
 

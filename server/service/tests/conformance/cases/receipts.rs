@@ -32,7 +32,7 @@ async fn a_receipt_that_comes_before_the_answer_waits_for_it(backend: Backend) {
         .iter()
         .find(|carrier| carrier.name == "acme")
         .unwrap();
-    assert_eq!((acme.receipts_parked, acme.receipts_matched), (1, 1));
+    assert_eq!((acme.receipts_unmatched, acme.receipts_matched), (1, 1));
     sending.assert_sound().await;
 }
 
@@ -128,6 +128,10 @@ async fn a_name_of_more_than_255_characters_is_dropped(backend: Backend) {
     sending.answer(&unnamed, taken_as(&too_long)).await;
     sending.assert_status(unnamed.id(), Submitted).await;
     let carriers = sending.world.service.carriers().await.unwrap();
-    assert!(carriers.iter().all(|carrier| carrier.receipts_parked == 0));
+    assert!(
+        carriers
+            .iter()
+            .all(|carrier| carrier.receipts_unmatched == 0)
+    );
     sending.assert_sound().await;
 }

@@ -495,7 +495,7 @@ async fn a_change_to_one_schema_alone_is_found() {
         "ALTER TABLE audit ADD COLUMN more TEXT",
         "CREATE INDEX audit_by_actor ON audit (actor)",
         "CREATE TABLE more (id BIGINT PRIMARY KEY)",
-        "ALTER TABLE receipt_counts ALTER COLUMN parked DROP NOT NULL",
+        "ALTER TABLE receipt_counts ALTER COLUMN unmatched DROP NOT NULL",
         "ALTER TABLE nodes ADD CHECK (token >= 0)",
         "ALTER TABLE queue ALTER COLUMN hand_over SET DEFAULT 1",
     ];

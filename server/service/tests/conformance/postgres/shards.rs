@@ -156,8 +156,8 @@ async fn sends_results_and_receipts_go_to_the_shard_of_their_application() {
         let status = world.status(customer, sent.transid.unwrap()).await;
         assert_eq!(status, MessageStatus::Delivered);
     }
-    let parked = "SELECT COUNT(*) FROM parked_receipts";
-    assert_eq!(world.database.number(parked).await, 1);
+    let unmatched = "SELECT COUNT(*) FROM unmatched_receipts";
+    assert_eq!(world.database.number(unmatched).await, 1);
     for customer in &customers {
         assert_eq!(world.balance(&customer.live).await, money("9.5"));
     }
@@ -167,11 +167,11 @@ async fn sends_results_and_receipts_go_to_the_shard_of_their_application() {
     world.assert_sound().await;
 }
 
-/// A receipt is parked while the shard of its message can't be reached; another shard has an older
+/// A receipt is kept as unmatched while the shard of its message can't be reached; another shard has an older
 /// message that the carrier gave the same name.
 #[tokio::test]
-async fn a_parked_receipt_is_for_the_newest_message_in_whichever_shard() {
-    const PARK: &str = "INSERT INTO parked_receipts \
+async fn an_unmatched_receipt_is_for_the_newest_message_in_whichever_shard() {
+    const INSERT: &str = "INSERT INTO unmatched_receipts \
         (carrier, carrier_message_id, status, received_at) \
         SELECT 'acme', 'again', 4, MAX(created_at) FROM messages";
     let (world, customers) = three_shards_with(network(&[("acme", 1, None)])).await;
@@ -195,7 +195,7 @@ async fn a_parked_receipt_is_for_the_newest_message_in_whichever_shard() {
         let taken = world.service.record_submitted("acme", results.collect());
         assert_eq!(taken.await.unwrap().len(), sent.len());
         let mut conn = world.database.connect().await;
-        conn.execute(PARK).await.unwrap();
+        conn.execute(INSERT).await.unwrap();
         assert_eq!(world.service.match_crossed().await.unwrap(), 1);
         let expected = [
             MessageStatus::Submitted,

@@ -1,5 +1,5 @@
-//! The names of segments that receipts of this process were parked for: an answer with such a name
-//! has a receipt to be matched with. Receipts that other processes parked are matched by a job.
+//! The names of segments that receipts of this process were kept as unmatched for: an answer with such a name
+//! has a receipt to be matched with. Receipts that other processes keep as unmatched are matched by a job.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -9,9 +9,9 @@ const NAMES_MAX: usize = 65_536;
 
 /// The names, each with its carrier.
 #[derive(Default)]
-pub(crate) struct ParkedNames(Mutex<HashSet<(String, String)>>);
+pub(crate) struct UnmatchedNames(Mutex<HashSet<(String, String)>>);
 
-impl ParkedNames {
+impl UnmatchedNames {
     pub(crate) fn add(&self, carrier: &str, name: &str) {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if names.len() >= NAMES_MAX {

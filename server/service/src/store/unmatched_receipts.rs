@@ -12,23 +12,23 @@ statements! {
     /// For PostgreSQL alone: elsewhere receipts and answers can't cross.
     const NAMES: Sql = Sql::postgres(r"
         SELECT DISTINCT carrier, carrier_message_id
-        FROM parked_receipts WHERE received_at > $1 ORDER BY carrier");
-    const FORGET: Sql = Sql::same("DELETE FROM parked_receipts WHERE received_at < $1");
+        FROM unmatched_receipts WHERE received_at > $1 ORDER BY carrier");
+    const FORGET: Sql = Sql::same("DELETE FROM unmatched_receipts WHERE received_at < $1");
     /// `[[carrier's id, status, error]]`.
-    const PARK: Sql = Sql {
+    const INSERT: Sql = Sql {
         sqlite: r"
-            INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at)
+            INSERT INTO unmatched_receipts (carrier, carrier_message_id, status, error, received_at)
             VALUES (?4, ?1, ?2, ?3, ?5)",
         postgres: r"
-            INSERT INTO parked_receipts (carrier, carrier_message_id, status, error, received_at)
+            INSERT INTO unmatched_receipts (carrier, carrier_message_id, status, error, received_at)
             SELECT $2, value ->> 0, (value ->> 1)::bigint, value ->> 2, $3
             FROM jsonb_array_elements($1::text::jsonb)",
         ..Sql::ANYWHERE
     };
-    const PARKED: Sql = Sql {
+    const BY_NAMES: Sql = Sql {
         sqlite: r"
             SELECT id, carrier_message_id, status, error
-            FROM parked_receipts
+            FROM unmatched_receipts
             WHERE carrier = ?2 AND carrier_message_id = ?1 AND received_at > ?3",
         postgres: r"
             SELECT COALESCE(
@@ -37,15 +37,15 @@ statements! {
                     ORDER BY p.id),
                 '[]')::text AS found
             FROM jsonb_array_elements_text($1::text::jsonb) AS r
-            JOIN parked_receipts p ON p.carrier = $2 AND p.carrier_message_id = r.value
+            JOIN unmatched_receipts p ON p.carrier = $2 AND p.carrier_message_id = r.value
               AND p.received_at > $3",
         ..Sql::ANYWHERE
     };
     const DROP: Sql = Sql {
         sqlite: r"
-            DELETE FROM parked_receipts WHERE id = ?1 AND carrier = ?2",
+            DELETE FROM unmatched_receipts WHERE id = ?1 AND carrier = ?2",
         postgres: r"
-            DELETE FROM parked_receipts
+            DELETE FROM unmatched_receipts
             WHERE id = ANY (
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
               AND carrier = $2",
@@ -53,9 +53,9 @@ statements! {
     };
 }
 
-/// A receipt that is parked. The fields are in the order of [`PARKED`].
+/// A receipt that is kept as unmatched. The fields are in the order of [`BY_NAMES`].
 #[derive(Deserialize)]
-pub(crate) struct Parked {
+pub(crate) struct UnmatchedReceipt {
     id: i64,
     /// The carrier's name for the segment.
     pub(crate) name: String,
@@ -64,45 +64,45 @@ pub(crate) struct Parked {
     pub(crate) error: Option<String>,
 }
 
-/// A receipt that is to be parked.
-pub(crate) struct ParkedReceipt<'a> {
+/// A receipt that is to be kept as unmatched.
+pub(crate) struct NewUnmatchedReceipt<'a> {
     /// The carrier's name for the segment.
     pub(crate) name: &'a str,
     pub(crate) status: MessageStatus,
     pub(crate) error: Option<&'a str>,
 }
 
-/// Parks receipts for names that may become known.
-pub(crate) async fn park(
+/// Keeps unmatched receipts for names that may become known.
+pub(crate) async fn keep(
     conn: &mut dyn Connection,
-    rows: &[ParkedReceipt<'_>],
+    rows: &[NewUnmatchedReceipt<'_>],
     carrier: &str,
     now: Timestamp,
 ) -> Result<()> {
     let values = rows
         .iter()
         .map(|row| (row.name, row.status.code(), row.error));
-    let parking = query(PARK, (carrier, now));
-    parking.execute_each(conn, values).await.map(drop)
+    let keeping = query(INSERT, (carrier, now));
+    keeping.execute_each(conn, values).await.map(drop)
 }
 
-/// Removes and returns the receipts that were parked for these names since this time.
-pub(crate) async fn unpark(
+/// Removes and returns the receipts that were kept as unmatched for these names since this time.
+pub(crate) async fn take(
     conn: &mut dyn Connection,
     carrier: &str,
     names: &[&str],
     since: Timestamp,
-) -> Result<Vec<Parked>> {
-    let finding = query(PARKED, (carrier, since));
-    let finding = finding.find_each(conn, names.iter().copied(), "parked_receipts");
-    let mut found: Vec<Parked> = finding.await?;
-    found.sort_by_key(|parked| parked.id);
-    let ids = found.iter().map(|parked| parked.id);
+) -> Result<Vec<UnmatchedReceipt>> {
+    let finding = query(BY_NAMES, (carrier, since));
+    let finding = finding.find_each(conn, names.iter().copied(), "unmatched_receipts");
+    let mut found: Vec<UnmatchedReceipt> = finding.await?;
+    found.sort_by_key(|unmatched| unmatched.id);
+    let ids = found.iter().map(|unmatched| unmatched.id);
     query(DROP, carrier).execute_each(conn, ids).await?;
     Ok(found)
 }
 
-/// The names that receipts were parked for since this time, each with its carrier; ordered by
+/// The names that receipts were kept as unmatched for since this time, each with its carrier; ordered by
 /// carrier.
 pub(crate) async fn names(
     conn: &mut dyn Connection,
@@ -112,7 +112,7 @@ pub(crate) async fn names(
     query(NAMES, since).fetch_all(conn, read).await
 }
 
-/// Deletes the receipts that were parked before this time, and returns how many.
+/// Deletes the receipts that were kept as unmatched before this time, and returns how many.
 pub(crate) async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<u64> {
     query(FORGET, before).execute(conn).await
 }
