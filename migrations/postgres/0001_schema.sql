@@ -450,7 +450,7 @@ CREATE TABLE queue (
     message_id     BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
     carrier        TEXT NOT NULL,
-    held           BIGINT NOT NULL CHECK (held IN (0, 1)),
+    deferred           BIGINT NOT NULL CHECK (deferred IN (0, 1)),
     bulk           BIGINT NOT NULL CHECK (bulk IN (0, 1)),
     due_at         BIGINT NOT NULL,
     lease_token    BIGINT NOT NULL,
@@ -462,8 +462,8 @@ CREATE TABLE queue (
         autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000);
 -- A claimed row leaves the index of the rows that may be claimed.
-CREATE INDEX queue_due ON queue (carrier, held, bulk, due_at, message_id) WHERE lease_token = 0;
-CREATE INDEX queue_held ON queue (application_id) WHERE held = 1;
+CREATE INDEX queue_due ON queue (carrier, deferred, bulk, due_at, message_id) WHERE lease_token = 0;
+CREATE INDEX queue_deferred ON queue (application_id) WHERE deferred = 1;
 CREATE INDEX queue_leased ON queue (carrier, due_at) WHERE lease_token <> 0;
 
 CREATE TABLE segments (

@@ -481,14 +481,14 @@ CREATE TABLE message_events (
 CREATE INDEX message_events_by_message ON message_events (message_id, id);
 
 -- Messages that no carrier has taken yet. The rows are narrow and short-lived. Rows of a suspended
--- application are put aside when they are claimed and not when it is suspended, which would write
+-- application are deferred when they are claimed and not when it is suspended, which would write
 -- all of them.
 CREATE TABLE queue (
     message_id     INTEGER PRIMARY KEY, -- the message that waits
     application_id INTEGER NOT NULL,  -- of the message
     carrier        TEXT NOT NULL,     -- the carrier that is to take it
-    -- 1: put aside, since the application is suspended
-    held           INTEGER NOT NULL CHECK (held IN (0, 1)),
+    -- 1: deferred, since the application is suspended
+    deferred           INTEGER NOT NULL CHECK (deferred IN (0, 1)),
     -- 1: of a batch; single sends don't wait behind these
     bulk           INTEGER NOT NULL CHECK (bulk IN (0, 1)),
     -- when it may be claimed; of a claimed row, the end of its lease
@@ -501,8 +501,8 @@ CREATE TABLE queue (
     hand_over      INTEGER NOT NULL DEFAULT 0 CHECK (hand_over BETWEEN 0 AND 2),
     refused_by     TEXT NOT NULL DEFAULT '' -- carriers that refused it, e.g. ' acme beta'
 ) STRICT;
-CREATE INDEX queue_due ON queue (carrier, held, bulk, due_at) WHERE lease_token = 0;
-CREATE INDEX queue_held ON queue (application_id) WHERE held = 1;
+CREATE INDEX queue_due ON queue (carrier, deferred, bulk, due_at) WHERE lease_token = 0;
+CREATE INDEX queue_deferred ON queue (application_id) WHERE deferred = 1;
 CREATE INDEX queue_leased ON queue (carrier, due_at) WHERE lease_token <> 0;
 
 -- What carriers were handed: a row for each segment, or one for a message that is handed over as a

@@ -739,7 +739,8 @@ pub struct CarrierRecord {
     pub waiting: i64,
     /// When the oldest of them was accepted.
     pub oldest_waiting_at: Option<Timestamp>,
-    /// How many receipts so far were kept as unmatched, since they named no message that was known then.
+    /// How many receipts so far were kept as unmatched, since they named no message that was known
+    /// then.
     pub receipts_unmatched: i64,
     /// How many of the unmatched receipts were matched to a message later.
     pub receipts_matched: i64,

@@ -76,7 +76,7 @@ pub fn own_cpu() -> Duration {
     Duration::from_millis(ticks_in(&stat) * TICK_MS)
 }
 
-/// How often the threads of a process and of its children were put aside for others so far.
+/// How often the threads of a process and of its children made way for others so far.
 pub fn switches(id: u32) -> u64 {
     let family = [id].into_iter().chain(children(id));
     family.map(switches_of_threads).sum()

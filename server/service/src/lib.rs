@@ -448,7 +448,7 @@ impl Service {
         &self.inner.wakeups.batch_accepted
     }
 
-    /// Wakes the task that lets put-aside messages go on, after each reinstatement.
+    /// Wakes the task that lets deferred messages go on, after each reinstatement.
     pub fn reinstated(&self) -> &Notify {
         &self.inner.wakeups.reinstated
     }

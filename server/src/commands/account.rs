@@ -55,7 +55,7 @@ async fn change(service: &Service, command: Account, output: Output) -> Result<(
         }
         Account::Enable { email } => {
             service.enable_account(&actor, &email).await?;
-            (email, "is enabled; messages that were put aside go on")
+            (email, "is enabled; messages that were deferred go on")
         }
         Account::SignOut { email } => {
             service.sign_out_account(&actor, &email).await?;

@@ -15,7 +15,7 @@ use crate::store::{accounts, api_calls, api_keys, applications, sessions};
 
 impl Service {
     /// Closes an account: nobody signs in any more, and its keys are unknown from this commit on.
-    /// Its queued messages are put aside until they expire, which releases their price.
+    /// Its queued messages are deferred until they expire, which releases their price.
     /// `references` are those of all its applications, as they were typed.
     ///
     /// # Errors

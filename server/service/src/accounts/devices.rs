@@ -66,7 +66,7 @@ impl Service {
         .await
     }
 
-    /// The session with this token, unless it is over; using a session puts off its end.
+    /// The session with this token, unless it is over; using a session extends it.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -178,7 +178,7 @@ impl Service {
         .await
     }
 
-    /// The account that is signed in with a session; using the session puts off its end.
+    /// The account that is signed in with a session; using the session extends it.
     ///
     /// # Errors
     /// `Failed` when the database can't be read.
@@ -196,7 +196,7 @@ impl Service {
         Ok(Some(account))
     }
 
-    /// The account that is signed in with a session, as it is now, without putting off the
+    /// The account that is signed in with a session, as it is now, without extending the
     /// session's end: for requests that a page makes by itself.
     ///
     /// # Errors

@@ -76,7 +76,7 @@ impl Service {
             .await
     }
 
-    /// Ends what [`Service::disable_account`] began; messages that were put aside go on.
+    /// Ends what [`Service::disable_account`] began; messages that were deferred go on.
     ///
     /// # Errors
     /// `NoSuchAccount`, `AccountNotDisabled`, `AccountClosed`.

@@ -261,7 +261,7 @@ pub(crate) async fn claim_due(
         } else {
             None
         };
-        // Where all due rows were put aside, since their applications are suspended, more rows may
+        // Where all due rows were deferred, since their applications are suspended, more rows may
         // be due. After the last round the next commit group looks for these.
         if !claimed.is_empty() || found.is_empty() || rounds == ROUNDS_MAX {
             return Ok((claimed, search.learn(&found, next_due, now)));
@@ -269,7 +269,7 @@ pub(crate) async fn claim_due(
     }
 }
 
-/// Claims the rows that were found, and puts rows of suspended applications aside.
+/// Claims the rows that were found, and defers rows of suspended applications.
 async fn claim_found(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -280,10 +280,10 @@ async fn claim_found(
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    let (aside, due): (Vec<_>, Vec<_>) = found.iter().partition(|row| row.suspended);
-    if !aside.is_empty() {
-        let aside: Vec<Transid> = aside.into_iter().map(|row| row.id).collect();
-        queue::put_aside(tx, &aside).await?;
+    let (deferred, due): (Vec<_>, Vec<_>) = found.iter().partition(|row| row.suspended);
+    if !deferred.is_empty() {
+        let deferred: Vec<Transid> = deferred.into_iter().map(|row| row.id).collect();
+        queue::defer(tx, &deferred).await?;
     }
     let ids: Vec<Transid> = due.iter().map(|row| row.id).collect();
     if ids.is_empty() {
@@ -304,11 +304,11 @@ async fn claim_found(
 }
 
 impl Service {
-    /// Lets messages go on that were put aside for a suspension which is over.
+    /// Lets messages go on that were deferred for a suspension which is over.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
-    pub async fn resume_put_aside(&self) -> Result<()> {
+    pub async fn resume_deferred(&self) -> Result<()> {
         let resumed = self.in_each_shard(|shard| self.resume_at(shard));
         if resumed.await?.into_iter().any(|resumed| resumed > 0) {
             self.inner.wake(Wakeup::Queued);
@@ -319,7 +319,7 @@ impl Service {
     async fn resume_at(&self, shard: Shard) -> Result<u64> {
         let applications = {
             let mut conn = self.store().read_at(shard).await?;
-            queue::put_aside_without_suspension(&mut conn).await?
+            queue::deferred_without_suspension(&mut conn).await?
         };
         let mut resumed = 0;
         for application_id in applications {

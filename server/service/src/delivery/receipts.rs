@@ -127,7 +127,8 @@ struct Matched<'a> {
     error: Option<&'a str>,
 }
 
-/// A name that a receipt is kept as unmatched for, and the newest message with a segment of that name.
+/// A name that a receipt is kept as unmatched for, and the newest message with a segment of that
+/// name.
 #[derive(Clone)]
 struct Crossed {
     carrier: String,
@@ -151,7 +152,8 @@ impl Service {
     }
 
     /// Makes messages final by a carrier's receipts; durable when this returns. A receipt for a
-    /// name that nothing is known of is kept as unmatched: the answer to the submit may come after it.
+    /// name that nothing is known of is kept as unmatched: the answer to the submit may come after
+    /// it.
     ///
     /// # Errors
     /// As [`Service::record_receipts`].
@@ -384,11 +386,12 @@ impl Service {
         apply(self, tx, &matched, now).await
     }
 
-    /// Matches receipts that were kept as unmatched though their segments are known; returns how many. A
-    /// receipt stays unmatched when it crosses the answer to its submit: one transaction stores the
-    /// name and finds no receipt, while another finds no name and keeps the receipt as unmatched, and neither
-    /// sees what the other wrote. A receipt also stays unmatched when another process stores the
-    /// answer by a call, which looks for the receipts of its own process alone.
+    /// Matches receipts that were kept as unmatched though their segments are known; returns how
+    /// many. A receipt stays unmatched when it crosses the answer to its submit: one transaction
+    /// stores the name and finds no receipt, while another finds no name and keeps the receipt as
+    /// unmatched, and neither sees what the other wrote. A receipt also stays unmatched when
+    /// another process stores the answer by a call, which looks for the receipts of its own process
+    /// alone.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.
@@ -457,8 +460,8 @@ impl Service {
         Ok(crossed.collect())
     }
 
-    /// Matches the receipts that are kept as unmatched for these names, which are ordered by carrier; returns
-    /// how many names that are.
+    /// Matches the receipts that are kept as unmatched for these names, which are ordered by
+    /// carrier; returns how many names that are.
     async fn match_some(&self, shard: Shard, crossed: &[Crossed]) -> Result<usize> {
         let now = self.now();
         let tx = self

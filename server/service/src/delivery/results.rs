@@ -132,7 +132,7 @@ impl Service {
     ) -> Result<()> {
         let usable = self.inner.router.is_usable(carrier);
         let refused: HashSet<Transid> = plan.refused.iter().map(|(_, ending)| ending.id).collect();
-        let waiting = plan.again.iter().filter(|row| row.is_put_off(usable, now));
+        let waiting = plan.again.iter().filter(|row| row.is_deferred(usable, now));
         let ids: Vec<Transid> = waiting.map(|row| row.id).chain(refused.clone()).collect();
         // With one carrier there is no other way.
         if ids.is_empty() || self.inner.router.network.only().is_some() {
@@ -149,7 +149,7 @@ impl Service {
         for row in plan
             .again
             .iter_mut()
-            .filter(|row| row.is_put_off(usable, now))
+            .filter(|row| row.is_deferred(usable, now))
         {
             if let Some(way) = ways.get(&row.id) {
                 row.carrier = Some(way.clone());

@@ -1,5 +1,6 @@
-//! The names of segments that receipts of this process were kept as unmatched for: an answer with such a name
-//! has a receipt to be matched with. Receipts that other processes keep as unmatched are matched by a job.
+//! The names of segments that receipts of this process were kept as unmatched for: an answer with
+//! such a name has a receipt to be matched with. Receipts that other processes keep as unmatched
+//! are matched by a job.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};

@@ -160,7 +160,7 @@ pub(crate) struct UnexpandedBatch {
     pub(crate) id: BatchId,
     pub(crate) application_id: ApplicationId,
     pub(crate) reference: Reference,
-    /// Whether the application is suspended: then the batch's messages are put aside.
+    /// Whether the application is suspended: then the batch's messages are deferred.
     pub(crate) suspended: bool,
     pub(crate) test: bool,
     pub(crate) sender: Option<String>,

@@ -72,7 +72,8 @@ pub(crate) async fn resume(conn: &mut dyn Connection, name: &str) -> Result<bool
     Ok(query(RESUME, name).execute(conn).await? > 0)
 }
 
-/// Adds to a carrier's counts of unmatched receipts, and of unmatched receipts that were matched later.
+/// Adds to a carrier's counts of unmatched receipts, and of unmatched receipts that were matched
+/// later.
 pub(crate) async fn add_unmatched(
     conn: &mut dyn Connection,
     name: &str,

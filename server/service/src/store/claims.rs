@@ -19,10 +19,10 @@ statements! {
         FROM (
             SELECT MIN(due_at) AS due_at
             FROM queue
-            WHERE carrier = $1 AND held = 0 AND bulk = 0 AND message_id >= $2 AND lease_token = 0
+            WHERE carrier = $1 AND deferred = 0 AND bulk = 0 AND message_id >= $2 AND lease_token = 0
               AND due_at >= $3
             UNION ALL SELECT MIN(due_at) FROM queue
-            WHERE carrier = $1 AND held = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0
+            WHERE carrier = $1 AND deferred = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0
               AND due_at >= $4)
         WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)");
     /// Single messages and messages of batches are looked up separately, each kind by its own part
@@ -33,13 +33,13 @@ statements! {
         singles AS MATERIALIZED (
             SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
             FROM queue
-            WHERE carrier = $1 AND held = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2
+            WHERE carrier = $1 AND deferred = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2
               AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
             ORDER BY due_at, message_id LIMIT $4),
         of_batches AS (
             SELECT message_id, application_id, hand_over, due_at, 1 AS bulk
             FROM queue
-            WHERE carrier = $1 AND held = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2
+            WHERE carrier = $1 AND deferred = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2
               AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles))
         SELECT json_group_array(
@@ -218,7 +218,7 @@ pub(crate) struct Held {
     #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) id: Transid,
     pub(crate) hand_over: HandOver,
-    /// How many submits of the message the carrier put off.
+    /// How many submits of the message the carrier deferred.
     pub(crate) attempts: i64,
     pub(crate) lost_answer: LostAnswer,
 }

@@ -12,12 +12,12 @@ use crate::error::Result;
 statements! {
     const RESUME: Sql = in_shard!(
         r"
-        UPDATE queue SET held = 0, due_at = $3
+        UPDATE queue SET deferred = 0, due_at = $3
         WHERE message_id IN (
-            SELECT message_id FROM queue WHERE application_id = $1 AND held = 1"
+            SELECT message_id FROM queue WHERE application_id = $1 AND deferred = 1"
             => " AND shard = $4",
         r" LIMIT $2)
-          AND held = 1" => " AND shard = $4",
+          AND deferred = 1" => " AND shard = $4",
         r"
           AND EXISTS (
               SELECT 1 FROM applications
@@ -25,14 +25,14 @@ statements! {
             => " AND shard = $4",
         ")",
     );
-    const PUT_ASIDE_WITHOUT_SUSPENSION: Sql = in_shard!(
+    const DEFERRED_WITHOUT_SUSPENSION: Sql = in_shard!(
         r"
         SELECT id
         FROM applications
         WHERE status <> 'Suspended' AND disabled_at IS NULL" => " AND shard = $1",
         r"
           AND EXISTS (
-              SELECT 1 FROM queue WHERE application_id = applications.id AND held = 1"
+              SELECT 1 FROM queue WHERE application_id = applications.id AND deferred = 1"
             => " AND shard = $1",
         ")",
     );
@@ -49,23 +49,23 @@ statements! {
         "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue" => " WHERE shard = $1",
     );
     /// A row: message, application, carrier, due at, lease token. Then what all rows share: whether
-    /// the messages are of a batch (0|1), whether they are put aside (0|1), and no attempts. With
+    /// the messages are of a batch (0|1), whether they are deferred (0|1), and no attempts. With
     /// PostgreSQL this queues the messages of batches alone, which nobody has claimed:
     /// `run_commit_group` stores the others.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO queue (message_id, application_id, carrier, due_at, lease_token, bulk,
-                held, attempts)
+                deferred, attempts)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         postgres: r"
-            COPY queue (message_id, application_id, carrier, due_at, lease_token, bulk, held,
+            COPY queue (message_id, application_id, carrier, due_at, lease_token, bulk, deferred,
                 attempts, shard)
             FROM STDIN (FORMAT binary)",
         ..Sql::IN_SHARD
     };
     /// With PostgreSQL `run_commit_group` does this.
-    const PUT_ASIDE: Sql = Sql::sqlite(r"
-        UPDATE queue SET held = 1
+    const DEFER: Sql = Sql::sqlite(r"
+        UPDATE queue SET deferred = 1
         WHERE message_id = ?1
           AND application_id IN (
               SELECT id FROM applications
@@ -177,8 +177,8 @@ pub(crate) struct QueuedRow {
 pub(crate) struct QueuedAs {
     /// Whether the messages are of an upload.
     pub(crate) of_batch: bool,
-    /// Whether the messages are put aside at once, since their application is suspended.
-    pub(crate) held: bool,
+    /// Whether the messages are deferred at once, since their application is suspended.
+    pub(crate) deferred: bool,
 }
 
 /// Queues messages.
@@ -197,21 +197,21 @@ pub(crate) async fn insert(
             r.lease_token,
         )
     });
-    let inserting = query(INSERT, (queued_as.of_batch, queued_as.held, 0_i64));
+    let inserting = query(INSERT, (queued_as.of_batch, queued_as.deferred, 0_i64));
     let written = inserting.insert_each(conn, values).await?;
     touched("queue", rows.len(), written)
 }
 
-/// Applications that aren't suspended and have messages that were put aside.
-pub(crate) async fn put_aside_without_suspension(
+/// Applications that aren't suspended and have messages that were deferred.
+pub(crate) async fn deferred_without_suspension(
     conn: &mut dyn Connection,
 ) -> Result<Vec<ApplicationId>> {
-    query(PUT_ASIDE_WITHOUT_SUSPENSION, ())
+    query(DEFERRED_WITHOUT_SUSPENSION, ())
         .fetch_all(conn, |row| row.get("id"))
         .await
 }
 
-/// Lets at most `limit` of an application's messages that were put aside go on; returns how many
+/// Lets at most `limit` of an application's messages that were deferred go on; returns how many
 /// did.
 pub(crate) async fn resume(
     conn: &mut dyn Connection,
@@ -324,11 +324,11 @@ fn accepted_at(row: &Row<'_>, column: &'static str) -> Result<Option<Timestamp>>
     Ok(id.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id))))
 }
 
-/// Puts rows of suspended applications aside. A lease on such a row stays as it is: an answer to an
+/// Defers rows of suspended applications. A lease on such a row stays as it is: an answer to an
 /// earlier submit counts.
-pub(crate) async fn put_aside(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
-    let aside = query(PUT_ASIDE, ());
-    aside.execute_each(tx, ids.iter().copied()).await.map(drop)
+pub(crate) async fn defer(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
+    let deferring = query(DEFER, ());
+    deferring.execute_each(tx, ids.iter().copied()).await.map(drop)
 }
 
 /// Deletes rows, claimed or not.
@@ -362,7 +362,7 @@ impl Requeued {
     /// Whether another carrier could take the message: its own carrier has no segment of it, and
     /// doesn't take it now. A message that wasn't sent may be claimed again at once, unless the
     /// carrier can't be used.
-    pub(crate) const fn is_put_off(&self, usable: bool, now: Timestamp) -> bool {
+    pub(crate) const fn is_deferred(&self, usable: bool, now: Timestamp) -> bool {
         matches!(self.hand_over, HandOver::None) && (!usable || self.due_at > now.unix_ms())
     }
 }

@@ -325,7 +325,7 @@ BEGIN
     JOIN unnest(charged, balances, last_transfers) AS c (id, balance, last_transfer)
       ON c.id = m.application
     WHERE m.test = 0;
-    INSERT INTO queue (shard, message_id, application_id, carrier, held, bulk, due_at, lease_token,
+    INSERT INTO queue (shard, message_id, application_id, carrier, deferred, bulk, due_at, lease_token,
         attempts)
     SELECT of_shard, m.id, m.application, m.carrier, 0, 0, m.due_at, m.token, 0
     FROM unnest(sends.ids, sends.applications, sends.carriers, sends.due_ats, sends.tokens)
@@ -361,7 +361,7 @@ BEGIN
 END $$;
 
 -- Claims for a carrier: rows that are due, at most `all_max`, of which single messages at most
--- `singles_max`. Rows of suspended applications are put aside. Returns the rows that were found,
+-- `singles_max`. Rows of suspended applications are deferred. Returns the rows that were found,
 -- the messages that are being sent from now on, the segments that a carrier has of them or may
 -- have, and when the next row is due where fewer were found than asked for.
 CREATE FUNCTION commit_group_claims(
@@ -372,7 +372,7 @@ DECLARE
     due_rows JSON;
     due_count BIGINT;
     singles_count BIGINT;
-    aside BIGINT[];
+    deferred_ids BIGINT[];
     due BIGINT[];
     begun BIGINT[];
     start CONSTANT TEXT := $statement$
@@ -411,13 +411,13 @@ BEGIN
         WITH singles AS MATERIALIZED (
             SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
             FROM queue
-            WHERE shard = $1 AND carrier = $2 AND held = 0 AND bulk = 0
+            WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 0
               AND due_at BETWEEN $6 AND $3 AND message_id >= $8 AND lease_token = 0
             ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED),
         of_batches AS MATERIALIZED (
             SELECT message_id, application_id, hand_over, due_at, 1 AS bulk
             FROM queue
-            WHERE shard = $1 AND carrier = $2 AND held = 0 AND bulk = 1
+            WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 1
               AND due_at BETWEEN $7 AND $3 AND message_id >= $8 AND lease_token = 0
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)
             FOR UPDATE SKIP LOCKED),
@@ -431,21 +431,21 @@ BEGIN
               AND (status = 'Suspended' OR disabled_at IS NOT NULL)),
         judged AS (
             SELECT *, CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1 ELSE 0 END
-                AS aside
+                AS is_suspended
             FROM due)
         SELECT json_agg(
-                   json_build_array(message_id, hand_over, aside, due_at, bulk)),
+                   json_build_array(message_id, hand_over, is_suspended, due_at, bulk)),
                COUNT(*), COUNT(*) FILTER (WHERE bulk = 0),
-               array_agg(message_id) FILTER (WHERE aside = 1),
-               array_agg(message_id ORDER BY message_id) FILTER (WHERE aside = 0),
-               array_agg(message_id) FILTER (WHERE aside = 0 AND hand_over <> 0)
+               array_agg(message_id) FILTER (WHERE is_suspended = 1),
+               array_agg(message_id ORDER BY message_id) FILTER (WHERE is_suspended = 0),
+               array_agg(message_id) FILTER (WHERE is_suspended = 0 AND hand_over <> 0)
         FROM judged
         $statement$
-        INTO due_rows, due_count, singles_count, aside, due, begun
+        INTO due_rows, due_count, singles_count, deferred_ids, due, begun
         USING of_shard, of_carrier, now_ms, singles_max, all_max, singles_from, batches_from,
             least_id;
-    IF aside IS NOT NULL THEN
-        UPDATE queue SET held = 1 WHERE message_id = ANY (aside);
+    IF deferred_ids IS NOT NULL THEN
+        UPDATE queue SET deferred = 1 WHERE message_id = ANY (deferred_ids);
     END IF;
     IF due IS NOT NULL THEN
         UPDATE queue SET due_at = lease_until, lease_token = new_token
@@ -470,11 +470,11 @@ BEGIN
             SELECT LEAST(
                 (SELECT MIN(due_at)
                  FROM queue
-                 WHERE shard = $1 AND carrier = $2 AND held = 0 AND bulk = 0 AND message_id >= $5
+                 WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 0 AND message_id >= $5
                    AND lease_token = 0 AND due_at >= $3),
                 (SELECT MIN(due_at)
                  FROM queue
-                 WHERE shard = $1 AND carrier = $2 AND held = 0 AND bulk = 1 AND message_id >= $5
+                 WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 1 AND message_id >= $5
                    AND lease_token = 0 AND due_at >= $4))
             $statement$
             INTO next_due USING of_shard, of_carrier, singles_from, batches_from, least_id;

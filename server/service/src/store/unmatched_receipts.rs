@@ -102,8 +102,8 @@ pub(crate) async fn take(
     Ok(found)
 }
 
-/// The names that receipts were kept as unmatched for since this time, each with its carrier; ordered by
-/// carrier.
+/// The names that receipts were kept as unmatched for since this time, each with its carrier;
+/// ordered by carrier.
 pub(crate) async fn names(
     conn: &mut dyn Connection,
     since: Timestamp,

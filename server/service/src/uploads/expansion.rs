@@ -223,7 +223,7 @@ impl Service {
         touched("messages", queued.len(), stored)?;
         let queued_as = QueuedAs {
             of_batch: true,
-            held: upload.suspended,
+            deferred: upload.suspended,
         };
         queue::insert(tx, &queued, queued_as).await?;
         Ok(step)

@@ -26,10 +26,10 @@ pub(super) async fn end_leases(service: Service) {
     }
 }
 
-/// Puts messages back into the queue that were put aside while their application was suspended.
+/// Puts messages back into the queue that were deferred while their application was suspended.
 pub(super) async fn resume_reinstated(service: Service) {
-    let resumed = service.resume_put_aside();
-    attempt("messages that were put aside can't be queued", resumed).await;
+    let resumed = service.resume_deferred();
+    attempt("messages that were deferred can't be queued", resumed).await;
 }
 
 /// Ends what ends by its age: messages after 48 hours, sessions, security events, idempotency

@@ -50,7 +50,7 @@ const FILL: &str = r"
             WHEN 20008 THEN 1 WHEN 20009 THEN 3 ELSE 4 END,
         1, 1, 50000, 50000, 0, day * 86400000 + i * 30000
     FROM generate_series(20000::bigint, 20009) day, generate_series(1::bigint, 2000) i;
-    INSERT INTO queue (shard, message_id, application_id, carrier, held, bulk, due_at, lease_token,
+    INSERT INTO queue (shard, message_id, application_id, carrier, deferred, bulk, due_at, lease_token,
         attempts, hand_over)
     SELECT 1, pg_temp.id_of(day, i), 1 + i % 1000, 'acme', 0, i % 2, i,
         CASE day WHEN 20007 THEN 0 ELSE 7 END, 0,

@@ -551,7 +551,7 @@ async fn an_upload_of_a_suspended_application_waits_until_it_is_reinstated(backe
         .reinstate(&STAFF, customer.reference)
         .await
         .unwrap();
-    world.service.resume_put_aside().await.unwrap();
+    world.service.resume_deferred().await.unwrap();
     assert_eq!(dispatch(&world, &taken()).await.len(), 1100);
     world.assert_sound().await;
 }

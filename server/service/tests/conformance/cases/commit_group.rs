@@ -18,7 +18,7 @@ on_each_backend![
     messages_that_a_closed_connection_did_not_receive_go_to_another_one,
     a_drained_carrier_is_handed_nothing,
     messages_of_a_suspended_application_are_handed_to_nobody,
-    a_message_that_is_put_off_is_handed_over_again_when_its_time_comes,
+    a_message_that_is_deferred_is_handed_over_again_when_its_time_comes,
     a_connection_that_was_full_is_handed_what_became_due_meanwhile,
     an_input_that_cannot_be_stored_fails_alone,
     results_that_come_after_their_lease_change_no_status,
@@ -177,13 +177,13 @@ async fn messages_of_a_suspended_application_are_handed_to_nobody(backend: Backe
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
     world.service.reinstate(&actor, reference).await.unwrap();
-    world.service.resume_put_aside().await.unwrap();
+    world.service.resume_deferred().await.unwrap();
     take(&mut consumer, 1).await;
     world.assert_sound().await;
 }
 
-/// Sends a message, which the carrier puts off. The places of the connection stay taken.
-async fn put_off(world: &World, customer: &Customer, consumer: &mut Consumer) -> Transid {
+/// Sends a message, which the carrier defers. The places of the connection stay taken.
+async fn deferred(world: &World, customer: &Customer, consumer: &mut Consumer) -> Transid {
     world.send(&customer.live, "57000001").await.unwrap();
     let (lease, messages) = next(consumer).await;
     let not_now = service::SubmitOutcome::Temporary {
@@ -195,11 +195,11 @@ async fn put_off(world: &World, customer: &Customer, consumer: &mut Consumer) ->
     messages[0].id
 }
 
-async fn a_message_that_is_put_off_is_handed_over_again_when_its_time_comes(backend: Backend) {
+async fn a_message_that_is_deferred_is_handed_over_again_when_its_time_comes(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "1").await;
     let mut consumer = connected(&world, &customer, 10).await;
-    let id = put_off(&world, &customer, &mut consumer).await;
+    let id = deferred(&world, &customer, &mut consumer).await;
     free(&consumer, 1, 10);
     // The clock of the test stands still: it isn't due yet.
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
@@ -216,7 +216,7 @@ async fn a_connection_that_was_full_is_handed_what_became_due_meanwhile(backend:
     // A look found that nothing waits.
     let mut consumer = connected(&world, &customer, 10).await;
     free(&consumer, 0, 1);
-    let id = put_off(&world, &customer, &mut consumer).await;
+    let id = deferred(&world, &customer, &mut consumer).await;
     world.pass(HOUR_MS);
     // The place is taken: nothing comes, and nobody looks for messages.
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;

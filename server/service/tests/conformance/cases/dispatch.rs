@@ -257,7 +257,7 @@ async fn messages_of_a_suspended_application_wait_and_expire(backend: Backend) {
         .reinstate(&staff, customer.reference)
         .await
         .unwrap();
-    world.service.resume_put_aside().await.unwrap();
+    world.service.resume_deferred().await.unwrap();
     assert_eq!(claim(&world).await.1.len(), 1);
     world
         .service

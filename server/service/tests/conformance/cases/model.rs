@@ -311,7 +311,7 @@ impl Model {
         let service = &self.world.service;
         if self.suspended[who] {
             service.reinstate(&STAFF, reference).await.unwrap();
-            service.resume_put_aside().await.unwrap();
+            service.resume_deferred().await.unwrap();
         } else {
             service.suspend(&STAFF, reference, "why").await.unwrap();
         }

@@ -17,7 +17,7 @@ on_each_backend![
     a_message_goes_to_another_carrier_when_its_own_is_throttled_or_busy,
     a_drained_carrier_is_listed_until_it_is_resumed,
     nothing_is_claimed_for_a_drained_carrier,
-    a_message_that_was_put_off_stays_when_the_other_carrier_is_down,
+    a_message_that_was_deferred_stays_when_the_other_carrier_is_down,
     a_refused_test_message_goes_to_no_other_carrier,
     a_message_that_was_not_sent_by_a_carrier_that_is_down_goes_to_another,
 ];
@@ -172,7 +172,7 @@ async fn nothing_is_claimed_for_a_drained_carrier(backend: Backend) {
     sending.assert_sound().await;
 }
 
-async fn a_message_that_was_put_off_stays_when_the_other_carrier_is_down(backend: Backend) {
+async fn a_message_that_was_deferred_stays_when_the_other_carrier_is_down(backend: Backend) {
     let sending = Sending::by_acme_or_beta(backend).await;
     sending.world.service.set_usable("beta", false);
     let handed = sending.handed_over().await;

@@ -41,7 +41,7 @@ async fn disable(world: &World) {
 
 async fn enable(world: &World) {
     world.service.enable_account(&ACTOR, EMAIL).await.unwrap();
-    world.service.resume_put_aside().await.unwrap();
+    world.service.resume_deferred().await.unwrap();
 }
 
 fn reason<T: std::fmt::Debug>(answer: Result<T, SendError>) -> Reason {
@@ -131,7 +131,7 @@ async fn messages_of_a_disabled_account_wait_until_it_is_enabled(backend: Backen
     disable(&world).await;
     let claim = async || world.service.claim(SANDBOX_CARRIER, 8).await.unwrap().1;
     assert!(claim().await.is_empty());
-    world.service.resume_put_aside().await.unwrap();
+    world.service.resume_deferred().await.unwrap();
     assert!(claim().await.is_empty());
     let id = sent.transid.unwrap();
     assert_eq!(world.status(&customer, id).await, MessageStatus::Queued);

@@ -381,7 +381,7 @@ async fn a_suspension_stops_the_claims_of_others() {
     let refused = b.send(request(&customer.live, "12345678", "hello")).await;
     assert_eq!(refused, Err(SendError::Refused(Reason::ApiSuspended)));
     b.reinstate(&STAFF, customer.reference).await.unwrap();
-    world.service.resume_put_aside().await.unwrap();
+    world.service.resume_deferred().await.unwrap();
     assert_eq!(b.claim(SANDBOX_CARRIER, 10).await.unwrap().1.len(), 5);
     world.assert_sound().await;
 }

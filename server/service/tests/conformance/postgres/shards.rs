@@ -167,8 +167,8 @@ async fn sends_results_and_receipts_go_to_the_shard_of_their_application() {
     world.assert_sound().await;
 }
 
-/// A receipt is kept as unmatched while the shard of its message can't be reached; another shard has an older
-/// message that the carrier gave the same name.
+/// A receipt is kept as unmatched while the shard of its message can't be reached; another shard
+/// has an older message that the carrier gave the same name.
 #[tokio::test]
 async fn an_unmatched_receipt_is_for_the_newest_message_in_whichever_shard() {
     const INSERT: &str = "INSERT INTO unmatched_receipts \
