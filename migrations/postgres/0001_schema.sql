@@ -455,7 +455,7 @@ CREATE TABLE queue (
     due_at         BIGINT NOT NULL,
     lease_token    BIGINT NOT NULL,
     attempts       BIGINT NOT NULL,
-    hand_over      BIGINT NOT NULL DEFAULT 0 CHECK (hand_over BETWEEN 0 AND 2),
+    submission      BIGINT NOT NULL DEFAULT 0 CHECK (submission BETWEEN 0 AND 2),
     refused_by     TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (message_id, shard)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,

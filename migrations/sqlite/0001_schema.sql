@@ -498,27 +498,27 @@ CREATE TABLE queue (
     -- 0: no carrier has any of its segments. 1: a carrier has, or may have, some of them; the
     -- others go to the same carrier. 2: the carrier's answer was lost, and the message is sent once
     -- more.
-    hand_over      INTEGER NOT NULL DEFAULT 0 CHECK (hand_over BETWEEN 0 AND 2),
+    submission      INTEGER NOT NULL DEFAULT 0 CHECK (submission BETWEEN 0 AND 2),
     refused_by     TEXT NOT NULL DEFAULT '' -- carriers that refused it, e.g. ' acme beta'
 ) STRICT;
 CREATE INDEX queue_due ON queue (carrier, deferred, bulk, due_at) WHERE lease_token = 0;
 CREATE INDEX queue_deferred ON queue (application_id) WHERE deferred = 1;
 CREATE INDEX queue_leased ON queue (carrier, due_at) WHERE lease_token <> 0;
 
--- What carriers were handed: a row for each segment, or one for a message that is handed over as a
+-- What carriers were handed: a row for each segment, or one for a message that is submitted as a
 -- whole. Messages to the sandbox have no row: it names them by their own ids.
 CREATE TABLE segments (
     message_id     INTEGER NOT NULL,  -- the message that it is a segment of
     segment        INTEGER NOT NULL,  -- its number, from 1
-    segments       INTEGER NOT NULL,  -- how many the message has, as it was handed over
+    segments       INTEGER NOT NULL,  -- how many the message has, as it was submitted
     application_id INTEGER NOT NULL,  -- of the message
     carrier        TEXT NOT NULL,     -- the carrier that was handed it
     carrier_message_id TEXT,          -- as the carrier's receipts name it; null: not known
     -- as of a message, from unknown to expired
     status         INTEGER NOT NULL CHECK (status BETWEEN 2 AND 6),
     error          TEXT,              -- why it wasn't delivered
-    submits        INTEGER NOT NULL,  -- how often it was, or may have been, handed over: 2 at most
-    submitted_at   INTEGER NOT NULL,  -- when it was last handed over
+    submits        INTEGER NOT NULL,  -- how often it was, or may have been, submitted: 2 at most
+    submitted_at   INTEGER NOT NULL,  -- when it was last submitted
     PRIMARY KEY (message_id, segment)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX segments_by_carrier_id ON segments (carrier, carrier_message_id)
@@ -597,7 +597,7 @@ CREATE TABLE batches (
     -- together with the rows that are no messages yet
     queued         INTEGER NOT NULL CHECK (queued >= 0),
     sending        INTEGER NOT NULL CHECK (sending >= 0),   -- claimed by a connection
-    unknown        INTEGER NOT NULL CHECK (unknown >= 0),   -- handed over, without an answer
+    unknown        INTEGER NOT NULL CHECK (unknown >= 0),   -- submitted, without an answer
     submitted      INTEGER NOT NULL CHECK (submitted >= 0), -- taken by a carrier
     delivered      INTEGER NOT NULL CHECK (delivered >= 0), -- final: arrived
     failed         INTEGER NOT NULL CHECK (failed >= 0),    -- final: the network gave up
@@ -667,7 +667,7 @@ CREATE TABLE margin_days (
     is_final       INTEGER NOT NULL CHECK (is_final IN (0, 1)), -- 1: it isn't counted again
     messages       INTEGER NOT NULL,  -- how many
     pages          INTEGER NOT NULL,  -- billed, without those that were given back
-    segments       INTEGER NOT NULL,  -- handed over
+    segments       INTEGER NOT NULL,  -- submitted
     unpriced       INTEGER NOT NULL,  -- segments whose route has no cost in the settings
     charged        INTEGER NOT NULL,  -- the messages' prices, without what was given back
     cost           INTEGER NOT NULL,  -- what the carrier charges for the segments

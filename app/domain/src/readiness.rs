@@ -31,7 +31,7 @@ impl Need {
     ];
 }
 
-/// What keeps an application from sending, or what it sends from being handed over.
+/// What keeps an application from sending, or what it sends from being submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Blocker {
     /// Applications of its category send no messages at all.

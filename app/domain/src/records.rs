@@ -680,7 +680,7 @@ words! {
     pub enum ConnectionState {
         /// It is being bound.
         Connecting = "connecting",
-        /// It is bound, and messages can be handed over.
+        /// It is bound, and messages can be submitted.
         Bound = "bound",
         /// It is bound, and its last submits weren't answered: it gets one submit at a time until
         /// one is answered.

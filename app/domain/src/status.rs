@@ -13,7 +13,7 @@ words! {
         Queued = "queued",
         /// A connection has claimed it.
         Sending = "sending",
-        /// Handed over, and no answer came.
+        /// Submitted, and no answer came.
         Unknown = "unknown",
         /// A carrier took it.
         Submitted = "submitted",

@@ -118,9 +118,9 @@ pub struct SegmentRecord {
     pub carrier_id: Option<String>,
     pub status: MessageStatus,
     pub error: Option<String>,
-    /// How often it was, or may have been, handed over.
+    /// How often it was, or may have been, submitted.
     pub submits: i64,
-    /// When it was last handed over.
+    /// When it was last submitted.
     pub submitted_at: Timestamp,
 }
 

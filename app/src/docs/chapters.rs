@@ -66,7 +66,7 @@ const fn meaning(status: MessageStatus) -> &'static str {
     match status {
         MessageStatus::Queued => "Accepted, stored and charged; waits for a carrier.",
         MessageStatus::Sending => "On its way to a carrier.",
-        MessageStatus::Unknown => "Handed over, and the carrier's answer is missing.",
+        MessageStatus::Unknown => "Submitted to the carrier, whose answer is missing.",
         MessageStatus::Submitted => "A carrier took it. From here on the charge stays.",
         MessageStatus::Delivered => "The handset has it.",
         MessageStatus::Failed => "The network gave up.",

@@ -127,12 +127,12 @@ fn segments(segments: &[SegmentRecord]) -> AnyView {
             view! { <StateMark state=segment.status/> }
         })
         .column("Error", move |segment| text(&segment.error))
-        .amount("Handed over", |segment| segment.submits)
+        .amount("Submits", |segment| segment.submits)
         .styled("figures", "Last (UTC)", |segment| {
             view! { <DateTime at=segment.submitted_at/> }
         })
         .in_region_or(
             "Segments",
-            "No segment is recorded: the message wasn't handed over, or went to the sandbox.",
+            "No segment is recorded: the message wasn't submitted, or went to the sandbox.",
         )
 }

@@ -22,6 +22,7 @@ mod state;
 mod table;
 
 pub use copy::SecretField;
+pub use date_time::{DateTime, in_zone};
 pub use duration::{answered_within, within};
 pub use fact::{Fact, optional_fact};
 pub use field::{Choice, Field, text_in_area};
@@ -44,4 +45,3 @@ pub use proof::ProofField;
 pub use session_notice::SessionNotice;
 pub use state::StateMark;
 pub use table::{BUTTONS, Table, TableRegion};
-pub use time::{DateTime, in_zone};

@@ -97,7 +97,7 @@ struct Upload {
     batchid: String,
     /// From the first byte to the last.
     writing: Duration,
-    /// When the last byte was handed over.
+    /// When the last byte was written.
     written: Instant,
     /// From then to the answer.
     answer: Duration,

@@ -140,7 +140,7 @@ impl Kannel {
         while self.arrived() < self.answered {
             assert!(
                 started.elapsed() < DEADLINE,
-                "Kannel answered {} and handed over {}",
+                "Kannel answered {} and submitted {}",
                 self.answered,
                 self.arrived()
             );

@@ -32,7 +32,7 @@ pub fn unfinished(url: &str) -> u64 {
 
 /// From acceptance to being taken by the carrier, of messages that were accepted within a time;
 /// until now, of those that weren't taken yet.
-pub fn handed_over(url: &str, accepted_ms: Range<i64>) -> Vec<Duration> {
+pub fn submitted(url: &str, accepted_ms: Range<i64>) -> Vec<Duration> {
     const TIMES: &str = "SELECT COALESCE(submitted_at, $1) - created_at FROM messages \
                          WHERE created_at >= $2 AND created_at < $3";
     let times: Vec<i64> = block_on(async {

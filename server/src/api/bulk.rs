@@ -225,7 +225,7 @@ async fn upload(
     let (file, small) = fields.finish();
     let requestid = shared_parameters::requestid(&small).ok().flatten();
     let answered = match read.and_then(|()| request(api, file, &small, bad_key)) {
-        Ok((rows, request)) => hand_over(api, permit, rows, request).await,
+        Ok((rows, request)) => submission(api, permit, rows, request).await,
         Err(failure) => {
             let access = permit.access();
             Err(shared_parameters::refused(api, key, access, &small, failure).await)
@@ -235,8 +235,8 @@ async fn upload(
 }
 
 /// The rows of an upload, and what is asked for them. The first fault wins: what is missing, the
-/// file, message, requestid, dryrun, unknown parameters, the idempotency key, which a dry run has no
-/// use for.
+/// file, message, requestid, dryrun, unknown parameters, the idempotency key, which a dry run has
+/// no use for.
 fn request(
     api: &Api,
     file: Option<File>,
@@ -278,7 +278,7 @@ fn request(
 }
 
 /// Hands it to the service and words the outcome.
-async fn hand_over(
+async fn submission(
     api: &Api,
     permit: &UploadPermit,
     rows: Spooled,

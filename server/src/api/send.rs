@@ -105,7 +105,7 @@ fn example() -> serde_json::Value {
 async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Failure> {
     let parameters = Parameters::of_query(&KNOWN, head.uri.query());
     let failure = match read(api, key, &parameters, &head.headers) {
-        Ok(request) => return hand_over(api, request).await,
+        Ok(request) => return submission(api, request).await,
         Err(failure) => failure,
     };
     let idempotency = shared_parameters::idempotency(&head.headers).ok().flatten();
@@ -137,8 +137,8 @@ async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Fa
         ("dryrun" = Option<schemas::DryRun>, Query),
         ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
     ),
-    // Generators of clients choose the kind of body by its schema. From a third kind with the same one
-    // they make clients that send each parameter twice, or that don't compile.
+    // Generators of clients choose the kind of body by its schema. From a third kind with the same
+    // one they make clients that send each parameter twice, or that don't compile.
     request_body(
         description = "May be left out, with all parameters in the query. multipart/form-data is \
             taken too, with the same fields.",
@@ -177,7 +177,7 @@ async fn send_body(api: &Api, key: &KeyText, request: Request) -> Result<Answer,
     let pages_max = api.service.limits().message_pages_max;
     let taken = body::read_parameters(&head.headers, body, &mut parameters, pages_max).await;
     match taken.and_then(|()| read(api, key, &parameters, &head.headers)) {
-        Ok(request) => hand_over(api, request).await,
+        Ok(request) => submission(api, request).await,
         Err(failure) => {
             let failure = shared_parameters::refused(api, key, &access, &parameters, failure).await;
             Err(failure
@@ -230,7 +230,7 @@ fn read(
 }
 
 /// Hands a send to the service and words the outcome.
-async fn hand_over(api: &Api, request: SendRequest) -> Result<Answer, Failure> {
+async fn submission(api: &Api, request: SendRequest) -> Result<Answer, Failure> {
     let warnings = request.number.warnings(&api.country_code);
     let warnings = warnings.map(NumberWarning::as_str).collect();
     let (requestid, dry_run) = (request.requestid.clone(), request.dry_run);

@@ -352,7 +352,7 @@ mod tests {
             address: "26600000004".to_owned(),
             sender: "Heliograph".to_owned(),
             message: MessageText::parse("Hello".to_owned(), 1).unwrap(),
-            handed_over: Vec::new(),
+            submitted_segments: Vec::new(),
             expires_at,
         };
         let lease = Lease {

@@ -46,7 +46,7 @@ impl Size {
 /// When the process is killed.
 #[derive(Clone, Copy, Debug)]
 enum Time {
-    /// When so many bytes of the upload were handed over.
+    /// When so many bytes of the upload were written.
     Uploading { bytes: usize },
     /// So many sends after its last byte, answered or not.
     Deciding { sends: usize },
@@ -91,7 +91,7 @@ impl Time {
 struct Seen {
     sends: usize,
     bytes: usize,
-    /// How many sends there were when the upload's last byte was handed over, and when it was
+    /// How many sends there were when the upload's last byte was written, and when it was
     /// answered.
     sends_at_end: Option<usize>,
     sends_at_answer: Option<usize>,

@@ -116,7 +116,7 @@ fn a_failed_sync_of_the_database_after_its_log_was_moved_stops_the_process() {
 }
 
 #[test]
-fn a_process_killed_after_a_commit_and_before_the_hand_over_loses_nothing() {
+fn a_process_killed_after_a_commit_and_before_the_submit_loses_nothing() {
     let (server, disk, keys) = server_on_shim();
     let key = keys.live.expose();
     disk.fail("kill", "unmistakable");

@@ -23,7 +23,7 @@ fn after_a_lost_connection_only_submits_that_were_not_sent_are_repeated() {
     let batchid = started
         .server
         .accepted_batch(started.key(), &numbers_sent.join("\n"));
-    let counts = until("all to be handed over", || {
+    let counts = until("all to be submitted", || {
         let counts = started.server.batch(started.key(), &batchid)["counts"].clone();
         (counts["queued"] == 0 && counts["sending"] == 0).then_some(counts)
     });
@@ -97,7 +97,7 @@ fn kills_under_load_send_no_message_twice() {
         smsc.until_submits(submits);
         started = started.killed(&settings);
     }
-    let counts = until("all to be handed over", || {
+    let counts = until("all to be submitted", || {
         let counts = started.server.batch(started.key(), &batchid)["counts"].clone();
         (counts["queued"] == 0 && counts["sending"] == 0).then_some(counts)
     });

@@ -161,7 +161,7 @@ fn messages_but_for_probes_go_to_another_carrier_while_one_answers_nothing() {
 
     // Each waits until one of both has it.
     let mut number = 57_000_100;
-    let mut hand_over = || {
+    let mut submission = || {
         number += 1;
         let transid = started.send(&number.to_string(), "Hello");
         let seen = format!("266{number}");
@@ -172,7 +172,7 @@ fn messages_but_for_probes_go_to_another_carrier_while_one_answers_nothing() {
     };
     let mut sent = Vec::new();
     while one.binds() < BINDS {
-        sent.push(hand_over());
+        sent.push(submission());
     }
     one.follow(deliver);
     let probes = unanswered.load(Ordering::Relaxed) - lost.len();
@@ -182,7 +182,7 @@ fn messages_but_for_probes_go_to_another_carrier_while_one_answers_nothing() {
 
     let before = one.submits().len();
     while one.submits().len() < before + 20 {
-        sent.push(hand_over());
+        sent.push(submission());
     }
     started.until_all(&lost, "unknown");
     let ends = || {

@@ -106,10 +106,10 @@ fn only_local_numbers_go_to_a_carrier_with_the_country_code_before_them() {
         ("+26658000000", "26658000000"),
         ("27820000000", "27820000000"),
     ];
-    for (text, handed_over) in cases {
+    for (text, for_carrier) in cases {
         assert_eq!(
             Number::parse(text).unwrap().for_carrier("266"),
-            handed_over,
+            for_carrier,
             "{text:?}"
         );
     }
@@ -216,10 +216,10 @@ proptest! {
         prop_assert_eq!(Kind::parse(number.kind().as_str()), Some(number.kind()));
         prop_assert_eq!(stored.rule(), number.rule());
         prop_assert_eq!(stored.for_carrier(&code), number.for_carrier(&code));
-        let handed_over = number.for_carrier(&code);
-        prop_assert!(handed_over.ends_with(number.digits()));
+        let for_carrier = number.for_carrier(&code);
+        prop_assert!(for_carrier.ends_with(number.digits()));
         prop_assert_eq!(
-            handed_over.len() - number.digits().len(),
+            for_carrier.len() - number.digits().len(),
             if number.kind() == Kind::Local { code.len() } else { 0 }
         );
     }

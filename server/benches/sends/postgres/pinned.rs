@@ -28,7 +28,7 @@ const PIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT COUNT(*) FROM m
 pub fn measure(table: &mut Table) {
     let minutes = std::env::var(MINUTES).map_or(1, |minutes| minutes.parse().unwrap());
     let held = Duration::from_mins(minutes);
-    println!("{PER_SECOND} sends/s, handed over, with a transaction open for {held:?}");
+    println!("{PER_SECOND} sends/s, submitted, with a transaction open for {held:?}");
     let server = start();
     let steady = Steady::start(&server, PER_SECOND);
     std::thread::sleep(WARM_UP);
@@ -41,7 +41,7 @@ pub fn measure(table: &mut Table) {
     steady.stop();
     server.wait_until_final();
     let ratio = pinned.p99.as_secs_f64() / free.p99.as_secs_f64();
-    let what = "PostgreSQL: p99 of acceptance to hand-over, a transaction open : none";
+    let what = "PostgreSQL: p99 of acceptance to submission, a transaction open : none";
     let beside = [
         format!("its last {WINDOW:?}: {}", pinned.text),
         format!("none: {}", free.text),
@@ -83,7 +83,7 @@ impl Window {
         let (before, from_ms) = (usage(), stored::now_ms());
         std::thread::sleep(WINDOW);
         let (after, until_ms) = (usage(), stored::now_ms());
-        let times = stored::handed_over(&server.database_url(), from_ms..until_ms);
+        let times = stored::submitted(&server.database_url(), from_ms..until_ms);
         let messages = times.len() as u64;
         let cost = after.each_since(&before, messages);
         let (p50, p99) = p50_p99(times);

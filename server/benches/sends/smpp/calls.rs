@@ -19,7 +19,7 @@ pub struct Calls {
 /// Calls by what they report.
 #[derive(Default)]
 struct Counts {
-    /// The message was handed over.
+    /// The message was submitted.
     submitted: AtomicU64,
     delivered: AtomicU64,
 }
@@ -39,7 +39,7 @@ impl Calls {
         format!("http://{}/%d", self.address)
     }
 
-    /// How many messages were reported both as handed over and as delivered.
+    /// How many messages were reported both as submitted and as delivered.
     pub fn delivered(&self) -> u64 {
         let count = |count: &AtomicU64| count.load(Ordering::SeqCst);
         count(&self.counts.submitted).min(count(&self.counts.delivered))

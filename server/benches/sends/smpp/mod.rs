@@ -2,7 +2,7 @@
 //! one transceiver with the same window.
 //!
 //! Kannel keeps messages and what their receipts are matched by in memory, and tells an HTTP server
-//! (`dlr-url`) that a message was handed over and that it was delivered. Heliograph stores both.
+//! (`dlr-url`) that a message was submitted and that it was delivered. Heliograph stores both.
 
 mod calls;
 mod frame;

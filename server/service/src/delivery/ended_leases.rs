@@ -1,7 +1,7 @@
 //! Claims whose lease is over: the process that held them is gone, or was held up for too long.
 
 use domain::ids::Shard;
-use domain::{HandOver, MessageStatus, Timestamp, Transid};
+use domain::{MessageStatus, Submission, Timestamp, Transid};
 
 use crate::delivery::expiry::least_queued;
 use crate::delivery::outcomes::RESEND_AFTER_MS;
@@ -78,7 +78,7 @@ impl Service {
             .partition(|row| network.is_sandbox(&row.carrier));
         let again: Vec<_> = again
             .iter()
-            .map(|row| requeued(row, row.hand_over, now))
+            .map(|row| requeued(row, row.submission, now))
             .collect();
         queue::requeue(&mut tx, &again).await?;
         self.lose(&mut tx, &lost, now).await?;
@@ -87,13 +87,13 @@ impl Service {
         Ok(count)
     }
 
-    /// Ends the leases of messages that may have been handed over.
+    /// Ends the leases of messages that may have been submitted.
     async fn lose(&self, tx: &mut WriteTx<'_>, lost: &[EndedLease], now: Timestamp) -> Result<()> {
         let (mut again, mut leaving, mut events) = (Vec::new(), Vec::new(), Vec::new());
         for row in lost {
-            if row.hand_over.may_resend(row.lost_answer) {
+            if row.submission.may_resend(row.lost_answer) {
                 let due_at = now.plus_ms(RESEND_AFTER_MS);
-                again.push(requeued(row, HandOver::Repeated, due_at));
+                again.push(requeued(row, Submission::Repeated, due_at));
             } else {
                 leaving.push(row.id);
             }
@@ -127,15 +127,15 @@ impl Service {
                     row.segments
                 }
             };
-            let handed_over = self.perhaps_handed_over(tx, rows, parts).await?;
-            segments::insert(tx, &handed_over, carrier, now).await?;
+            let submitted = self.perhaps_submitted(tx, rows, parts).await?;
+            segments::insert(tx, &submitted, carrier, now).await?;
         }
         Ok(())
     }
 
-    /// The segments that a claim was to hand over: those that weren't handed over before, and at a
-    /// second hand-over those without an answer.
-    async fn perhaps_handed_over(
+    /// The segments that a claim was to submit: those that weren't submitted before, and at a
+    /// second submission those without an answer.
+    async fn perhaps_submitted(
         &self,
         tx: &mut WriteTx<'_>,
         rows: &[EndedLease],
@@ -153,7 +153,7 @@ impl Service {
                 let known = of_this().find(|segment| segment.segment == number);
                 let sent = known.is_none_or(|segment| {
                     let submits = segment.submits;
-                    row.hand_over.repeats_segment(segment.is_taken(), submits)
+                    row.submission.repeats_segment(segment.is_taken(), submits)
                 });
                 if sent {
                     found.push(NewSegment {
@@ -171,12 +171,12 @@ impl Service {
     }
 }
 
-fn requeued(row: &EndedLease, hand_over: HandOver, due_at: Timestamp) -> Requeued {
+fn requeued(row: &EndedLease, submission: Submission, due_at: Timestamp) -> Requeued {
     Requeued {
         id: row.id,
         due_at: due_at.unix_ms(),
         attempts: 0,
-        hand_over,
+        submission,
         carrier: None,
         refused_by: String::new(),
     }

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use domain::ids::Shard;
-use domain::{ApplicationId, HandOver, MessageText, Number, Timestamp, Transid};
+use domain::{ApplicationId, MessageText, Number, Submission, Timestamp, Transid};
 
 use crate::delivery::expiry::{first_unexpired, least_queued};
 use crate::delivery::outcomes::SubmitOutcome;
@@ -78,7 +78,7 @@ pub struct Claimed {
     pub message: MessageText,
     /// The segments, counted from 1, that must not be submitted: the carrier has these segments, or
     /// may have them.
-    pub handed_over: Vec<u16>,
+    pub submitted_segments: Vec<u16>,
     /// When the message's time runs out: the time left is the validity that a carrier is given.
     pub expires_at: Timestamp,
 }
@@ -90,7 +90,7 @@ pub struct Submitted {
     pub application_id: ApplicationId,
     /// The token of the claim that the message was submitted under, and its end.
     pub lease: Lease,
-    /// How many segments the message has as it was handed over.
+    /// How many segments the message has as it was submitted.
     pub segments: u16,
     /// The outcome of each segment that was to be submitted now, with the segment's number.
     pub outcomes: Vec<(u16, SubmitOutcome)>,
@@ -141,7 +141,7 @@ impl Claimed {
             number,
             sender: row.sender.unwrap_or_else(|| network.default_sender.clone()),
             message: MessageText::from_stored(row.body),
-            handed_over: Vec::new(),
+            submitted_segments: Vec::new(),
             expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
         }
     }
@@ -199,8 +199,8 @@ impl ClaimSearch {
             .flatten();
         let started = started.flatten().map(|row| Claimed::of(row, network));
         let mut claimed: Vec<Claimed> = started.collect();
-        let segments = answer.handed_over.unwrap_or_default();
-        skip_handed_over(&begun(&found), segments, &mut claimed);
+        let segments = answer.submitted_segments.unwrap_or_default();
+        skip_submitted(&begun(&found), segments, &mut claimed);
         (claimed, learned)
     }
 
@@ -233,10 +233,10 @@ fn singles(found: &[DueRow]) -> i64 {
 }
 
 /// The found messages that a carrier has, or may have, in part.
-fn begun(found: &[DueRow]) -> HashMap<Transid, HandOver> {
+fn begun(found: &[DueRow]) -> HashMap<Transid, Submission> {
     let due = found.iter().filter(|row| !row.suspended);
-    let begun = due.filter(|row| row.hand_over != HandOver::None);
-    begun.map(|row| (row.id, row.hand_over)).collect()
+    let begun = due.filter(|row| row.submission != Submission::None);
+    begun.map(|row| (row.id, row.submission)).collect()
 }
 
 /// Claims due messages of a carrier in a commit group; none when no message is due or the carrier
@@ -298,7 +298,7 @@ async fn claim_found(
     if !begun.is_empty() {
         let ids: Vec<Transid> = begun.keys().copied().collect();
         let segments = segments::of(tx, &ids).await?;
-        skip_handed_over(&begun, segments, &mut claimed);
+        skip_submitted(&begun, segments, &mut claimed);
     }
     Ok(claimed)
 }
@@ -401,23 +401,23 @@ impl Service {
     }
 }
 
-/// Notes the segments that a carrier has, or may have, of messages that were handed over in part.
-fn skip_handed_over(
-    begun: &HashMap<Transid, HandOver>,
+/// Notes the segments that a carrier has, or may have, of messages that were submitted in part.
+fn skip_submitted(
+    begun: &HashMap<Transid, Submission>,
     segments: Vec<Segment>,
     claimed: &mut [Claimed],
 ) {
     let mut skipped: HashMap<Transid, Vec<u16>> = HashMap::new();
     for segment in segments {
-        let hand_over = begun.get(&segment.message_id);
+        let submission = begun.get(&segment.message_id);
         let repeats =
-            hand_over.is_some_and(|it| it.repeats_segment(segment.is_taken(), segment.submits));
+            submission.is_some_and(|it| it.repeats_segment(segment.is_taken(), segment.submits));
         if !repeats {
             let numbers = skipped.entry(segment.message_id).or_default();
             numbers.push(segment.segment);
         }
     }
     for message in claimed {
-        message.handed_over = skipped.remove(&message.id).unwrap_or_default();
+        message.submitted_segments = skipped.remove(&message.id).unwrap_or_default();
     }
 }

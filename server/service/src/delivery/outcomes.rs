@@ -1,7 +1,7 @@
 //! What a carrier's answers mean for a message. The functions here are pure, so that money and
 //! duplicates are decided in one place.
 
-use domain::HandOver;
+use domain::Submission;
 
 use crate::delivery::receipts::is_storable_name;
 use crate::store::claims::Held;
@@ -32,7 +32,7 @@ pub enum SubmitOutcome {
     Temporary { error: String },
     /// The segment certainly didn't reach the carrier.
     NotSent,
-    /// The segment was handed over, and the answer is lost.
+    /// The segment was submitted, and the answer is lost.
     Unknown { error: String },
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum MessageOutcome {
     Failed { error: String },
     /// Nothing of the message was taken, and nothing will be, by this carrier.
     Refused { error: String },
-    /// The whole message was handed over, some of it without an answer: only a receipt can tell.
+    /// The whole message was submitted, some of it without an answer: only a receipt can tell.
     /// The error is what happened at this submit, if anything did.
     Unknown { error: Option<String> },
     /// The message goes back into the queue.
@@ -79,7 +79,7 @@ pub(crate) struct Again {
     pub(crate) after_ms: i64,
     /// Whether the submit counts as an attempt.
     pub(crate) attempted: bool,
-    pub(crate) hand_over: HandOver,
+    pub(crate) submission: Submission,
     /// The error for the timeline.
     pub(crate) error: Option<String>,
 }
@@ -148,7 +148,7 @@ impl Count {
 
     pub(crate) fn outcome(self, held: &Held) -> MessageOutcome {
         let begun = self.taken + self.unknown > 0;
-        let resend = self.lost.is_some() && held.hand_over.may_resend(held.lost_answer);
+        let resend = self.lost.is_some() && held.submission.may_resend(held.lost_answer);
         match (self.refused, self.again) {
             (Some(error), _) if !begun => MessageOutcome::Refused { error },
             (Some(error), _) if self.taken > 0 => MessageOutcome::Failed { error },
@@ -157,13 +157,13 @@ impl Count {
             (None, _) if resend => MessageOutcome::Again(Again {
                 after_ms: RESEND_AFTER_MS,
                 attempted: false,
-                hand_over: HandOver::Repeated,
+                submission: Submission::Repeated,
                 error: self.lost,
             }),
             (None, Some((after_ms, attempted, error))) => MessageOutcome::Again(Again {
                 after_ms,
                 attempted,
-                hand_over: held.hand_over.after_submit(begun),
+                submission: held.submission.after_submit(begun),
                 error,
             }),
             (None, None) if self.unknown > 0 => MessageOutcome::Unknown { error: self.lost },

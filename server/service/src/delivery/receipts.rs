@@ -187,7 +187,7 @@ impl Service {
         let now = self.now();
         let found = self.match_receipts(tx, carrier, receipts, matching).await?;
         let (mut matched, mut unmatched, mut count) = (Vec::new(), Vec::new(), 0);
-        let mut unmatched = Vec::new();
+        let mut returned = Vec::new();
         for (place, receipt) in receipts.iter().enumerate() {
             let (status, error) = (receipt.status, receipt.error.as_deref());
             if let Some(segment) = found.get(&place) {
@@ -197,7 +197,7 @@ impl Service {
                     error,
                 });
             } else if !matching.keeps_unmatched() {
-                unmatched.push(receipt.clone());
+                returned.push(receipt.clone());
             } else if receipt.names.is_empty() {
                 tracing::warn!(carrier, "a receipt that names no message is dropped");
             } else {
@@ -222,7 +222,7 @@ impl Service {
             unmatched_receipts::keep(tx, &unmatched, carrier, now).await?;
             carriers::add_unmatched(tx, carrier, count, 0).await?;
         }
-        Ok(unmatched)
+        Ok(returned)
     }
 
     /// The segment of each receipt that has one, by the place of the receipt.

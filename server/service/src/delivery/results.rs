@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use domain::{ApplicationId, HandOver, MessageStatus, Timestamp, Transid};
+use domain::{ApplicationId, MessageStatus, Submission, Timestamp, Transid};
 
 use crate::Service;
 use crate::delivery::Submitted;
@@ -91,7 +91,7 @@ impl Service {
         let held = claims::held(tx, &leases).await?;
         let begun: Vec<Transid> = held
             .values()
-            .filter(|h| h.hand_over != HandOver::None)
+            .filter(|h| h.submission != Submission::None)
             .map(|h| h.id)
             .collect();
         let mut stored: HashMap<Transid, Vec<Segment>> = HashMap::new();
@@ -172,7 +172,7 @@ impl Service {
                 id,
                 due_at: now.unix_ms(),
                 attempts: 0,
-                hand_over: HandOver::None,
+                submission: Submission::None,
                 carrier: ways.get(&id).cloned(),
                 refused_by: format!(" {carrier}"),
             });
@@ -265,7 +265,7 @@ impl Plan {
             id: result.id,
             due_at: now.plus_ms(again.after_ms).unix_ms(),
             attempts: i64::from(again.attempted),
-            hand_over: again.hand_over,
+            submission: again.submission,
             carrier: None,
             refused_by: String::new(),
         });
@@ -305,7 +305,7 @@ impl Plan {
     }
 }
 
-/// The segments of a message that were handed over, certainly or perhaps.
+/// The segments of a message that were submitted, certainly or perhaps.
 fn rows(result: &Submitted) -> impl Iterator<Item = NewSegment> {
     result.outcomes.iter().filter_map(|(number, outcome)| {
         let (name, status) = match outcome {

@@ -26,14 +26,14 @@ const CLAIM_MAX: usize = 512;
 const CLAIM_BESIDE_SENDS: usize = 128;
 
 /// Messages that a group claimed for a connection.
-pub(crate) type Handover = (Lease, Vec<Claimed>);
+pub(crate) type Dispatch = (Lease, Vec<Claimed>);
 
 /// A connection that takes messages of a carrier. The connection's credit is how many messages it
 /// would take; messages come as soon as their claim is durable. A consumer that is dropped takes no
 /// more, and the messages that it hasn't received go back into the queue.
 pub struct Consumer {
     credit: Credit,
-    received: mpsc::UnboundedReceiver<Handover>,
+    received: mpsc::UnboundedReceiver<Dispatch>,
     consumers: Arc<Consumers>,
 }
 
@@ -49,7 +49,7 @@ struct Shared {
     places: Mutex<ConnectionPlaces>,
     /// Whether messages of the connection's carrier wait, in each shard.
     waiting: Arc<[AtomicBool]>,
-    sender: mpsc::UnboundedSender<Handover>,
+    sender: mpsc::UnboundedSender<Dispatch>,
 }
 
 #[derive(Default)]
@@ -139,7 +139,7 @@ impl Consumer {
     /// The next messages, to be submitted under their lease; pending while there are no messages.
     pub async fn next(&mut self) -> (Lease, Vec<Claimed>) {
         match self.received.recv().await {
-            Some(handover) => handover,
+            Some(dispatch) => dispatch,
             // The consumer itself keeps the channel open.
             None => std::future::pending().await,
         }
@@ -162,8 +162,8 @@ impl Drop for Consumer {
         let shared = &self.credit.shared;
         self.consumers.remove(shared);
         self.received.close();
-        while let Ok(handover) = self.received.try_recv() {
-            self.consumers.give_back(&shared.carrier, handover);
+        while let Ok(dispatch) = self.received.try_recv() {
+            self.consumers.give_back(&shared.carrier, dispatch);
         }
     }
 }
@@ -327,7 +327,7 @@ impl Consumers {
     }
 
     /// Puts messages that no connection took back into the queue.
-    fn give_back(&self, carrier: &str, (lease, messages): Handover) {
+    fn give_back(&self, carrier: &str, (lease, messages): Dispatch) {
         let results = messages.into_iter().map(|message| Submitted {
             id: message.id,
             application_id: message.application_id,
@@ -382,14 +382,14 @@ impl Consumers {
             shard,
             reserved: Vec::new(),
             drained: Vec::new(),
-            handovers: Vec::new(),
+            dispatches: Vec::new(),
             queued: HashMap::new(),
             learned: HashMap::new(),
         }
     }
 }
 
-/// The places that a group shares out. If this is dropped without [`Places::hand_over`], nothing
+/// The places that a group shares out. If this is dropped without [`Places::dispatch`], nothing
 /// changes.
 pub(crate) struct Places {
     consumers: Arc<Consumers>,
@@ -397,7 +397,7 @@ pub(crate) struct Places {
     /// Places that messages are claimed for, of each carrier.
     reserved: Vec<(String, Arc<Shared>, usize)>,
     drained: Vec<String>,
-    handovers: Vec<(Arc<Shared>, Vec<Claimed>)>,
+    dispatches: Vec<(Arc<Shared>, Vec<Claimed>)>,
     queued: HashMap<String, Duration>,
     learned: HashMap<String, Learned>,
 }
@@ -447,17 +447,17 @@ impl Places {
             consumer.places().handed += 1;
             Arc::clone(consumer)
         };
-        Some(Place(self.handover(consumer)))
+        Some(Place(self.dispatch_of(consumer)))
     }
 
     /// Puts a message into its place.
     pub(crate) fn fill(&mut self, place: &Place, message: Claimed) {
-        self.handovers[place.0].1.push(message);
+        self.dispatches[place.0].1.push(message);
     }
 
     /// Removes messages that weren't stored from the places that were filled with them.
     pub(crate) fn retain(&mut self, is_stored: impl Fn(&Claimed) -> bool) {
-        for (consumer, messages) in &mut self.handovers {
+        for (consumer, messages) in &mut self.dispatches {
             let before = messages.len();
             messages.retain(&is_stored);
             let unused = before - messages.len();
@@ -517,8 +517,8 @@ impl Places {
             let share: Vec<Claimed> = messages.by_ref().take(*count).collect();
             *count -= share.len();
             let consumer = Arc::clone(consumer);
-            let handover = self.handover(consumer);
-            self.handovers[handover].1.extend(share);
+            let dispatch = self.dispatch_of(consumer);
+            self.dispatches[dispatch].1.extend(share);
         }
         self.learned.insert(carrier.to_owned(), learned);
     }
@@ -529,20 +529,20 @@ impl Places {
         *known = after.min(*known);
     }
 
-    /// The place of a connection among the handovers.
-    fn handover(&mut self, consumer: Arc<Shared>) -> usize {
+    /// The place of a connection among the dispatches.
+    fn dispatch_of(&mut self, consumer: Arc<Shared>) -> usize {
         let known = self
-            .handovers
+            .dispatches
             .iter()
             .position(|(known, _)| Arc::ptr_eq(known, &consumer));
         known.unwrap_or_else(|| {
-            self.handovers.push((consumer, Vec::new()));
-            self.handovers.len() - 1
+            self.dispatches.push((consumer, Vec::new()));
+            self.dispatches.len() - 1
         })
     }
 
-    /// Hands over the claimed messages, after the commit.
-    pub(crate) fn hand_over(mut self, lease: Lease) {
+    /// Gives the claimed messages to their connections, after the commit.
+    pub(crate) fn dispatch(mut self, lease: Lease) {
         let now = Instant::now();
         let (consumers, shard) = (Arc::clone(&self.consumers), self.shard);
         let mut carriers = consumers.carriers();
@@ -560,7 +560,7 @@ impl Places {
                 .queued(shard, after, now);
         }
         drop(carriers);
-        for (consumer, messages) in self.handovers.drain(..) {
+        for (consumer, messages) in self.dispatches.drain(..) {
             if !messages.is_empty()
                 && let Err(closed) = consumer.sender.send((lease, messages))
             {
@@ -573,7 +573,7 @@ impl Places {
 impl Drop for Places {
     fn drop(&mut self) {
         let unused = self
-            .handovers
+            .dispatches
             .iter()
             .map(|(of, messages)| (of, messages.len()));
         let reserved = self.reserved.iter().map(|(_, of, count)| (of, *count));

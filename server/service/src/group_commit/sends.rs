@@ -339,7 +339,7 @@ fn claimed(message: &NewMessage, service: &Service) -> Claimed {
         number: message.number.clone(),
         sender: sender.unwrap_or_else(|| network.default_sender.clone()),
         message: message.body.clone(),
-        handed_over: Vec::new(),
+        submitted_segments: Vec::new(),
         expires_at: created_at.plus_ms(MESSAGE_LIFETIME_MS),
     }
 }

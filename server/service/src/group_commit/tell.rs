@@ -1,5 +1,5 @@
 //! After a call: the inputs that it stored are answered, and the messages that it claimed are
-//! handed over.
+//! submitted.
 
 use std::collections::{HashMap, HashSet};
 
@@ -137,7 +137,7 @@ impl Guess {
         if places.has_queued() {
             service.inner.wakeups.notify_others(Wakeup::Queued);
         }
-        places.hand_over(lease);
+        places.dispatch(lease);
         left
     }
 }

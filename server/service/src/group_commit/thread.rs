@@ -331,7 +331,7 @@ impl Outcome {
         if self.places.has_queued() {
             service.inner.wakeups.notify_others(Wakeup::Queued);
         }
-        self.places.hand_over(self.lease);
+        self.places.dispatch(self.lease);
         for (input, answer) in inputs.into_iter().zip(self.answers) {
             input.answer(answer);
         }

@@ -201,7 +201,7 @@ impl OpenStatement {
         })
     }
 
-    /// Hands over the lines of a file that was checked, some at a time.
+    /// Passes on the lines of a file that was checked, some at a time.
     pub(crate) fn chunks(
         &self,
         columns: BankColumns,

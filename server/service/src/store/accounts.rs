@@ -125,7 +125,7 @@ statements! {
         RETURNING account_id, email");
     const SPEND_RESETS: Sql = Sql::same(r"
         UPDATE password_resets SET used_at = $2 WHERE account_id = $1 AND used_at IS NULL");
-    /// A mail that is being handed over may fail, and would then be tried again.
+    /// A mail that is being sent may fail, and would then be tried again.
     const VOID_RESET_MAILS: Sql = Sql::same(r"
         DELETE FROM outbox
         WHERE recipient = (SELECT email FROM accounts WHERE id = $1)

@@ -220,7 +220,7 @@ statements! {
         FROM queue q LEFT JOIN messages m ON m.id = q.message_id" => " AND m.shard = $1",
         r"
         WHERE (m.id IS NULL OR m.status >= 3 OR m.application_id <> q.application_id
-           OR (m.status = 2 AND q.hand_over = 0))" => " AND q.shard = $1",
+           OR (m.status = 2 AND q.submission = 0))" => " AND q.shard = $1",
     );
     const SEGMENT_IS_A_MESSAGES: Sql = in_shard!(
         r"

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use domain::{ApplicationId, HandOver, Kind, LostAnswer, MessageStatus, Timestamp, Transid};
+use domain::{ApplicationId, Kind, LostAnswer, MessageStatus, Submission, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::query::{Connection, query};
@@ -31,20 +31,20 @@ statements! {
         -- No SKIP LOCKED: one transaction writes at a time, so nobody else holds a row.
         WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL),
         singles AS MATERIALIZED (
-            SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
+            SELECT message_id, application_id, submission, due_at, 0 AS bulk
             FROM queue
             WHERE carrier = $1 AND deferred = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2
               AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
             ORDER BY due_at, message_id LIMIT $4),
         of_batches AS (
-            SELECT message_id, application_id, hand_over, due_at, 1 AS bulk
+            SELECT message_id, application_id, submission, due_at, 1 AS bulk
             FROM queue
             WHERE carrier = $1 AND deferred = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2
               AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles))
         SELECT json_group_array(
             json_array(
-                q.message_id, q.hand_over,
+                q.message_id, q.submission,
                 a.status = 'Suspended' OR a.disabled_at IS NOT NULL, q.due_at, q.bulk))
             AS found
         FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q
@@ -60,7 +60,7 @@ statements! {
     /// `[[message, token]]`.
     const LEASED: Sql = Sql {
         sqlite: r"
-            SELECT q.message_id, q.hand_over, q.attempts, a.lost_answer
+            SELECT q.message_id, q.submission, q.attempts, a.lost_answer
             FROM queue q
             JOIN applications a ON a.id = q.application_id
             WHERE q.message_id = ?1 AND q.lease_token = ?2",
@@ -68,10 +68,10 @@ statements! {
             SELECT COALESCE(
                 json_agg(
                     json_build_array(
-                        q.message_id, q.hand_over, q.attempts, a.lost_answer)),
+                        q.message_id, q.submission, q.attempts, a.lost_answer)),
                 '[]')::text AS found
             FROM (
-                SELECT q.message_id, q.hand_over, q.attempts, q.application_id
+                SELECT q.message_id, q.submission, q.attempts, q.application_id
                 FROM jsonb_array_elements($1::text::jsonb) AS r
                 JOIN queue q ON q.message_id = (r.value ->> 0)::bigint
                   AND q.lease_token = (r.value ->> 1)::bigint
@@ -82,14 +82,14 @@ statements! {
     };
     const ENDED_LEASES: Sql = Sql {
         sqlite: r"
-            SELECT q.message_id, q.carrier, q.hand_over, q.application_id, m.segments, a.lost_answer
+            SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments, a.lost_answer
             FROM queue q
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id
             WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3
             LIMIT $2",
         postgres: r"
-            SELECT q.message_id, q.carrier, q.hand_over, q.application_id, m.segments, a.lost_answer
+            SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments, a.lost_answer
             FROM queue q
             JOIN messages m ON m.id = q.message_id
             JOIN applications a ON a.id = q.application_id
@@ -105,7 +105,7 @@ statements! {
 pub(crate) struct DueRow {
     #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) id: Transid,
-    pub(crate) hand_over: HandOver,
+    pub(crate) submission: Submission,
     #[serde(deserialize_with = "flag")]
     pub(crate) suspended: bool,
     /// In unix milliseconds.
@@ -217,7 +217,7 @@ pub(crate) struct StartedMessage {
 pub(crate) struct Held {
     #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) id: Transid,
-    pub(crate) hand_over: HandOver,
+    pub(crate) submission: Submission,
     /// How many submits of the message the carrier deferred.
     pub(crate) attempts: i64,
     pub(crate) lost_answer: LostAnswer,
@@ -250,7 +250,7 @@ pub(crate) struct EndedLease {
     pub(crate) id: Transid,
     pub(crate) application_id: ApplicationId,
     pub(crate) carrier: String,
-    pub(crate) hand_over: HandOver,
+    pub(crate) submission: Submission,
     /// How many segments the message has, as counted at its acceptance.
     pub(crate) segments: u16,
     pub(crate) lost_answer: LostAnswer,
@@ -270,8 +270,8 @@ pub(crate) async fn ended_leases(
                 id: row.get("message_id")?,
                 application_id: row.get("application_id")?,
                 carrier: row.get("carrier")?,
-                hand_over: row::code(row, "queue", "hand_over", |code| {
-                    HandOver::try_from(code).ok()
+                submission: row::code(row, "queue", "submission", |code| {
+                    Submission::try_from(code).ok()
                 })?,
                 segments: row.get::<i64>("segments")?.try_into().unwrap_or(1),
                 lost_answer: row::word(row, "applications", "lost_answer", LostAnswer::parse)?,

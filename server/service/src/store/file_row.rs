@@ -143,7 +143,7 @@ impl<'de> SeqAccess<'de> for &mut Columns<'_> {
 
 #[cfg(test)]
 mod tests {
-    use domain::{ApplicationId, HandOver, Kind};
+    use domain::{ApplicationId, Kind, Submission};
     use serde::Deserialize;
 
     use super::*;
@@ -158,14 +158,14 @@ mod tests {
     struct Outer {
         inner: Inner,
         kind: Kind,
-        hand_over: HandOver,
+        submission: Submission,
         sender: Option<String>,
         error: Option<String>,
     }
 
     fn read_one(values: &str) -> Result<Outer> {
         let conn = rusqlite::Connection::open_in_memory()?;
-        let names = "segment, application_id, kind, hand_over, sender, error";
+        let names = "segment, application_id, kind, submission, sender, error";
         let sql = format!("WITH t ({names}) AS (VALUES ({values})) SELECT * FROM t");
         let mut statement = conn.prepare(&sql)?;
         let mut rows = statement.query([])?;
@@ -177,7 +177,7 @@ mod tests {
         let read = read_one("3, 8, 'local', 2, NULL, 'gone'").unwrap();
         assert_eq!((read.inner.segment, read.inner.application_id.0), (3, 8));
         assert_eq!(read.kind, Kind::Local);
-        assert_eq!(read.hand_over, HandOver::try_from(2).unwrap());
+        assert_eq!(read.submission, Submission::try_from(2).unwrap());
         assert_eq!((read.sender, read.error.as_deref()), (None, Some("gone")));
     }
 
@@ -186,7 +186,7 @@ mod tests {
         for (values, column, held) in [
             ("70000, 8, 'local', 2, NULL, ''", "segment", "70000"),
             ("3, 8, 'abroad', 2, NULL, ''", "kind", "abroad"),
-            ("3, 8, 'local', 9, NULL, ''", "hand_over", "9"),
+            ("3, 8, 'local', 9, NULL, ''", "submission", "9"),
             (
                 "3, 8, 'local', 2, CAST(x'ff' AS TEXT), ''",
                 "sender",

@@ -236,7 +236,7 @@ pub(crate) struct ClaimAnswer {
     pub(crate) found: Option<Vec<DueRow>>,
     pub(crate) started: Option<Vec<StartedMessage>>,
     pub(crate) started_before: Option<Vec<StartedMessage>>,
-    pub(crate) handed_over: Option<Vec<Segment>>,
+    pub(crate) submitted_segments: Option<Vec<Segment>>,
     /// In unix milliseconds.
     pub(crate) next_due: Option<i64>,
 }

@@ -1,6 +1,6 @@
 //! The queue: messages that no carrier has taken yet.
 
-use domain::{ApplicationId, HandOver, Kind, Reference, Timestamp, Transid};
+use domain::{ApplicationId, Kind, Reference, Submission, Timestamp, Transid};
 use serde::Deserialize;
 
 use super::query::{Connection, Row, query};
@@ -76,12 +76,12 @@ statements! {
             -- rows of the carrier for each chunk.
             SELECT message_id
             FROM queue
-            WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 AND hand_over = 0
+            WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 AND submission = 0
             ORDER BY message_id LIMIT $3",
         postgres: r"
             SELECT message_id
             FROM queue
-            WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 AND hand_over = 0
+            WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 AND submission = 0
               AND shard = $4
             ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED",
         ..Sql::IN_SHARD
@@ -89,11 +89,11 @@ statements! {
     const UNROUTED: Sql = Sql {
         sqlite: r"
             SELECT message_id
-            FROM queue WHERE carrier = $1 AND lease_token = 0 AND hand_over = 0 LIMIT $2",
+            FROM queue WHERE carrier = $1 AND lease_token = 0 AND submission = 0 LIMIT $2",
         postgres: r"
             SELECT message_id
             FROM queue
-            WHERE carrier = $1 AND lease_token = 0 AND hand_over = 0 AND shard = $3 LIMIT $2
+            WHERE carrier = $1 AND lease_token = 0 AND submission = 0 AND shard = $3 LIMIT $2
             FOR UPDATE SKIP LOCKED",
         ..Sql::IN_SHARD
     };
@@ -124,11 +124,11 @@ statements! {
     const MOVE: Sql = Sql {
         sqlite: r"
             UPDATE queue SET carrier = ?2, due_at = MAX(due_at, ?3)
-            WHERE message_id = ?1 AND lease_token = 0 AND hand_over = 0",
+            WHERE message_id = ?1 AND lease_token = 0 AND submission = 0",
         postgres: r"
             UPDATE queue SET carrier = r.value ->> 1, due_at = GREATEST(due_at, $2)
             FROM jsonb_array_elements($1::text::jsonb) AS r
-            WHERE queue.message_id = (r.value ->> 0)::bigint AND lease_token = 0 AND hand_over = 0
+            WHERE queue.message_id = (r.value ->> 0)::bigint AND lease_token = 0 AND submission = 0
               AND queue.shard = $3",
         ..Sql::IN_SHARD
     };
@@ -145,12 +145,12 @@ statements! {
     /// `[[id, due at, attempts to add, begun, carrier or null, refused by]]`.
     const REQUEUE: Sql = Sql {
         sqlite: r"
-            UPDATE queue SET due_at = ?2, attempts = attempts + ?3, hand_over = ?4,
+            UPDATE queue SET due_at = ?2, attempts = attempts + ?3, submission = ?4,
                 carrier = COALESCE(?5, carrier), refused_by = refused_by || ?6, lease_token = 0
             WHERE message_id = ?1",
         postgres: r"
             UPDATE queue SET due_at = (r.value ->> 1)::bigint,
-                attempts = attempts + (r.value ->> 2)::bigint, hand_over = (r.value ->> 3)::bigint,
+                attempts = attempts + (r.value ->> 2)::bigint, submission = (r.value ->> 3)::bigint,
                 carrier = COALESCE(r.value ->> 4, carrier),
                 refused_by = refused_by || (r.value ->> 5), lease_token = 0
             FROM jsonb_array_elements($1::text::jsonb) AS r
@@ -328,7 +328,10 @@ fn accepted_at(row: &Row<'_>, column: &'static str) -> Result<Option<Timestamp>>
 /// earlier submit counts.
 pub(crate) async fn defer(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
     let deferring = query(DEFER, ());
-    deferring.execute_each(tx, ids.iter().copied()).await.map(drop)
+    deferring
+        .execute_each(tx, ids.iter().copied())
+        .await
+        .map(drop)
 }
 
 /// Deletes rows, claimed or not.
@@ -350,7 +353,7 @@ pub(crate) struct Requeued {
     pub(crate) due_at: i64,
     /// How many attempts are added to the row's.
     pub(crate) attempts: i64,
-    pub(crate) hand_over: HandOver,
+    pub(crate) submission: Submission,
     /// Set where the message goes to another carrier.
     pub(crate) carrier: Option<String>,
     /// The text that is appended to the names of the carriers that refused the message: a space
@@ -363,7 +366,7 @@ impl Requeued {
     /// doesn't take it now. A message that wasn't sent may be claimed again at once, unless the
     /// carrier can't be used.
     pub(crate) const fn is_deferred(&self, usable: bool, now: Timestamp) -> bool {
-        matches!(self.hand_over, HandOver::None) && (!usable || self.due_at > now.unix_ms())
+        matches!(self.submission, Submission::None) && (!usable || self.due_at > now.unix_ms())
     }
 }
 
@@ -373,12 +376,12 @@ pub(crate) async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<(
         return Ok(());
     }
     let values = rows.iter().map(|r| {
-        let hand_over = i64::from(r.hand_over);
+        let submission = i64::from(r.submission);
         (
             r.id,
             r.due_at,
             r.attempts,
-            hand_over,
+            submission,
             &r.carrier,
             &r.refused_by,
         )

@@ -96,7 +96,7 @@ BEGIN
     LOOP
         WITH left_queue AS (
             DELETE FROM queue
-            WHERE message_id = ANY (of_one.ids) AND lease_token = of_one.token AND hand_over = 0
+            WHERE message_id = ANY (of_one.ids) AND lease_token = of_one.token AND submission = 0
             RETURNING message_id)
         SELECT held || array_agg(message_id) INTO held FROM left_queue;
     END LOOP;
@@ -404,18 +404,18 @@ DECLARE
     started_before JSON;
     ids BIGINT[];
     none counted[];
-    handed_over JSON;
+    submitted_segments JSON;
     next_due BIGINT;
 BEGIN
     EXECUTE $statement$
         WITH singles AS MATERIALIZED (
-            SELECT message_id, application_id, hand_over, due_at, 0 AS bulk
+            SELECT message_id, application_id, submission, due_at, 0 AS bulk
             FROM queue
             WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 0
               AND due_at BETWEEN $6 AND $3 AND message_id >= $8 AND lease_token = 0
             ORDER BY due_at, message_id LIMIT $4 FOR UPDATE SKIP LOCKED),
         of_batches AS MATERIALIZED (
-            SELECT message_id, application_id, hand_over, due_at, 1 AS bulk
+            SELECT message_id, application_id, submission, due_at, 1 AS bulk
             FROM queue
             WHERE shard = $1 AND carrier = $2 AND deferred = 0 AND bulk = 1
               AND due_at BETWEEN $7 AND $3 AND message_id >= $8 AND lease_token = 0
@@ -434,11 +434,11 @@ BEGIN
                 AS is_suspended
             FROM due)
         SELECT json_agg(
-                   json_build_array(message_id, hand_over, is_suspended, due_at, bulk)),
+                   json_build_array(message_id, submission, is_suspended, due_at, bulk)),
                COUNT(*), COUNT(*) FILTER (WHERE bulk = 0),
                array_agg(message_id) FILTER (WHERE is_suspended = 1),
                array_agg(message_id ORDER BY message_id) FILTER (WHERE is_suspended = 0),
-               array_agg(message_id) FILTER (WHERE is_suspended = 0 AND hand_over <> 0)
+               array_agg(message_id) FILTER (WHERE is_suspended = 0 AND submission <> 0)
         FROM judged
         $statement$
         INTO due_rows, due_count, singles_count, deferred_ids, due, begun
@@ -462,7 +462,7 @@ BEGIN
         SELECT json_agg(
             json_build_array(message_id, segment, segments, status, error, submits,
                 CASE WHEN carrier_message_id IS NULL THEN 0 ELSE 1 END))
-        INTO handed_over
+        INTO submitted_segments
         FROM segments WHERE message_id = ANY (begun);
     END IF;
     IF due_count < all_max AND singles_count < singles_max THEN
@@ -480,7 +480,7 @@ BEGIN
             INTO next_due USING of_shard, of_carrier, singles_from, batches_from, least_id;
     END IF;
     answer := json_build_object('found', due_rows, 'started', started,
-        'started_before', started_before, 'handed_over', handed_over, 'next_due', next_due);
+        'started_before', started_before, 'submitted_segments', submitted_segments, 'next_due', next_due);
 END $$;
 
 -- Adds to the counts what a group changes.

@@ -37,7 +37,7 @@ statements! {
         "SELECT MIN(message_id) AS id FROM segments" => " WHERE shard = $1",
     );
     /// `[[message, segment, segments, application, carrier's id, status]]`: segments that were
-    /// handed over, for the first time or once more.
+    /// submitted, for the first time or once more.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
@@ -170,7 +170,7 @@ statements! {
     };
 }
 
-/// A segment that was handed over.
+/// A segment that was submitted.
 pub(crate) struct NewSegment {
     pub(crate) message_id: Transid,
     pub(crate) segment: u16,
@@ -232,7 +232,7 @@ pub(crate) struct Unanswered {
     pub(crate) address: String,
 }
 
-/// Stores segments that were handed over.
+/// Stores segments that were submitted.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     rows: &[NewSegment],
@@ -294,7 +294,7 @@ pub(crate) async fn of_message(
     query(OF_MESSAGE, message).fetch_all(conn, read).await
 }
 
-/// The segments of these messages that were handed over.
+/// The segments of these messages that were submitted.
 pub(crate) async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec<Segment>> {
     if messages.is_empty() {
         return Ok(Vec::new());

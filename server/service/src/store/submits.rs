@@ -67,7 +67,7 @@ statements! {
 /// A message of which a carrier took the whole.
 pub(crate) struct Taken {
     pub(crate) id: Transid,
-    /// How many segments the message was handed over in, where the carrier shows that.
+    /// How many segments the message was submitted in, where the carrier shows that.
     pub(crate) segments: Option<u16>,
 }
 

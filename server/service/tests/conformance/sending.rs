@@ -62,7 +62,7 @@ impl Sending {
     }
 
     /// Sends one and claims it for acme.
-    pub async fn handed_over(&self) -> Handed {
+    pub async fn submitted(&self) -> Handed {
         self.send().await;
         self.claim_one("acme").await
     }

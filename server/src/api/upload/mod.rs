@@ -76,19 +76,19 @@ pub async fn read(
 
 async fn url_encoded_text(text: &[u8], fields: &mut Fields<'_>) -> Result<(), Failure> {
     let mut decoder = Decoder::default();
-    hand_over(decoder.read(text), fields).await?;
-    hand_over(decoder.finish(), fields).await
+    submission(decoder.read(text), fields).await?;
+    submission(decoder.finish(), fields).await
 }
 
 async fn url_encoded(frames: &mut Frames, fields: &mut Fields<'_>) -> Result<(), Failure> {
     let mut decoder = Decoder::default();
     while let Some(piece) = frames.next().await? {
-        hand_over(decoder.read(&piece), fields).await?;
+        submission(decoder.read(&piece), fields).await?;
     }
-    hand_over(decoder.finish(), fields).await
+    submission(decoder.finish(), fields).await
 }
 
-async fn hand_over(events: Vec<Event>, fields: &mut Fields<'_>) -> Result<(), Failure> {
+async fn submission(events: Vec<Event>, fields: &mut Fields<'_>) -> Result<(), Failure> {
     for event in events {
         match event {
             Event::Begin(name) => {

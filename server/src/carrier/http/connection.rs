@@ -244,7 +244,7 @@ impl CarrierConnection for HttpConnection {
                 outcomes: Vec::new(),
             };
             let mut inner = self.shared.inner();
-            if !message.handed_over.is_empty() {
+            if !message.submitted_segments.is_empty() {
                 inner.answered.push(result);
                 drop(inner);
                 self.shared.reportable.notify_one();

@@ -38,7 +38,7 @@ impl Pending {
         let key = (message.id.0, lease.token);
         let tags: Vec<_> = (1..=total)
             .map(|segment| {
-                let open = !message.handed_over.contains(&segment);
+                let open = !message.submitted_segments.contains(&segment);
                 open.then(|| {
                     self.next_tag += 1;
                     self.segments.insert(self.next_tag, (key, segment));
@@ -139,7 +139,7 @@ mod tests {
             address: "26657000001".to_owned(),
             sender: "Heliograph".to_owned(),
             message: MessageText::parse("Hello".to_owned(), 1).unwrap(),
-            handed_over: Vec::new(),
+            submitted_segments: Vec::new(),
             expires_at: Timestamp::from_unix_ms(0),
         }
     }

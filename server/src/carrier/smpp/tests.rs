@@ -54,7 +54,7 @@ fn message(text: &str) -> Claimed {
         address: "26657000001".to_owned(),
         sender: "Heliograph".to_owned(),
         message: MessageText::parse(text.to_owned(), 2).unwrap(),
-        handed_over: Vec::new(),
+        submitted_segments: Vec::new(),
         expires_at: CLOCK,
     }
 }

@@ -141,7 +141,7 @@ impl Remembered {
             probed |= state.state == ConnectionState::Probing;
             takes_probe |= state.takes_probe;
         }
-        // Another process takes what this one can't hand over.
+        // Another process takes what this one can't submit.
         for other in others {
             usable |= other.state == ConnectionState::Bound;
             takes_probe |= other.state == ConnectionState::Probing && other.in_flight == 0;

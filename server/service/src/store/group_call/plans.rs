@@ -51,7 +51,7 @@ const FILL: &str = r"
         1, 1, 50000, 50000, 0, day * 86400000 + i * 30000
     FROM generate_series(20000::bigint, 20009) day, generate_series(1::bigint, 2000) i;
     INSERT INTO queue (shard, message_id, application_id, carrier, deferred, bulk, due_at, lease_token,
-        attempts, hand_over)
+        attempts, submission)
     SELECT 1, pg_temp.id_of(day, i), 1 + i % 1000, 'acme', 0, i % 2, i,
         CASE day WHEN 20007 THEN 0 ELSE 7 END, 0,
         CASE WHEN day = 20007 AND i % 16 = 0 THEN 1 ELSE 0 END

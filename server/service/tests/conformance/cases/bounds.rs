@@ -52,7 +52,7 @@ fn to_all(text: &str) -> BatchRequest {
 }
 
 /// Claims all that waits; the carrier takes each. Returns the texts that it was handed.
-async fn hand_over_all(world: &World) -> Vec<String> {
+async fn submit_all(world: &World) -> Vec<String> {
     let (lease, claimed) = world.service.claim(SANDBOX_CARRIER, 100).await.unwrap();
     let taken = || SubmitOutcome::Accepted {
         carrier_message_id: None,
@@ -75,7 +75,7 @@ async fn a_text_that_all_rows_share_is_stored_once(backend: Backend) {
             .await
             .unwrap();
         world.expand_all().await;
-        let mut handed = hand_over_all(&world).await;
+        let mut handed = submit_all(&world).await;
         handed.sort();
         assert_eq!(handed, ["own", "to all", "to all", "to all"]);
         let shown = messages(&world, key).await;
@@ -115,7 +115,7 @@ async fn messages_of_a_test_key_are_kept_for_a_week(backend: Backend) {
             .unwrap();
     }
     world.expand_all().await;
-    hand_over_all(&world).await;
+    submit_all(&world).await;
     // This one never becomes a message.
     upload(&world.service, &customer.test, None, &rows(1), plain())
         .await

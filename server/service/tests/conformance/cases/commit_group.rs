@@ -18,7 +18,7 @@ on_each_backend![
     messages_that_a_closed_connection_did_not_receive_go_to_another_one,
     a_drained_carrier_is_handed_nothing,
     messages_of_a_suspended_application_are_handed_to_nobody,
-    a_message_that_is_deferred_is_handed_over_again_when_its_time_comes,
+    a_message_that_is_deferred_is_submitted_again_when_its_time_comes,
     a_connection_that_was_full_is_handed_what_became_due_meanwhile,
     an_input_that_cannot_be_stored_fails_alone,
     results_that_come_after_their_lease_change_no_status,
@@ -36,7 +36,7 @@ fn consumer(world: &World, credit: usize) -> Consumer {
     consumer
 }
 
-/// The connection has handed over what it received, and would take so many more.
+/// The connection has submitted what it received, and would take so many more.
 fn free(consumer: &Consumer, received: usize, credit: usize) {
     consumer.submit(received, || (), || credit);
 }
@@ -195,7 +195,7 @@ async fn deferred(world: &World, customer: &Customer, consumer: &mut Consumer) -
     messages[0].id
 }
 
-async fn a_message_that_is_deferred_is_handed_over_again_when_its_time_comes(backend: Backend) {
+async fn a_message_that_is_deferred_is_submitted_again_when_its_time_comes(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "1").await;
     let mut consumer = connected(&world, &customer, 10).await;

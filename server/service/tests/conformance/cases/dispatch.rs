@@ -166,9 +166,9 @@ async fn a_claim_lasts_as_long_as_the_settings_say_and_no_submit_starts_in_its_l
     let lease_ms = world.service.limits().lease_ms;
     assert_eq!(lease.until, now.plus_ms(lease_ms));
     // It ends on one clock as it does on the other, but for what is left free.
-    let handing_over = Duration::from_millis(lease_ms.unsigned_abs() * 5 / 6);
-    assert!(lease.not_after >= before + handing_over);
-    assert!(lease.not_after <= after + handing_over);
+    let submitting = Duration::from_millis(lease_ms.unsigned_abs() * 5 / 6);
+    assert!(lease.not_after >= before + submitting);
+    assert!(lease.not_after <= after + submitting);
     world.pass(lease_ms - 1);
     assert_eq!(world.service.end_leases(Leases::Over).await.unwrap(), 0);
     world.pass(1);

@@ -48,10 +48,10 @@ async fn messages_are_counted_in_the_quarter_hour_of_their_acceptance(backend: B
     world.pass(QUARTER_MS - into + QUARTER_MS / 2);
     let quarter = world.now().quarter();
     for name in ["soon", "late", "lost"] {
-        let handed = sending.handed_over().await;
+        let handed = sending.submitted().await;
         sending.answer(&handed, taken_as(name)).await;
     }
-    let handed = sending.handed_over().await;
+    let handed = sending.submitted().await;
     sending.answer(&handed, refused()).await;
     world.pass(1500);
     sending

@@ -22,7 +22,7 @@ on_each_backend![
 /// A message whose answer is lost, of an application that wants it sent once more.
 async fn lost_to_be_resent(sending: &Sending) -> Handed {
     sending.set_lost_answer(LostAnswer::Resend).await;
-    let handed = sending.handed_over().await;
+    let handed = sending.submitted().await;
     sending.answer(&handed, lost()).await;
     sending.assert_status(handed.id(), Unknown).await;
     handed
@@ -32,7 +32,7 @@ async fn a_message_whose_answer_is_lost_waits_for_a_receipt_and_is_never_sent_ag
     backend: Backend,
 ) {
     let sending = Sending::by_acme(backend).await;
-    let handed = sending.handed_over().await;
+    let handed = sending.submitted().await;
     sending.answer(&handed, lost()).await;
     sending.assert_status(handed.id(), Unknown).await;
     sending.assert_sound().await;
@@ -58,7 +58,7 @@ async fn a_message_whose_answer_is_lost_is_sent_once_more_if_the_application_wan
     sending.world.pass(RESEND_MS);
     let again = sending.claim_one("acme").await;
     assert_eq!(again.id(), handed.id());
-    assert_eq!(again.message.handed_over.len(), 0);
+    assert_eq!(again.message.submitted_segments.len(), 0);
     sending.assert_sound().await;
     // Once more and never again, whatever becomes of it.
     sending.answer(&again, lost()).await;
@@ -102,7 +102,7 @@ async fn a_carrier_id_that_comes_late_keeps_a_message_from_being_sent_again(back
     sending.assert_status(handed.id(), Unknown).await;
     sending.world.pass(RESEND_MS);
     let again = sending.claim_one("acme").await;
-    assert_eq!(again.message.handed_over, [1]);
+    assert_eq!(again.message.submitted_segments, [1]);
     sending.answer_segments(&again, 1, &[]).await;
     sending.assert_status(handed.id(), Submitted).await;
     sending.receive(receipt("c1", Delivered)).await;
@@ -112,9 +112,9 @@ async fn a_carrier_id_that_comes_late_keeps_a_message_from_being_sent_again(back
 
 async fn messages_that_a_process_had_claimed_when_it_ended_are_unknown(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
-    let held = sending.handed_over().await;
+    let held = sending.submitted().await;
     sending.set_lost_answer(LostAnswer::Resend).await;
-    let resent = sending.handed_over().await;
+    let resent = sending.submitted().await;
     let sending = sending.reopen().await;
     let service = &sending.world.service;
     assert_eq!(service.end_leases(Leases::All).await.unwrap(), 2);

@@ -325,7 +325,7 @@ async fn a_reset_link_is_made_for_the_address_that_the_account_has(backend: Back
     let reset = async || {
         service.request_reset("one@example.org", "x").await.unwrap();
     };
-    // One that was sent, one that is being handed over, and one that waits: none works once the
+    // One that was sent, one that is being sent, and one that waits: none works once the
     // new email is confirmed.
     reset().await;
     let sent = token(&send_all(service).await[0], "/reset/");
@@ -372,7 +372,7 @@ async fn a_mailed_reset_proves_the_address_and_removes_a_strangers_factor(backen
         .await
         .unwrap();
     send_all(service).await;
-    // A link that staff hand over says nothing about the address.
+    // A link that staff pass on says nothing about the address.
     let handed = service
         .issue_reset(&Actor::CommandLine, "one@example.org")
         .await

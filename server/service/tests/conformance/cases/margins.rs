@@ -54,14 +54,14 @@ async fn a_day_is_counted_when_it_is_over_and_again_when_all_is_final(backend: B
     set.await.unwrap();
     let sending = Sending { world, customer };
     // A page in three segments of UCS-2, a page abroad, and one that acme and beta refuse.
-    let handed = sending.handed_over().await;
+    let handed = sending.submitted().await;
     let three = [1, 2, 3].map(|n| (n, taken_as(&format!("c{n}"))));
     sending.answer_segments(&handed, 3, &three).await;
     let (world, live) = (&sending.world, &sending.customer.live);
     world.send(live, "27821234567").await.unwrap();
     let handed = sending.claim_one("acme").await;
     sending.answer(&handed, taken_as("c4")).await;
-    let handed = sending.handed_over().await;
+    let handed = sending.submitted().await;
     sending.answer(&handed, refused()).await;
     let handed = sending.claim_one("beta").await;
     sending.answer(&handed, refused()).await;
@@ -110,7 +110,7 @@ async fn a_day_is_counted_when_it_is_over_and_again_when_all_is_final(backend: B
 
     // The last day with messages isn't known to be over while no message comes after it.
     world.send(live, "12345678").await.unwrap();
-    // All are final two days later, without receipts: the segments were handed over all the same.
+    // All are final two days later, without receipts: the segments were submitted all the same.
     world.pass(48 * HOUR_MS);
     world.service.expire().await.unwrap();
     world.service.count_margins().await.unwrap();

@@ -20,7 +20,7 @@ on_each_backend![
 
 async fn a_receipt_that_comes_before_the_answer_waits_for_it(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
-    let handed = sending.handed_over().await;
+    let handed = sending.submitted().await;
     sending.receive(receipt("c1", Delivered)).await;
     sending
         .assert_status(handed.id(), MessageStatus::Sending)
@@ -38,7 +38,7 @@ async fn a_receipt_that_comes_before_the_answer_waits_for_it(backend: Backend) {
 
 async fn receipts_that_come_twice_late_or_for_nothing_change_nothing(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
-    let handed = sending.handed_over().await;
+    let handed = sending.submitted().await;
     sending.answer(&handed, taken_as("c1")).await;
     sending.receive(receipt("c1", Delivered)).await;
     sending.receive(receipt("c1", Delivered)).await;
@@ -60,9 +60,9 @@ async fn receipts_that_come_twice_late_or_for_nothing_change_nothing(backend: Ba
 
 async fn an_id_that_a_carrier_uses_again_means_the_younger_message(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
-    let first = sending.handed_over().await;
+    let first = sending.submitted().await;
     sending.answer(&first, taken_as("c1")).await;
-    let second = sending.handed_over().await;
+    let second = sending.submitted().await;
     sending.answer(&second, taken_as("c1")).await;
     sending.receive(receipt("c1", Delivered)).await;
     sending.assert_status(first.id(), Submitted).await;
@@ -78,7 +78,7 @@ async fn a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits(bac
         submitted_at: Some(submitted_at),
         ..receipt("", Delivered)
     };
-    let first = sending.handed_over().await;
+    let first = sending.submitted().await;
     sending.answer(&first, lost()).await;
     let now = sending.world.now();
     // Too far away, and to somebody else.
@@ -91,7 +91,7 @@ async fn a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits(bac
     sending.receive(other).await;
     sending.assert_status(first.id(), Unknown).await;
     // Two fit, so that neither is taken.
-    let second = sending.handed_over().await;
+    let second = sending.submitted().await;
     sending.answer(&second, lost()).await;
     sending.receive(unnamed(&first, now)).await;
     sending.assert_status(first.id(), Unknown).await;
@@ -116,7 +116,7 @@ async fn a_name_of_more_than_255_characters_is_dropped(backend: Backend) {
     };
     let (longest, too_long) = (of(255), of(3000));
     let sending = Sending::by_acme(backend).await;
-    let handed = sending.handed_over().await;
+    let handed = sending.submitted().await;
     sending.receive(receipt(&too_long, Delivered)).await;
     sending.answer(&handed, taken_as(&longest)).await;
     sending.assert_status(handed.id(), Submitted).await;
@@ -124,7 +124,7 @@ async fn a_name_of_more_than_255_characters_is_dropped(backend: Backend) {
     sending.receive(receipt(&longest, Delivered)).await;
     sending.assert_status(handed.id(), Delivered).await;
     // A carrier that answers so took the message all the same.
-    let unnamed = sending.handed_over().await;
+    let unnamed = sending.submitted().await;
     sending.answer(&unnamed, taken_as(&too_long)).await;
     sending.assert_status(unnamed.id(), Submitted).await;
     let carriers = sending.world.service.carriers().await.unwrap();

@@ -104,7 +104,7 @@ async fn one_message_at_a_time_probes_a_carrier_that_is_not_usable(backend: Back
 
 async fn a_refused_message_is_offered_to_every_other_carrier_once(backend: Backend) {
     let sending = Sending::by_acme_or_beta(backend).await;
-    let by_acme = sending.handed_over().await;
+    let by_acme = sending.submitted().await;
     let id = by_acme.id();
     sending.answer(&by_acme, refused()).await;
     sending.assert_status(id, MessageStatus::Sending).await;
@@ -126,17 +126,17 @@ async fn a_message_goes_to_another_carrier_when_its_own_is_throttled_or_busy(bac
         error: "busy".to_owned(),
     };
     for outcome in [throttled(), busy] {
-        let handed = sending.handed_over().await;
+        let handed = sending.submitted().await;
         sending.answer(&handed, outcome).await;
         sending.world.pass(5000);
         sending.assert_nothing_due("acme").await;
         sending.claim_one("beta").await;
     }
     // One of which a segment was taken stays, and one that wasn't sent at all may go.
-    let begun = sending.handed_over().await;
+    let begun = sending.submitted().await;
     let outcomes = [(1, taken_as("c1")), (2, throttled())];
     sending.answer_segments(&begun, 2, &outcomes).await;
-    let other = sending.handed_over().await;
+    let other = sending.submitted().await;
     sending.answer(&other, SubmitOutcome::NotSent).await;
     let service = &sending.world.service;
     service.set_usable("acme", false);
@@ -175,7 +175,7 @@ async fn nothing_is_claimed_for_a_drained_carrier(backend: Backend) {
 async fn a_message_that_was_deferred_stays_when_the_other_carrier_is_down(backend: Backend) {
     let sending = Sending::by_acme_or_beta(backend).await;
     sending.world.service.set_usable("beta", false);
-    let handed = sending.handed_over().await;
+    let handed = sending.submitted().await;
     sending.answer(&handed, throttled()).await;
     sending.world.pass(1000);
     let again = sending.claim_one("acme").await;
@@ -201,7 +201,7 @@ async fn a_refused_test_message_goes_to_no_other_carrier(backend: Backend) {
 
 async fn a_message_that_was_not_sent_by_a_carrier_that_is_down_goes_to_another(backend: Backend) {
     let sending = Sending::by_acme_or_beta(backend).await;
-    let handed = sending.handed_over().await;
+    let handed = sending.submitted().await;
     sending.world.service.set_usable("acme", false);
     sending.world.service.reroute("acme").await.unwrap();
     sending.answer(&handed, SubmitOutcome::NotSent).await;

@@ -125,7 +125,7 @@ async fn a_text_is_shown_only_with_an_entry(backend: Backend) {
 
 async fn a_message_is_shown_with_what_the_carrier_said(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
-    let handed = sending.handed_over().await;
+    let handed = sending.submitted().await;
     let outcomes = [1, 2].map(|n| (n, taken_as(&format!("c{n}"))));
     sending.answer_segments(&handed, 2, &outcomes).await;
     let service = &sending.world.service;

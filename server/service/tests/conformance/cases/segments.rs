@@ -22,7 +22,7 @@ async fn a_message_is_delivered_when_all_its_segments_are(backend: Backend) {
         ([Expired, Delivered, Delivered], Expired),
     ] {
         let sending = Sending::by_acme(backend).await;
-        let handed = sending.handed_over().await;
+        let handed = sending.submitted().await;
         let outcomes = [1, 2, 3].map(|n| (n, taken_as(&format!("c{n}"))));
         let taken = sending.answer_segments(&handed, 3, &outcomes).await;
         assert_eq!(taken, [handed.id()]);
@@ -44,7 +44,7 @@ async fn a_message_is_delivered_when_all_its_segments_are(backend: Backend) {
 
 async fn segments_that_were_not_taken_follow_those_that_were(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
-    let handed = sending.handed_over().await;
+    let handed = sending.submitted().await;
     let outcomes = [
         (1, taken_as("c1")),
         (2, throttled()),
@@ -56,7 +56,7 @@ async fn segments_that_were_not_taken_follow_those_that_were(backend: Backend) {
     sending.assert_sound().await;
     sending.world.pass(1000);
     let again = sending.claim_one("acme").await;
-    assert_eq!(again.message.handed_over, [1]);
+    assert_eq!(again.message.submitted_segments, [1]);
     let outcomes = [(2, taken_as("c2")), (3, taken_as("c3"))];
     sending.answer_segments(&again, 3, &outcomes).await;
     sending.assert_status(id, Submitted).await;
@@ -65,12 +65,12 @@ async fn segments_that_were_not_taken_follow_those_that_were(backend: Backend) {
 
 async fn the_charge_stays_when_the_rest_of_a_message_is_refused_or_expires(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
-    let first = sending.handed_over().await;
+    let first = sending.submitted().await;
     let outcomes = [(1, taken_as("c1")), (2, refused())];
     sending.answer_segments(&first, 2, &outcomes).await;
     sending.assert_status(first.id(), Failed).await;
     sending.assert_sound().await;
-    let second = sending.handed_over().await;
+    let second = sending.submitted().await;
     let outcomes = [(1, taken_as("d1")), (2, throttled())];
     sending.answer_segments(&second, 2, &outcomes).await;
     sending.world.pass(48 * HOUR_MS + 1);
@@ -83,7 +83,7 @@ async fn the_charge_stays_when_the_rest_of_a_message_is_refused_or_expires(backe
 
 async fn a_failed_segment_fails_the_message_though_the_others_have_no_receipt(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
-    let handed = sending.handed_over().await;
+    let handed = sending.submitted().await;
     let outcomes = [(1, taken_as("c1")), (2, taken_as("c2"))];
     sending.answer_segments(&handed, 2, &outcomes).await;
     sending.receive(receipt("c2", Failed)).await;

@@ -44,7 +44,7 @@ async fn a_send_that_is_answered_after_its_group_counts_against_its_keys_limit()
 /// later. The places that the claim had come back while the commit group's thread sleeps, and
 /// nothing else wakes the thread.
 #[tokio::test]
-async fn a_message_is_handed_over_when_the_places_of_an_unanswered_claim_come_back() {
+async fn a_message_is_submitted_when_the_places_of_an_unanswered_claim_come_back() {
     /// How long is asked beside the commit groups.
     const ASKED: Duration = Duration::from_secs(40);
     const SOON: Duration = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! How far a message's hand-over to its carrier has come, and whether it is sent once more.
+//! How far a message's submission to its carrier has come, and whether it is sent once more.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::application::LostAnswer;
 /// What a carrier has of a message that waits in the queue or is claimed. It only goes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "i64", into = "i64")]
-pub enum HandOver {
+pub enum Submission {
     /// Nothing: any carrier may be handed the message.
     None,
     /// It has, or may have, some of the segments: the others are handed to the same carrier.
@@ -16,12 +16,12 @@ pub enum HandOver {
     Repeated,
 }
 
-/// No hand-over has this code.
+/// No submission has this code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is no code of a hand-over")]
-pub struct InvalidHandOver(i64);
+#[error("{0} is no code of a submission")]
+pub struct InvalidSubmission(i64);
 
-impl HandOver {
+impl Submission {
     pub const ALL: [Self; 3] = [Self::None, Self::Begun, Self::Repeated];
 
     /// The number that stands for it in the database.
@@ -40,15 +40,15 @@ impl HandOver {
         )
     }
 
-    /// The hand-over after a submit. `begun` says whether the carrier has, or may have, any
+    /// The submission after a submit. `begun` says whether the carrier has, or may have, any
     /// segment.
     #[must_use]
     pub fn after_submit(self, begun: bool) -> Self {
         if begun { self.max(Self::Begun) } else { self }
     }
 
-    /// Whether a segment that was handed over is handed over again: when the message is sent once
-    /// more, unless the carrier took the segment or it was handed over twice. `submits` counts how
+    /// Whether a segment that was submitted is submitted again: when the message is sent once
+    /// more, unless the carrier took the segment or it was submitted twice. `submits` counts how
     /// often it was.
     #[must_use]
     pub fn repeats_segment(self, taken: bool, submits: i64) -> bool {
@@ -56,18 +56,18 @@ impl HandOver {
     }
 }
 
-impl TryFrom<i64> for HandOver {
-    type Error = InvalidHandOver;
+impl TryFrom<i64> for Submission {
+    type Error = InvalidSubmission;
 
-    fn try_from(code: i64) -> Result<Self, InvalidHandOver> {
+    fn try_from(code: i64) -> Result<Self, InvalidSubmission> {
         let mut all = Self::ALL.into_iter();
-        all.find(|hand_over| hand_over.code() == code)
-            .ok_or(InvalidHandOver(code))
+        all.find(|submission| submission.code() == code)
+            .ok_or(InvalidSubmission(code))
     }
 }
 
-impl From<HandOver> for i64 {
-    fn from(hand_over: HandOver) -> Self {
-        hand_over.code()
+impl From<Submission> for i64 {
+    fn from(submission: Submission) -> Self {
+        submission.code()
     }
 }
