@@ -222,7 +222,7 @@ CREATE TABLE reference_shards (
 CREATE TABLE api_keys (
     reference TEXT NOT NULL,
     kind      TEXT NOT NULL CHECK (kind = 'live' OR kind = 'test'),
-    ending    TEXT NOT NULL,
+    last_four TEXT NOT NULL,
     made_at   BIGINT NOT NULL,
     used_at   BIGINT,
     used_from TEXT,

@@ -256,7 +256,7 @@ CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id)
 CREATE TABLE api_keys (
     reference TEXT NOT NULL,         -- of the application
     kind      TEXT NOT NULL CHECK (kind = 'live' OR kind = 'test'), -- which of its two keys
-    ending    TEXT NOT NULL,         -- the key's last 4 characters
+    last_four TEXT NOT NULL,         -- the key's last 4 characters
     made_at   INTEGER NOT NULL,      -- when it was made
     used_at   INTEGER,               -- when it was last used; written once a minute at most
     used_from TEXT,                  -- the address of the client that used it last

@@ -115,7 +115,7 @@ impl ApiKey {
     /// The application's reference, the key's first 6 digits.
     /// The last characters: they tell one key from another, and nobody sends with them.
     #[must_use]
-    pub fn ending(&self) -> &str {
+    pub fn last_four(&self) -> &str {
         // A key has ASCII characters alone.
         &self.text[API_KEY_CHARS - ENDING_CHARS..]
     }

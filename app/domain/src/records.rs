@@ -294,7 +294,7 @@ pub struct ApplicationRecord {
 pub struct KeyRecord {
     pub kind: KeyKind,
     /// The key's last characters.
-    pub ending: String,
+    pub last_four: String,
     pub made_at: Timestamp,
     /// When it was last used, to the minute.
     pub used_at: Option<Timestamp>,

@@ -22,7 +22,7 @@ use {
 };
 
 /// Replaces a key; the old one stops working at once, and all other devices are signed out.
-/// `ending` is how the key ends that the page showed, if that was known: a form that is sent a
+/// `last_four` is how the key ends that the page showed, if that was known: a form that is sent a
 /// second time, or from a page that is out of date, replaces nothing.
 ///
 /// # Errors
@@ -35,7 +35,7 @@ pub async fn replace_key(
     kind: String,
     password: String,
     #[server(default)] proof: String,
-    #[server(default)] ending: String,
+    #[server(default)] last_four: String,
 ) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     // The password is asked for in any case: it is the proof of an account without second factor.
@@ -44,10 +44,10 @@ pub async fn replace_key(
     }
     let kind = KeyKind::parse(&kind).ok_or(Cause::Unreadable)?;
     let token = current.token().unwrap_or_default();
-    let ending = Some(ending.as_str()).filter(|ending| !ending.is_empty());
+    let last_four = Some(last_four.as_str()).filter(|last_four| !last_four.is_empty());
     let key = current
         .service()
-        .replace_key(account.id, reference, kind, &password, &token, ending)
+        .replace_key(account.id, reference, kind, &password, &token, last_four)
         .await?;
     let kept = current.keep_keys(reference, &NewKeys::of(&[key])).await;
     kept.map_err(Problem::after_change)?;
@@ -141,13 +141,14 @@ fn Key(
         Category::Electricity => NOT_FOR_SMS,
     };
     let open = format!("/applications/{reference}/keys?replace={kind}");
-    let (calls, ending) = match &known.record {
-        Some(key) => (key.calls, key.ending.clone()),
+    let (calls, last_four) = match &known.record {
+        Some(key) => (key.calls, key.last_four.clone()),
         None => (0, String::new()),
     };
     let choice = move || {
         if replaced.get() == Some(kind) {
-            view! { <Confirmation reference kind calls ending=ending.clone() form/> }.into_any()
+            view! { <Confirmation reference kind calls last_four=last_four.clone() form/> }
+                .into_any()
         } else {
             view! { <p><a class="button" href=open.clone()>{open_label}</a></p> }.into_any()
         }
@@ -195,7 +196,7 @@ fn replaced_calls(reference: Reference, calls: ReplacedKeyCalls) -> impl IntoVie
 /// How a key ends, and when it was made and used.
 fn facts(reference: Reference, known: Option<KeyRecord>) -> impl IntoView {
     let unknown = || "unknown".into_any();
-    let (ending, made, used) = match known {
+    let (last_four, made, used) = match known {
         None => (unknown(), unknown(), unknown()),
         Some(key) => {
             let from = key.used_from.map(|from| format!(" from {from}"));
@@ -204,12 +205,12 @@ fn facts(reference: Reference, known: Option<KeyRecord>) -> impl IntoView {
                 None => "not yet".into_any(),
             };
             let made = view! { <DateTime at=key.made_at/> };
-            (key.ending.into_any(), made.into_any(), used)
+            (key.last_four.into_any(), made.into_any(), used)
         }
     };
     view! {
         <dl class="facts">
-            <Fact term="Ends in" class="key">{ending}</Fact>
+            <Fact term="Ends in" class="key">{last_four}</Fact>
             <Fact term=in_zone("Made (UTC)") class="figures">{made}</Fact>
             <Fact term=in_zone("Last used (UTC)") class="figures">{used}</Fact>
         </dl>
@@ -224,7 +225,7 @@ fn Confirmation(
     /// How many calls of the last day had the key.
     calls: i64,
     /// How the key ends, or nothing.
-    ending: String,
+    last_four: String,
     form: FormState,
 ) -> impl IntoView {
     let label = match kind {
@@ -246,7 +247,7 @@ fn Confirmation(
             </p>
             <input type="hidden" name="reference" value=reference.to_string()/>
             <input type="hidden" name="kind" value=kind.as_str()/>
-            <input type="hidden" name="ending" value=ending/>
+            <input type="hidden" name="last_four" value=last_four/>
             <PasswordField form/>
             <ProofField form/>
             <div class="buttons">

@@ -82,9 +82,12 @@ fn met(data: &ApplicationView, need: Need) -> String {
         ),
         Need::Key => match live_key(&data.keys) {
             Some(key) if key.used_at.is_some() => {
-                format!("The API key ends in {} and was used already.", key.ending)
+                format!("The API key ending in {} was used already.", key.last_four)
             }
-            Some(key) => format!("The API key ends in {}; it wasn't used yet.", key.ending),
+            Some(key) => format!(
+                "The API key ending in {} hasn't been used yet.",
+                key.last_four
+            ),
             None => "The application has an API key.".to_owned(),
         },
         Need::Carrier => "A carrier takes messages.".to_owned(),

@@ -16,7 +16,7 @@ impl Service {
     /// Replaces a key: from this commit on the old key is unknown. Every device of the account
     /// except the one that asks is signed out in the same commit.
     ///
-    /// `ending` is how the key ends that whoever asks was shown; without it, the one in force is
+    /// `last_four` is how the key ends that whoever asks was shown; without it, the one in force is
     /// replaced whichever it is.
     ///
     /// # Errors
@@ -28,19 +28,19 @@ impl Service {
         kind: KeyKind,
         password: &str,
         current_token: &str,
-        ending: Option<&str>,
+        last_four: Option<&str>,
     ) -> Result<ApiKey> {
         let verified = self.verify_password(account_id, password).await?;
         let key = ApiKey::from_entropy(reference, kind, self.entropy().bytes());
         let keep = token_hash(current_token);
-        let shown = ending.map(str::to_owned);
+        let shown = last_four.map(str::to_owned);
         let mut replaced = self.event(SecurityEventKind::KeyReplaced, Some(account_id));
         replaced.detail = Some(reference.to_string());
         self.in_transaction_of(reference, move |tx, now| {
             Box::pin(async move {
                 still_in_force(tx, account_id, &verified).await?;
                 let row = owned(tx, account_id, reference).await?;
-                if shown.is_some() && api_keys::ending(tx, (reference, kind)).await? != shown {
+                if shown.is_some() && api_keys::last_four(tx, (reference, kind)).await? != shown {
                     return Err(Refusal::KeyReplacedBefore.into());
                 }
                 if let Some(old) = applications::keys_by_reference(tx, reference).await? {
@@ -48,7 +48,7 @@ impl Service {
                     api_calls::replaced(tx, reference, hash, now, since).await?;
                 }
                 applications::set_hash(tx, row.id, kind, &key.hash()).await?;
-                api_keys::made(tx, (reference, kind), key.ending(), now).await?;
+                api_keys::made(tx, (reference, kind), key.last_four(), now).await?;
                 let action = match kind {
                     KeyKind::Live => "key.replace_live",
                     KeyKind::Test => "key.replace_test",

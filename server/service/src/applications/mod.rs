@@ -179,7 +179,7 @@ impl Service {
             let now = self.now();
             if let Some(id) = applications::insert(conn, &new, now).await? {
                 for key in [&live_key, &test_key] {
-                    api_keys::made(conn, (reference, key.kind()), key.ending(), now).await?;
+                    api_keys::made(conn, (reference, key.kind()), key.last_four(), now).await?;
                 }
                 return Ok((
                     id,

@@ -10,14 +10,14 @@ use crate::error::Result;
 
 statements! {
     const MADE: Sql = Sql::same(r"
-        INSERT INTO api_keys (reference, kind, ending, made_at)
+        INSERT INTO api_keys (reference, kind, last_four, made_at)
         VALUES ($1, $2, $3, $4)
         ON CONFLICT (reference, kind) DO UPDATE
-        SET ending = excluded.ending, made_at = excluded.made_at, used_at = NULL, used_from = NULL");
+        SET last_four = excluded.last_four, made_at = excluded.made_at, used_at = NULL, used_from = NULL");
     /// Of two transactions that replace a key, the second reads what the first wrote.
-    const ENDING: Sql = Sql {
-        sqlite: "SELECT ending FROM api_keys WHERE reference = $1 AND kind = $2",
-        postgres: "SELECT ending FROM api_keys WHERE reference = $1 AND kind = $2 FOR UPDATE",
+    const LAST_FOUR: Sql = Sql {
+        sqlite: "SELECT last_four FROM api_keys WHERE reference = $1 AND kind = $2",
+        postgres: "SELECT last_four FROM api_keys WHERE reference = $1 AND kind = $2 FOR UPDATE",
         ..Sql::ANYWHERE
     };
     const FORGET_CALLS: Sql = Sql::same(r"
@@ -37,7 +37,7 @@ statements! {
     const FORGET: Sql = Sql::same("DELETE FROM api_keys WHERE reference = $1");
     const FORGET_ALL_CALLS: Sql = Sql::same("DELETE FROM api_key_calls WHERE reference = $1");
     const OF_APPLICATION: Sql = Sql::same(r"
-        SELECT k.kind, k.ending, k.made_at, k.used_at, k.used_from,
+        SELECT k.kind, k.last_four, k.made_at, k.used_at, k.used_from,
                (SELECT CAST(COALESCE(SUM(c.calls), 0) AS BIGINT)
                 FROM api_key_calls c
                 WHERE c.reference = k.reference AND c.kind = k.kind AND c.hour >= $2) AS calls
@@ -52,12 +52,12 @@ pub(crate) type KeyName = (Reference, KeyKind);
 pub(crate) async fn made(
     conn: &mut dyn Connection,
     (reference, kind): KeyName,
-    ending: &str,
+    last_four: &str,
     now: Timestamp,
 ) -> Result<()> {
     let key = || (reference.as_str(), kind.as_str());
     query(FORGET_CALLS, key()).execute(&mut *conn).await?;
-    query(MADE, (reference.as_str(), kind.as_str(), ending, now))
+    query(MADE, (reference.as_str(), kind.as_str(), last_four, now))
         .execute(conn)
         .await
         .map(drop)
@@ -65,12 +65,12 @@ pub(crate) async fn made(
 
 /// The last characters of a key, where they are known. Nobody replaces it before this transaction
 /// has ended.
-pub(crate) async fn ending(
+pub(crate) async fn last_four(
     conn: &mut dyn Connection,
     (reference, kind): KeyName,
 ) -> Result<Option<String>> {
-    query(ENDING, (reference.as_str(), kind.as_str()))
-        .fetch_optional(conn, |row| row.get("ending"))
+    query(LAST_FOUR, (reference.as_str(), kind.as_str()))
+        .fetch_optional(conn, |row| row.get("last_four"))
         .await
 }
 
@@ -125,7 +125,7 @@ pub(crate) async fn of_application(
     let read = |row: &Row<'_>| {
         Ok(KeyRecord {
             kind: super::row::word(row, "api_keys", "kind", KeyKind::parse)?,
-            ending: row.get("ending")?,
+            last_four: row.get("last_four")?,
             made_at: row.get("made_at")?,
             used_at: row.get("used_at")?,
             used_from: row.get("used_from")?,

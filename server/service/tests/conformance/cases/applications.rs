@@ -167,12 +167,12 @@ async fn of_two_replacements_of_one_key_one_is_refused(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("twice@example.org", "1").await;
     let (owner, reference) = (customer.account.id, customer.reference);
-    let replace = |ending| {
+    let replace = |last_four| {
         let (service, kind) = (&world.service, KeyKind::Live);
-        service.replace_key(owner, reference, kind, PASSWORD, "t", Some(ending))
+        service.replace_key(owner, reference, kind, PASSWORD, "t", Some(last_four))
     };
     // Two tabs show the same key.
-    let shown = customer.live.ending();
+    let shown = customer.live.last_four();
     let (first, second) = tokio::join!(replace(shown), replace(shown));
     let (key, refused) = match (first, second) {
         (Ok(key), Err(refused)) | (Err(refused), Ok(key)) => (key, refused),
@@ -183,7 +183,7 @@ async fn of_two_replacements_of_one_key_one_is_refused(backend: Backend) {
     let late = replace(shown).await.unwrap_err();
     assert_eq!(late.refusal(), Some(&Refusal::KeyReplacedBefore));
     world.send(&key, "12345678").await.unwrap();
-    let next = replace(key.ending()).await.unwrap();
+    let next = replace(key.last_four()).await.unwrap();
     world.send(&next, "12345678").await.unwrap();
     world.assert_sound().await;
 }
@@ -272,8 +272,8 @@ async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
     let records = async || service.key_records(owner, reference).await.unwrap();
     let [live, test] = records().await.try_into().unwrap();
     assert_eq!((live.kind, test.kind), (KeyKind::Live, KeyKind::Test));
-    assert!(customer.live.expose().ends_with(&live.ending));
-    assert_eq!(live.ending.len(), 4);
+    assert!(customer.live.expose().ends_with(&live.last_four));
+    assert_eq!(live.last_four.len(), 4);
     assert_eq!((live.made_at, live.used_at, live.calls), (made_at, None, 0));
 
     let from = "192.0.2.7".parse().unwrap();
@@ -303,7 +303,7 @@ async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
     let key = replacing.await.unwrap();
     service.store_key_uses().await.unwrap();
     let [live, test] = records().await.try_into().unwrap();
-    assert!(key.expose().ends_with(&live.ending));
+    assert!(key.expose().ends_with(&live.last_four));
     assert_eq!(
         (live.made_at, live.used_at, live.calls),
         (world.now(), None, 0)
