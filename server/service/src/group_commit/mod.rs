@@ -9,17 +9,17 @@
 //! Each shard has an inbox and a thread that runs its groups one after the other. With SQLite a
 //! group is one transaction of statements on that thread ([`thread`], [`sends`]). On PostgreSQL it
 //! is one call of the function `run_commit_group` ([`server`]): the process decides what the call
-//! stores ([`guess`], by rows that are [`remembered`]), and answers by what it stored ([`tell`]).
+//! stores ([`optimistic`], by rows that are [`cache`]), and answers by what it stored ([`reply`]).
 //! Inputs that don't fit into a call then take a transaction of statements.
 
+mod cache;
 mod consumers;
 mod figures;
-mod guess;
 mod inbox;
-mod remembered;
+mod optimistic;
+mod reply;
 mod sends;
 mod server;
-mod tell;
 mod thread;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,6 @@
 //! Sends in a group: each send is decided in the order in which it came, against the rows that the
 //! group goes by. With SQLite these are read in the group's own transaction, which also writes all
-//! accepted sends together; on PostgreSQL they are remembered ones ([`super::guess`]).
+//! accepted sends together; on PostgreSQL they are cached ones ([`super::optimistic`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;

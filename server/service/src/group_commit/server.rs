@@ -1,4 +1,4 @@
-//! Groups on PostgreSQL: inputs are decided by rows that are remembered from earlier groups, and
+//! Groups on PostgreSQL: inputs are decided by rows that are cached from earlier groups, and
 //! are stored by one call where the rows are still the same. Sends that the call did not store are
 //! decided again, by the rows that it returned.
 
@@ -11,12 +11,12 @@ use tokio::task::JoinHandle;
 use tokio::time::error::Elapsed;
 
 use super::GroupCommit;
+use super::cache::Cache;
 use super::consumers::Consumers;
 use super::figures::Figures;
-use super::guess::{Guess, group_id};
 use super::inbox::{Inbox, Input, lose_all, refuse_all};
-use super::remembered::Remembered;
-use super::tell::Left;
+use super::optimistic::{OptimisticGroup, group_id};
+use super::reply::Left;
 use crate::admission::rates::RateKey;
 use crate::delivery::Lease;
 use crate::error::{Error, Fault, Result, Uncertain, took_too_long};
@@ -42,15 +42,15 @@ pub(super) struct ServerGroups {
     /// The runtime of all other tasks.
     others: Handle,
     conn: GroupConnection,
-    remembered: Remembered,
+    cache: Cache,
     /// Held by each task that asks whether a call is stored.
     asked_on: Arc<()>,
 }
 
-/// What became of a guess.
+/// What became of an optimistic decision.
 enum Stored {
     Answered(GroupAnswer),
-    /// It isn't known yet whether the guess is stored.
+    /// It isn't known yet whether the optimistic decision is stored.
     Unknown(Asking, sqlx::Error),
 }
 
@@ -67,7 +67,7 @@ impl ServerGroups {
             figures: Arc::clone(&commits.figures),
             others: Handle::current(),
             conn: GroupConnection::default(),
-            remembered: Remembered::default(),
+            cache: Cache::default(),
             asked_on: Arc::default(),
         }
     }
@@ -77,7 +77,7 @@ impl ServerGroups {
     /// in its rows is halved until the input at fault stands alone.
     pub(super) async fn commit(&mut self, service: &Service, inputs: Vec<Input>) -> Vec<Input> {
         let inputs = self.refuse_sends_if_stuck(inputs);
-        self.remembered.begin_group();
+        self.cache.begin_group();
         let mut others = Vec::new();
         let mut parts = vec![(inputs, 0)];
         while let Some((mut inputs, calls)) = parts.pop() {
@@ -87,20 +87,20 @@ impl ServerGroups {
                 continue;
             }
             match self.part(service, &inputs).await {
-                Ok((guess, Stored::Answered(answer))) => {
-                    let remembered = &mut self.remembered;
-                    let left = guess.tell(service, remembered, answer, inputs);
+                Ok((group, Stored::Answered(answer))) => {
+                    let cache = &mut self.cache;
+                    let left = group.reply(service, cache, answer, inputs);
                     others.extend(left.others);
                     if !left.again.is_empty() {
                         parts.push((left.again, calls + 1));
                     }
                 }
-                Ok((guess, Stored::Unknown(asking, error))) => {
+                Ok((group, Stored::Unknown(asking, error))) => {
                     // The requests of these sends count, whether or not the sends are stored.
-                    for key in guess.sends.iter().filter_map(|send| send.counted) {
-                        self.remembered.in_group.use_request(key);
+                    for key in group.sends.iter().filter_map(|send| send.counted) {
+                        self.cache.in_group.use_request(key);
                     }
-                    self.ask_on(service, guess, inputs, asking, error);
+                    self.ask_on(service, group, inputs, asking, error);
                 }
                 Err(error) if error.is_about_rows() && inputs.len() > 1 => {
                     self.figures.halved();
@@ -140,35 +140,39 @@ impl ServerGroups {
     }
 
     /// Decides inputs, and stores what was decided as far as it holds.
-    async fn part(&mut self, service: &Service, inputs: &[Input]) -> Result<(Guess, Stored)> {
+    async fn part(
+        &mut self,
+        service: &Service,
+        inputs: &[Input],
+    ) -> Result<(OptimisticGroup, Stored)> {
         self.take_requests(service, inputs).await?;
         let begun = Instant::now();
         let lease = Lease::begin(service, self.shard, begun, service.now());
         let places = Consumers::begin(&self.consumers, self.shard);
-        let remembered = &mut self.remembered;
-        let mut guess = Guess::of(service, self.shard, remembered, places, lease, inputs)?;
-        if !guess.needs_call() {
-            return Ok((guess, Stored::Answered(GroupAnswer::default())));
+        let cache = &mut self.cache;
+        let mut group = OptimisticGroup::of(service, self.shard, cache, places, lease, inputs)?;
+        if !group.needs_call() {
+            return Ok((group, Stored::Answered(GroupAnswer::default())));
         }
-        let mut stored = self.call(service, &mut guess).await?;
+        let mut stored = self.call(service, &mut group).await?;
         if let Stored::Answered(answer) = &mut stored {
-            self.remembered.learn(&guess.call, answer);
+            self.cache.learn(&group.call, answer);
             self.figures.called(begun.elapsed());
         }
-        Ok((guess, stored))
+        Ok((group, stored))
     }
 
     /// Calls until the database answers. When it ends the call in favour of another process's, or
     /// loses its connection before it stored the call, the call is repeated; one that took too long
     /// isn't.
-    async fn call(&mut self, service: &Service, guess: &mut Guess) -> Result<Stored> {
+    async fn call(&mut self, service: &Service, group: &mut OptimisticGroup) -> Result<Stored> {
         let mut attempts = 1;
         loop {
-            match self.conn.run(service.store(), &guess.call).await {
+            match self.conn.run(service.store(), &group.call).await {
                 Ok(Called::Answered(answer)) => return Ok(Stored::Answered(answer)),
                 Ok(Called::Unanswered(error)) => {
                     tracing::warn!(%error, "a commit group's call wasn't answered");
-                    let call = UnansweredCall::of(&guess.call);
+                    let call = UnansweredCall::of(&group.call);
                     let service = service.clone();
                     // The time limit is made where it runs: a clock of this thread's runtime would
                     // stand still between groups.
@@ -195,16 +199,16 @@ impl ServerGroups {
             }
             attempts += 1;
             // Under its old id the group certainly isn't stored.
-            guess.call.id = group_id(service);
+            group.call.id = group_id(service);
         }
     }
 
-    /// Answers the inputs of a guess, beside the next groups, once it is known whether it is
+    /// Answers the inputs of an optimistic decision, beside the next groups, once it is known whether it is
     /// stored.
     fn ask_on(
         &self,
         service: &Service,
-        guess: Guess,
+        group: OptimisticGroup,
         inputs: Vec<Input>,
         asking: Asking,
         error: sqlx::Error,
@@ -217,8 +221,8 @@ impl ServerGroups {
             drop(asked_on);
             let left = match asked {
                 Ok(Ok(Some(answer))) => {
-                    let remembered = &mut Remembered::default();
-                    guess.tell(&service, remembered, answer, inputs)
+                    let cache = &mut Cache::default();
+                    group.reply(&service, cache, answer, inputs)
                 }
                 Ok(Ok(None)) => Left {
                     again: inputs,
@@ -242,14 +246,12 @@ impl ServerGroups {
         }
         let sends = inputs.iter().filter_map(Input::send);
         let opened = sends.filter(|send| {
-            let row = send
-                .application
-                .and_then(|id| self.remembered.application(id));
+            let row = send.application.and_then(|id| self.cache.application(id));
             row.is_some_and(|row| send.opens(row))
         });
         let keys = opened.map(|send| (send.request.key.reference(), send.request.key.kind()));
         let keys: Vec<RateKey> = keys.collect();
-        let allowance = self.remembered.in_group.allowance.get_or_insert_default();
+        let allowance = self.cache.in_group.allowance.get_or_insert_default();
         let missing = allowance.missing(keys);
         if missing.is_empty() {
             return Ok(());
@@ -260,12 +262,12 @@ impl ServerGroups {
             Ok((allowance, taken))
         });
         let (allowance, taken) = taking.await?;
-        self.remembered.in_group.allowance = Some(allowance);
+        self.cache.in_group.allowance = Some(allowance);
         taken
     }
 
     async fn give_requests_back(&mut self, service: &Service) {
-        let Some(allowance) = self.remembered.in_group.allowance.take() else {
+        let Some(allowance) = self.cache.in_group.allowance.take() else {
             return;
         };
         let service = service.clone();

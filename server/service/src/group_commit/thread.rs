@@ -145,7 +145,7 @@ impl Worker {
         let mut parts = vec![inputs];
         while let Some(mut inputs) = parts.pop() {
             match self.transact(service, &inputs).await {
-                Ok((outcome, Committed::Yes)) => outcome.tell(service, inputs),
+                Ok((outcome, Committed::Yes)) => outcome.reply(service, inputs),
                 Ok((outcome, Committed::Unanswered(unanswered))) => {
                     let looking = look_up(service.clone(), inputs, outcome, unanswered);
                     self.others.spawn(looking);
@@ -327,7 +327,7 @@ struct Outcome {
 
 impl Outcome {
     /// Answers all inputs and hands messages over.
-    fn tell(self, service: &Service, inputs: Vec<Input>) {
+    fn reply(self, service: &Service, inputs: Vec<Input>) {
         if self.places.has_queued() {
             service.inner.wakeups.notify_others(Wakeup::Queued);
         }
@@ -341,7 +341,7 @@ impl Outcome {
 /// Finds out whether a group whose commit wasn't answered is stored, and tells those who wait.
 async fn look_up(service: Service, inputs: Vec<Input>, outcome: Outcome, unanswered: Unanswered) {
     let error = match service.store().outcome(unanswered).await {
-        Ok(()) => return outcome.tell(&service, inputs),
+        Ok(()) => return outcome.reply(&service, inputs),
         Err(error) => error,
     };
     tracing::error!(inputs = inputs.len(), detail = ?error, "a commit group failed to commit");

@@ -106,7 +106,7 @@ columns! {
         errors: Option<String>,
     }
 
-    /// Applications of sends, as the group remembers them.
+    /// Applications of sends, as the group caches them.
     ApplicationRows {
         ids: i64,
         statuses: Option<String>,
@@ -213,7 +213,7 @@ pub(crate) struct GroupAnswer {
 #[derive(Deserialize)]
 pub(crate) struct FoundApplication {
     pub(crate) id: ApplicationId,
-    /// Whether the application is as the group remembered it, its balances aside.
+    /// Whether the application is as the group cached it, its balances aside.
     pub(crate) same: bool,
     pub(crate) balance: Money,
     pub(crate) test_balance: Money,
@@ -223,7 +223,7 @@ pub(crate) struct FoundApplication {
     pub(crate) row: Option<ApplicationFields>,
 }
 
-/// What the group didn't remember of an application: category, status, live hash, test hash, sender
+/// What the group had not cached of an application: category, status, live hash, test hash, sender
 /// state, sender name.
 pub(crate) type ApplicationFields = (String, String, String, String, String, Option<String>);
 

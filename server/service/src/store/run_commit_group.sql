@@ -1,6 +1,6 @@
 -- The group: everything that sends, carriers and their connections bring within a short time is
 -- stored by one call of `run_commit_group`, which is one transaction. The calling process has
--- decided already, by rows that it remembers: the call stores only what still holds by the rows
+-- decided already, by rows that it caches: the call stores only what still holds by the rows
 -- that it reads itself, and returns those rows. The head of `store/postgres.rs` says in which order
 -- rows are locked.
 --
@@ -52,7 +52,7 @@ CREATE TYPE receipt_rows AS (ids BIGINT[], statuses BIGINT[], errors TEXT[]);
 CREATE TYPE named_receipt_rows AS (
     receipts BIGINT[], carriers TEXT[], names TEXT[], statuses BIGINT[], errors TEXT[]
 );
--- The applications of the sends, as the group remembers them; nulls where it doesn't. `totals` and
+-- The applications of the sends, as the group caches them; nulls where it doesn't. `totals` and
 -- `test_totals` are what the sends cost together, `transfers` how many live ones there are, and
 -- `tests` how many with the test key.
 CREATE TYPE application_rows AS (
@@ -224,14 +224,14 @@ BEGIN
     END IF;
 END $$;
 
--- Sends. The sends of an application are stored if its row is still as the group remembers it and
+-- Sends. The sends of an application are stored if its row is still as the group caches it and
 -- has the money, none of their idempotency keys has an answer, and its test key sends no more than
 -- `test_max` messages in the day unless there was a deposit. Returns the rows as they were
--- before the charge, each with whether it is as remembered; the applications whose sends are
+-- before the charge, each with whether it is as cached; the applications whose sends are
 -- stored; and the answers that were kept for the keys.
 CREATE FUNCTION commit_group_sends(
     of_shard BIGINT, now_ms BIGINT, today BIGINT, play_money BIGINT, kept_since BIGINT,
-    test_max BIGINT, remembered application_rows, keys key_rows, sends send_rows,
+    test_max BIGINT, cached application_rows, keys key_rows, sends send_rows,
     OUT read JSON, OUT kept JSON, OUT charged BIGINT[], OUT counts counted[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -266,13 +266,13 @@ BEGIN
                      AND a.live_hash = r.live_hash AND a.test_hash = r.test_hash
                      AND a.sender_state = r.sender_state
                      AND a.sender_name IS NOT DISTINCT FROM r.sender_name AS same
-            FROM unnest(remembered.ids, remembered.statuses, remembered.live_hashes,
-                remembered.test_hashes, remembered.sender_states, remembered.sender_names,
-                remembered.totals, remembered.test_totals, remembered.transfers,
-                remembered.tests)
+            FROM unnest(cached.ids, cached.statuses, cached.live_hashes,
+                cached.test_hashes, cached.sender_states, cached.sender_names,
+                cached.totals, cached.test_totals, cached.transfers,
+                cached.tests)
                 AS r (id, status, live_hash, test_hash, sender_state, sender_name, total,
                       test_total, transfers, tests)
-            JOIN applications a ON a.id = ANY (remembered.ids) AND a.id = r.id
+            JOIN applications a ON a.id = ANY (cached.ids) AND a.id = r.id
             ORDER BY a.id FOR NO KEY UPDATE OF a) l) p;
     IF keys.keys <> '{}' THEN
         SELECT json_agg(json_build_array(i.application_id, i.test, i.key, i.digest, i.answer)),
@@ -302,8 +302,8 @@ BEGIN
         test_day = GREATEST(a.test_day, today),
         last_transfer_id = a.last_transfer_id + r.transfers
     FROM unnest(charged, test_balances) AS c (id, play)
-    JOIN unnest(remembered.ids, remembered.totals, remembered.test_totals, remembered.transfers,
-        remembered.tests)
+    JOIN unnest(cached.ids, cached.totals, cached.test_totals, cached.transfers,
+        cached.tests)
         AS r (id, total, test_total, transfers, tests) ON r.id = c.id
     WHERE a.id = ANY (charged) AND a.id = c.id;
     INSERT INTO messages (shard, id, application_id, test, number, kind, sender, body, requestid,
@@ -536,7 +536,7 @@ BEGIN
 END $$;
 
 -- Stores a group. Sends and claims count on the prices and the drained carriers that the group
--- remembers, the prices by their newest change: if these have changed, they are returned, the
+-- caches, the prices by their newest change: if these have changed, they are returned, the
 -- prices with all of their changes, and neither sends nor claims are done. The answer: `missing`:
 -- messages of `submitted` whose lease didn't hold; `done` and `done_receipts`: messages that
 -- receipts made final, and the receipts that named a segment of such a message; `prices` and

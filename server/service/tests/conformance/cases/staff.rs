@@ -15,7 +15,7 @@ on_each_backend![
     staff_do_nothing_for_applications_of_their_own,
     only_somebody_with_a_second_factor_is_promoted_at_the_desk,
     keys_of_a_disabled_account_send_nothing_and_read_on,
-    a_send_that_is_remembered_as_allowed_is_refused_in_its_group,
+    a_send_that_is_cached_as_allowed_is_refused_in_its_group,
     messages_of_a_disabled_account_wait_until_it_is_enabled,
     a_disabled_account_is_signed_out_and_nobody_signs_in,
     a_disabled_account_stays_out_of_reach_of_reinstating,
@@ -104,7 +104,7 @@ async fn keys_of_a_disabled_account_send_nothing_and_read_on(backend: Backend) {
     world.assert_sound().await;
 }
 
-async fn a_send_that_is_remembered_as_allowed_is_refused_in_its_group(backend: Backend) {
+async fn a_send_that_is_cached_as_allowed_is_refused_in_its_group(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active(EMAIL, "1").await;
     // On PostgreSQL another process disables the account: this one remembers its rows as they were.

@@ -1,14 +1,14 @@
-//! A guess: what a group decides by remembered rows, and the call that stores the decisions whose
-//! rows are still as they are remembered.
+//! Optimistic decisions: what a group decides by cached rows, and the call that stores the decisions whose
+//! rows are still as they are cached.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use domain::ids::Shard;
 use domain::{ApplicationId, KeyKind, Money, Reason, Reference, Timestamp};
 
+use super::cache::Cache;
 use super::consumers::Places;
 use super::inbox::Input;
-use super::remembered::Remembered;
 use super::sends::{Accepted, AdmittedSends, Decision, kept_key};
 use crate::Service;
 use crate::admission::idempotency::kept_since;
@@ -33,17 +33,17 @@ pub(super) fn group_id(service: &Service) -> i64 {
 }
 
 /// What was decided about a group's inputs, and the call that stores it.
-pub(super) struct Guess {
+pub(super) struct OptimisticGroup {
     pub(super) call: CommitGroup,
     /// The decisions about the sends, in the order of the sends among the inputs.
-    pub(super) sends: Vec<GuessedSend>,
+    pub(super) sends: Vec<OptimisticSend>,
     pub(super) places: Places,
     pub(super) lease: Lease,
     pub(super) searches: Vec<ClaimSearch>,
 }
 
 /// What was decided about a send.
-pub(super) struct GuessedSend {
+pub(super) struct OptimisticSend {
     pub(super) application: Option<ApplicationId>,
     /// The idempotency key, if the call has to find out whether an answer is kept for it.
     pub(super) key: Option<KeptKey>,
@@ -55,7 +55,7 @@ pub(super) struct GuessedSend {
 pub(super) enum Decided {
     /// The outcome of the send, by rows that were read in this group.
     Known(std::result::Result<Sent, Reason>),
-    /// A refusal, which holds if the application is as it is remembered and no answer is kept for
+    /// A refusal, which holds if the application is as it is cached and no answer is kept for
     /// the key.
     Refused(Reason),
     /// A refusal for want of money, or of messages that a test key may still send: it holds if the
@@ -80,7 +80,7 @@ struct Spent {
     tests: i64,
 }
 
-impl Guess {
+impl OptimisticGroup {
     /// Decides all inputs that a call can store. A message whose carrier has a place is stored as
     /// claimed under the lease.
     ///
@@ -89,7 +89,7 @@ impl Guess {
     pub(super) fn of(
         service: &Service,
         shard: Shard,
-        remembered: &mut Remembered,
+        cache: &mut Cache,
         mut places: Places,
         lease: Lease,
         inputs: &[Input],
@@ -105,8 +105,8 @@ impl Guess {
             segments: SegmentRows::default(),
             receipts: ReceiptRows::default(),
             named_receipts: NamedReceiptRows::default(),
-            price: remembered.prices.history.version(),
-            drained: remembered.drained.clone(),
+            price: cache.prices.history.version(),
+            drained: cache.drained.clone(),
             play_money: play_money_max(),
             kept_since: kept_since(now),
             test_max: service.limits().unpaid_test_messages,
@@ -120,17 +120,17 @@ impl Guess {
         add_of_carriers(service, &mut call, inputs);
         let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
         let due = places.due();
-        places.close(remembered.drained.clone());
-        let guessing = Guessing {
+        places.close(cache.drained.clone());
+        let deciding = Deciding {
             service,
-            remembered,
+            cache,
             call: &mut call,
             places: &mut places,
             lease,
             spent: BTreeMap::new(),
             new_keys: HashSet::new(),
         };
-        let guessed = guessing.decide_all(&sends)?;
+        let decided_sends = deciding.decide_all(&sends)?;
         let mut searches = Vec::new();
         // For a drained carrier nothing is claimed, but the call finds out whether the carrier is
         // still drained.
@@ -155,7 +155,7 @@ impl Guess {
         }
         Ok(Self {
             call,
-            sends: guessed,
+            sends: decided_sends,
             places,
             lease,
             searches,
@@ -281,9 +281,9 @@ impl ClaimRows {
 }
 
 /// The state of a group whose sends are being decided.
-struct Guessing<'g> {
+struct Deciding<'g> {
     service: &'g Service,
-    remembered: &'g mut Remembered,
+    cache: &'g mut Cache,
     call: &'g mut CommitGroup,
     places: &'g mut Places,
     lease: Lease,
@@ -292,38 +292,36 @@ struct Guessing<'g> {
     new_keys: HashSet<KeptKey>,
 }
 
-impl Guessing<'_> {
-    fn decide_all(mut self, sends: &[&PreparedSend]) -> Result<Vec<GuessedSend>> {
-        let Some(prices) = self.remembered.prices.at(self.call.now) else {
+impl Deciding<'_> {
+    fn decide_all(mut self, sends: &[&PreparedSend]) -> Result<Vec<OptimisticSend>> {
+        let Some(prices) = self.cache.prices.at(self.call.now) else {
             let unknown = sends
                 .iter()
-                .map(|send| GuessedSend::not_yet(send.application));
-            let unknown: Vec<GuessedSend> = unknown.collect();
+                .map(|send| OptimisticSend::not_yet(send.application));
+            let unknown: Vec<OptimisticSend> = unknown.collect();
             self.add_applications(&unknown);
             return Ok(unknown);
         };
         let mut admitted = AdmittedSends {
             now: self.call.now,
             prices,
-            allowance: self.remembered.in_group.allowance.clone(),
+            allowance: self.cache.in_group.allowance.clone(),
             applications: self.remembered_funds(sends),
-            kept: self.remembered.in_group.kept.clone(),
+            kept: self.cache.in_group.kept.clone(),
             accepted: Vec::new(),
         };
-        let mut guessed = Vec::with_capacity(sends.len());
+        let mut decided_sends = Vec::with_capacity(sends.len());
         for send in sends {
-            guessed.push(self.decide(&mut admitted, send)?);
+            decided_sends.push(self.decide(&mut admitted, send)?);
         }
-        self.add_applications(&guessed);
-        Ok(guessed)
+        self.add_applications(&decided_sends);
+        Ok(decided_sends)
     }
 
     fn remembered_funds(&self, sends: &[&PreparedSend]) -> HashMap<Reference, Funds> {
         let mut found = HashMap::new();
         for send in sends {
-            let row = send
-                .application
-                .and_then(|id| self.remembered.application(id));
+            let row = send.application.and_then(|id| self.cache.application(id));
             if let Some(row) = row {
                 let funds = || self.service.funds(row.clone(), self.call.now);
                 found
@@ -334,28 +332,32 @@ impl Guessing<'_> {
         found
     }
 
-    fn decide(&mut self, admitted: &mut AdmittedSends, send: &PreparedSend) -> Result<GuessedSend> {
+    fn decide(
+        &mut self,
+        admitted: &mut AdmittedSends,
+        send: &PreparedSend,
+    ) -> Result<OptimisticSend> {
         let Some(id) = send.application else {
-            return Ok(GuessedSend::known(None, Err(Reason::ApiInvalid)));
+            return Ok(OptimisticSend::known(None, Err(Reason::ApiInvalid)));
         };
-        let has_read = self.remembered.in_group.has_read(id);
+        let has_read = self.cache.in_group.has_read(id);
         let (reference, kind) = (send.request.key.reference(), send.request.key.kind());
         let Some(funds) = admitted.applications.get(&reference) else {
             return Ok(if has_read {
-                let is_there = self.remembered.in_group.unreadable.contains(&id);
+                let is_there = self.cache.in_group.unreadable.contains(&id);
                 let reason = if is_there {
                     Reason::Internal
                 } else {
                     Reason::ApiInvalid
                 };
-                GuessedSend::known(Some(id), Err(reason))
+                OptimisticSend::known(Some(id), Err(reason))
             } else {
-                GuessedSend::not_yet(Some(id))
+                OptimisticSend::not_yet(Some(id))
             });
         };
         let key = kept_key(send, funds).filter(|_| send.opens(&funds.row));
         if key.as_ref().is_some_and(|key| self.new_keys.contains(key)) {
-            return Ok(GuessedSend::not_yet(Some(id)));
+            return Ok(OptimisticSend::not_yet(Some(id)));
         }
         let of_limit = (reference, kind);
         let left = admitted
@@ -375,7 +377,7 @@ impl Guessing<'_> {
             Reason::RateLimited => !may_send,
             _ => false,
         };
-        let is_looked_up = |key: &KeptKey| self.remembered.in_group.has_looked_up(key);
+        let is_looked_up = |key: &KeptKey| self.cache.in_group.has_looked_up(key);
         let is_known = has_read && key.as_ref().is_none_or(is_looked_up);
         let asked = key.filter(|key| !is_looked_up(key));
         let decided = match decision {
@@ -400,7 +402,7 @@ impl Guessing<'_> {
         {
             self.call.keys.push(key, "", None);
         }
-        Ok(GuessedSend {
+        Ok(OptimisticSend {
             application: Some(id),
             key: asked,
             counted: used.then_some(of_limit),
@@ -457,13 +459,13 @@ impl Guessing<'_> {
 
     /// Adds the applications of the sends whose outcome isn't known yet to the call, in the order
     /// of their ids.
-    fn add_applications(&mut self, guessed: &[GuessedSend]) {
-        let open = guessed
+    fn add_applications(&mut self, decided_sends: &[OptimisticSend]) {
+        let open = decided_sends
             .iter()
-            .filter(|guess| !matches!(guess.decided, Decided::Known(_)));
-        let ids: BTreeSet<ApplicationId> = open.filter_map(|guess| guess.application).collect();
+            .filter(|group| !matches!(group.decided, Decided::Known(_)));
+        let ids: BTreeSet<ApplicationId> = open.filter_map(|group| group.application).collect();
         for id in ids {
-            let row = self.remembered.application(id);
+            let row = self.cache.application(id);
             let spent = self.spent.remove(&id).unwrap_or_default();
             let rows = &mut self.call.applications;
             rows.ids.push(id.0);
@@ -517,7 +519,7 @@ impl Spent {
     }
 }
 
-impl GuessedSend {
+impl OptimisticSend {
     const fn known(
         application: Option<ApplicationId>,
         outcome: std::result::Result<Sent, Reason>,

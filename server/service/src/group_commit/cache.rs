@@ -1,4 +1,4 @@
-//! The rows that a process remembers between groups: by these, sends are decided before the
+//! The rows that a process caches between groups: by these, sends are decided before the
 //! database is asked.
 
 use std::collections::{HashMap, HashSet};
@@ -14,12 +14,12 @@ use crate::store::group_call::{ApplicationFields, CommitGroup, FoundApplication,
 use crate::store::idempotency::{KeptAnswer, KeptKey};
 use crate::store::prices::ChangeFields;
 
-/// The most applications that a process remembers.
+/// The most applications that a process caches.
 const APPLICATIONS_MAX: usize = 65_536;
 
 /// Rows, each as the last call that read it returned it.
 #[derive(Default)]
-pub(super) struct Remembered {
+pub(super) struct Cache {
     pub(super) prices: CurrentPrices,
     pub(super) drained: Vec<String>,
     applications: HashMap<ApplicationId, KeyRow>,
@@ -57,7 +57,7 @@ impl InGroup {
     }
 }
 
-impl Remembered {
+impl Cache {
     pub(super) fn application(&self, id: ApplicationId) -> Option<&KeyRow> {
         self.applications.get(&id)
     }

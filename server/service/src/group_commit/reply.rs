@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use domain::{ApplicationId, KeyKind, Money, Reason, Timestamp};
 
-use super::guess::{Decided, Guess, GuessedSend};
+use super::cache::Cache;
 use super::inbox::{Answer, Input};
-use super::remembered::Remembered;
+use super::optimistic::{Decided, OptimisticGroup, OptimisticSend};
 use crate::Service;
 use crate::admission::Sent;
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
@@ -26,7 +26,7 @@ pub(super) struct Left {
     pub(super) others: Vec<Input>,
 }
 
-impl GuessedSend {
+impl OptimisticSend {
     /// The outcome of the send; `None` if the call doesn't show it.
     fn outcome(&self, rows: &AnsweredRows<'_>) -> Option<std::result::Result<Sent, Reason>> {
         if let Decided::Known(outcome) = &self.decided {
@@ -85,13 +85,13 @@ impl<'a> AnsweredRows<'a> {
     }
 }
 
-impl Guess {
+impl OptimisticGroup {
     /// Answers the inputs that are stored, and those that nothing is stored for; hands messages
     /// over. Returns the inputs that are left.
-    pub(super) fn tell(
+    pub(super) fn reply(
         self,
         service: &Service,
-        remembered: &mut Remembered,
+        cache: &mut Cache,
         answer: GroupAnswer,
         inputs: Vec<Input>,
     ) -> Left {
@@ -108,7 +108,7 @@ impl Guess {
         for send in &sends {
             let outcome = send.outcome(&rows);
             if let (Some(_), Some(key)) = (&outcome, send.counted) {
-                remembered.in_group.use_request(key);
+                cache.in_group.use_request(key);
             }
             outcomes.push(outcome);
         }
@@ -128,7 +128,7 @@ impl Guess {
                     Some((_, claimed, _)) => input.answer(Answer::Claimed(lease, claimed)),
                     None => left.again.push(input),
                 },
-                other => left.others.extend(stored.tell(other)),
+                other => left.others.extend(stored.reply(other)),
             }
         }
         for (carrier, claimed, learned) in claimed {
@@ -187,7 +187,7 @@ impl StoredOfCarriers {
     }
 
     /// Answers an input that is stored as a whole; returns what is left of another one.
-    fn tell(&mut self, input: Input) -> Option<Input> {
+    fn reply(&mut self, input: Input) -> Option<Input> {
         match input {
             Input::Results {
                 carrier,
