@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
 
 use super::NOT_FOR_SMS;
-use super::data::{ApplicationView, LoadApplication, ReplacedKeyCalls};
+use super::application_view::{ApplicationView, LoadApplication, ReplacedKeyCalls};
 use super::frame::{ApplicationFrame, reference_in_address};
 use super::shown_once::{TakeKeys, shown_once};
 use crate::account::PasswordField;

@@ -13,8 +13,8 @@ use crate::reports::{ReportFilter, messages_section};
 use crate::ui::Loaded;
 #[cfg(feature = "ssr")]
 use {
-    super::data::owned, crate::incidents::incident_notes, crate::portal_request::signed_in,
-    service::MessageFilter,
+    super::application_view::owned, crate::incidents::incident_notes,
+    crate::portal_request::signed_in, service::MessageFilter,
 };
 
 /// How many messages the page has; the reports have the older ones.

@@ -1,8 +1,8 @@
 //! My Applications: the list of applications, a new application, and the pages of one.
 
 mod account_overview;
+mod application_view;
 mod call_log;
-mod data;
 mod first_steps;
 mod frame;
 mod history;
@@ -12,13 +12,13 @@ mod messages;
 mod new;
 mod new_keys;
 mod notices;
+mod overview;
 #[cfg(feature = "ssr")]
 mod programs;
 mod quick_start;
 mod readiness;
 mod sender;
 mod settings;
-mod show;
 mod shown_once;
 mod start;
 mod statement;
@@ -31,9 +31,9 @@ pub use list::ApplicationsPage;
 pub use messages::MessagesPage;
 pub use new::NewApplicationPage;
 pub use new_keys::NewKeys;
+pub use overview::{ApplicationPage, Overview};
 pub use sender::SenderNamePage;
 pub use settings::SettingsPage;
-pub use show::{ApplicationPage, Overview};
 pub use start::QuickStartPage;
 pub use statement::{STATEMENT_CSV_PATH, StatementPage, statement};
 pub use statement_query::StatementQuery;

@@ -6,7 +6,7 @@ use domain::{Category, KeyKind};
 use leptos::prelude::*;
 
 use super::NOT_FOR_SMS;
-use super::data::ApplicationView;
+use super::application_view::ApplicationView;
 use crate::ui::{DateTime, FormAlert, FormState, PostForm, SubmitButton, answered_within};
 
 /// The answer, and the list of what an application needs to send.

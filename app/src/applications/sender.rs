@@ -17,7 +17,7 @@ use crate::ui::{
 };
 #[cfg(feature = "ssr")]
 use {
-    super::data::owned, crate::portal_request::signed_in, crate::problem::Cause,
+    super::application_view::owned, crate::portal_request::signed_in, crate::problem::Cause,
     domain::SenderName, domain::decision::Work,
 };
 

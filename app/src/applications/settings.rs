@@ -3,7 +3,7 @@
 use domain::Category;
 use leptos::prelude::*;
 
-use super::data::{ApplicationView, LoadApplication};
+use super::application_view::{ApplicationView, LoadApplication};
 use super::frame::{ApplicationFrame, reference_in_address};
 use super::notices::{NoticesSection, SetNotices};
 use super::unconfirmed::{SetLostAnswer, UnconfirmedSection};

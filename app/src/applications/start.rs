@@ -17,7 +17,7 @@ use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::Loaded;
 #[cfg(feature = "ssr")]
-use {super::data::owned, super::programs::Program, crate::portal_request::signed_in};
+use {super::application_view::owned, super::programs::Program, crate::portal_request::signed_in};
 
 /// The languages: the word in the page's address, and the name.
 const LANGUAGES: [(&str, &str); 5] = [

@@ -19,8 +19,8 @@ use crate::problem::Problem;
 use crate::ui::{DateTime, Fact, Field, FormState, Loaded, SearchForm, Table, in_zone, pager};
 #[cfg(feature = "ssr")]
 use {
-    super::data::owned, crate::portal_request::signed_in, domain::Month, service::Service,
-    service::StatementFilter,
+    super::application_view::owned, crate::portal_request::signed_in, domain::Month,
+    service::Service, service::StatementFilter,
 };
 
 /// The path of the CSV file with the lines of an application's statement.

@@ -9,13 +9,13 @@ mod call;
 mod calls;
 #[cfg(feature = "ssr")]
 mod chapters;
-mod data;
 #[cfg(feature = "ssr")]
 mod reasons;
 #[cfg(feature = "ssr")]
 mod schema;
 #[cfg(feature = "ssr")]
 mod versions;
+mod view;
 #[cfg(feature = "ssr")]
 mod written;
 
@@ -29,11 +29,11 @@ use crate::ui::{Loaded, Page};
 
 #[cfg(feature = "ssr")]
 pub use advice::advice;
-pub use data::Written;
 #[cfg(feature = "ssr")]
 pub use reasons::reason_address;
 #[cfg(feature = "ssr")]
 pub use versions::VERSION_RULES;
+pub use view::Written;
 #[cfg(feature = "ssr")]
 pub use written::chapters;
 #[cfg(feature = "ssr")]

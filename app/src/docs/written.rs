@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::call::calls;
 use super::calls::call_chapters;
 use super::chapters::{errors, keys, outcomes, prices, statuses};
-use super::data::Written;
 use super::reasons::reasons;
 use super::versions::versions;
+use super::view::Written;
 use crate::portal_request::current_request;
 use crate::problem::Problem;
 

@@ -5,8 +5,8 @@ use domain::quarter::DELIVERY_TIMES;
 use domain::{KeyKind, MessageStatus, Money, Reference};
 use serde::{Deserialize, Serialize};
 
-use super::fills::Fill;
 use super::grouped;
+use super::patterns::Fill;
 use super::periods::Periods;
 #[cfg(feature = "ssr")]
 use {

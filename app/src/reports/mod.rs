@@ -8,38 +8,38 @@ mod chart;
 mod chart_section;
 mod columns;
 mod delivery_times;
+mod details;
 mod explained;
-mod fills;
 mod filter;
 mod filters;
-mod found;
 mod list;
 mod message;
 mod messages;
+mod patterns;
 mod periods;
 mod progress;
 #[cfg(feature = "hydrate")]
 mod refresh;
-mod show;
+mod results;
 mod text;
 mod timeline;
 
 pub use batch::BATCH_EVENTS_PATH;
 #[cfg(feature = "ssr")]
 pub use chart::of_status;
+pub use details::ReportPage;
 pub use explained::meaning;
 #[cfg(feature = "ssr")]
 pub use explained::sentences as error_sentences;
 pub use filter::{CSV_PATH, REPORTS_PATH, ReportFilter};
-#[cfg(feature = "ssr")]
-pub use found::open_counts;
-pub use found::{REPORT_EVENTS_PATH, is_under_way};
 pub use list::ReportsPage;
 pub use message::{Charge, MessageFacts};
 pub use messages::messages_section;
 #[cfg(feature = "ssr")]
 pub use periods::Periods;
-pub use show::ReportPage;
+#[cfg(feature = "ssr")]
+pub use results::open_counts;
+pub use results::{REPORT_EVENTS_PATH, is_under_way};
 pub use text::{MessageText, count};
 pub use timeline::Timeline;
 

@@ -5,7 +5,7 @@ use leptos::wasm_bindgen::JsCast as _;
 use web_sys::{Element, HtmlElement};
 
 use super::filter::ReportFilter;
-use super::found::{Found, LoadReports, REPORT_EVENTS_PATH, is_under_way};
+use super::results::{Found, LoadReports, REPORT_EVENTS_PATH, is_under_way};
 use crate::client::call;
 use crate::ui::follow_by;
 

@@ -9,7 +9,7 @@ use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
 use super::audit::audit_table;
-use super::email::LetterWarning;
+use super::marked_email::LetterWarning;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{

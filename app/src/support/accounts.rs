@@ -8,7 +8,7 @@ use leptos_router::hooks::use_query_map;
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
-use super::email::LetterWarning;
+use super::marked_email::LetterWarning;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
 use crate::portal_request::staff;

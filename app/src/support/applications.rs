@@ -10,8 +10,8 @@ use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use super::desk::{CaseForms, next_link, row_form};
-use super::email::MarkedEmail;
 use super::lists::{ListForm, OfferedReasons, REASONS_HINT};
+use super::marked_email::MarkedEmail;
 use super::viewers::{followed, others};
 use crate::page_data::PageData;
 use crate::problem::Problem;

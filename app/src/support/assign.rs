@@ -8,7 +8,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
-use super::email::MarkedEmail;
+use super::marked_email::MarkedEmail;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{Fact, FormState, Loaded, Page, PostForm, ProofField, StateMark, SubmitButton};

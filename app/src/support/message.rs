@@ -6,7 +6,7 @@ use leptos::server_fn::codec::GetUrl;
 use leptos_router::hooks::use_params_map;
 use serde::{Deserialize, Serialize};
 
-use super::email::LetterWarning;
+use super::marked_email::LetterWarning;
 use super::masked::{ShowText, ShowTextForm, masked};
 use crate::page_data::PageData;
 use crate::problem::Problem;

@@ -7,7 +7,7 @@ use leptos_router::hooks::use_query_map;
 use serde::{Deserialize, Serialize};
 
 use super::accounts::accounts_table;
-use super::email::MarkedEmail;
+use super::marked_email::MarkedEmail;
 use super::masked::{ShowText, masked_table};
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]

@@ -10,7 +10,7 @@ use leptos_router::hooks::{use_params_map, use_query_map};
 use leptos_router::location::Url;
 use serde::{Deserialize, Serialize};
 
-use super::email::LetterWarning;
+use super::marked_email::LetterWarning;
 use super::masked::{ShowText, masked_table};
 use crate::applications::{Overview, statement};
 use crate::page_data::PageData;

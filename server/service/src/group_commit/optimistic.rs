@@ -1,5 +1,5 @@
-//! Optimistic decisions: what a group decides by cached rows, and the call that stores the decisions whose
-//! rows are still as they are cached.
+//! Optimistic decisions: what a group decides by cached rows, and the call that stores the
+//! decisions whose rows are still as they are cached.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

@@ -203,8 +203,8 @@ impl ServerGroups {
         }
     }
 
-    /// Answers the inputs of an optimistic decision, beside the next groups, once it is known whether it is
-    /// stored.
+    /// Answers the inputs of an optimistic decision, beside the next groups, once it is known
+    /// whether it is stored.
     fn ask_on(
         &self,
         service: &Service,

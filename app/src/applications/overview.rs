@@ -5,7 +5,7 @@ use domain::{Category, Reference};
 use leptos::prelude::*;
 
 use super::NO_SENDER_NAME;
-use super::data::{ApplicationView, LoadApplication};
+use super::application_view::{ApplicationView, LoadApplication};
 use super::frame::{ApplicationFrame, reference_in_address};
 use super::history::history;
 use super::new_keys::NewKeys;
