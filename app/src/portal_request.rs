@@ -221,21 +221,24 @@ pub async fn setting_up() -> Result<(CurrentRequest, AccountRecord), Problem> {
     }
 }
 
-/// Asks again who is signed in, before what matters, unless it was proved within the last 10
-/// minutes. `proof` is what was typed into [`crate::ui::ProofField`]; where it is given, the
+/// Asks again who is signed in, before what matters, unless that was confirmed within the last 10
+/// minutes. `credential` is what was typed into [`crate::ui::StepUpField`]; where it is given, the
 /// session has a new id from then on.
 ///
 /// # Errors
 /// When a code or the password is needed or wrong, there were too many attempts, or the service
 /// fails.
-pub async fn prove(
+pub async fn step_up(
     current: &CurrentRequest,
     account: &AccountRecord,
-    proof: &str,
+    credential: &str,
 ) -> Result<(), Problem> {
     let token = current.token().unwrap_or_default();
-    current.service().prove(&token, account, proof).await?;
-    if proof.trim().is_empty() {
+    current
+        .service()
+        .step_up(&token, account, credential)
+        .await?;
+    if credential.trim().is_empty() {
         return Ok(());
     }
     let renewed = current.renew(account).await;

@@ -170,9 +170,9 @@ impl Cause {
                 Refusal::CodeNeeded
                 | Refusal::CodeOrPasskeyNeeded
                 | Refusal::PasswordNeeded
-                | Refusal::ProofCodeWrong
-                | Refusal::ProofPasswordWrong,
-            ) => "proof",
+                | Refusal::StepUpCodeWrong
+                | Refusal::StepUpPasswordWrong,
+            ) => "credential",
             Self::Refused(Refusal::WrongRecoveryCode) => "recovery_code",
             Self::Refused(Refusal::TimeZoneUnknown) => "time_zone",
             Self::Refused(Refusal::IncidentInvalid) => "text",
@@ -373,8 +373,8 @@ impl From<Refusal> for Cause {
             | Refusal::CodeNeeded
             | Refusal::CodeOrPasskeyNeeded
             | Refusal::PasswordNeeded
-            | Refusal::ProofCodeWrong
-            | Refusal::ProofPasswordWrong
+            | Refusal::StepUpCodeWrong
+            | Refusal::StepUpPasswordWrong
             | Refusal::SecondFactorRequired
             | Refusal::NoSecondFactor
             | Refusal::PasskeyRefused

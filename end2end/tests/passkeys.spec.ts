@@ -29,7 +29,7 @@ async function addAuthenticator(page: Page): Promise<void> {
   });
 }
 
-test('a passkey is added, used to sign in and as a proof, and removed', async ({
+test('a passkey is added, used to sign in and for step-up, and removed', async ({
   portal,
   scripts,
   browserName,
@@ -62,12 +62,12 @@ test('a passkey is added, used to sign in and as a proof, and removed', async ({
 
   await portal.open('/account/two-factor');
   await expect(portal.row('Phone')).not.toContainText('never');
-  // A proof holds for ten minutes: the first answer is the one that would come after them.
-  let proofs = 0;
+  // Step-up authentication holds for ten minutes: the first answer is the one that would come after them.
+  let stepUps = 0;
   await page.route('**/fn/remove-passkey', async (route) => {
     const form = new URLSearchParams(route.request().postData() ?? '');
-    if (form.get('proof')?.startsWith('{')) {
-      proofs += 1;
+    if (form.get('credential')?.startsWith('{')) {
+      stepUps += 1;
       await route.continue();
       return;
     }
@@ -79,7 +79,7 @@ test('a passkey is added, used to sign in and as a proof, and removed', async ({
   await expect(portal.alert('Use a passkey, or enter a code')).toBeVisible();
   await portal.button('Use a passkey').click();
   await expect(portal.row('Phone')).toHaveCount(0);
-  expect(proofs, 'proofs by passkey').toBe(1);
+  expect(stepUps, 'step-ups by passkey').toBe(1);
 
   await portal.open('/devices');
   for (const event of ['Passkey added', 'Passkey used', 'Passkey removed']) {

@@ -95,7 +95,7 @@ CREATE TABLE sessions (
     created_at   BIGINT NOT NULL,
     last_seen_at BIGINT NOT NULL,
     awaited_account_id BIGINT REFERENCES accounts (id),
-    proved_at    BIGINT,
+    stepped_up_at    BIGINT,
     passkey_asked TEXT
 );
 CREATE INDEX sessions_by_account ON sessions (account_id);

@@ -112,8 +112,8 @@ CREATE TABLE sessions (
     last_seen_at INTEGER NOT NULL,     -- the idle limit counts from here; exact to a minute
     -- the account whose password was given, while its code is awaited
     awaited_account_id INTEGER REFERENCES accounts (id),
-    -- when a code, or without second factor the password, last proved who is signed in
-    proved_at    INTEGER,
+    -- when a code, or without second factor the password, last confirmed who is signed in
+    stepped_up_at    INTEGER,
     -- what a passkey that is asked for has to answer, sealed; null unless one is
     passkey_asked TEXT
 ) STRICT;

@@ -82,9 +82,9 @@ pub enum Refusal {
         "This code doesn't do: it is wrong, too old or used already. Enter the one that your \
              app shows now."
     )]
-    ProofCodeWrong,
+    StepUpCodeWrong,
     #[error("This isn't your account's password. Enter it to go on.")]
-    ProofPasswordWrong,
+    StepUpPasswordWrong,
     #[error("This account can't be without a second factor.")]
     SecondFactorRequired,
     #[error("The account has no second factor.")]

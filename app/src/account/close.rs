@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::fields::PasswordField;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
-use crate::portal_request::{prove, signed_in};
+use crate::portal_request::{signed_in, step_up};
 use crate::problem::Problem;
-use crate::ui::{Field, FormState, Loaded, Page, PostForm, ProofField, SubmitButton, Table};
+use crate::ui::{Field, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table};
 
 /// What closing the account is about.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,19 +39,21 @@ pub async fn load_closing() -> Result<Closing, Problem> {
 ///
 /// # Errors
 /// When nobody is signed in, the references aren't those of the account's applications, the
-/// password is wrong, the second factor is to be proved, the account is one of staff, or the
+/// password is wrong, step-up authentication is needed, the account is one of staff, or the
 /// service fails.
 #[server(prefix = "/fn", endpoint = "close-account")]
 pub async fn close_account(
     #[server(default)] references: String,
     password: String,
-    #[server(default)] proof: String,
+    #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let keep = |problem: Problem| problem.typed("references", &references);
     let (current, account) = signed_in().await.map_err(keep)?;
-    // Without a second factor the password below is the proof.
+    // Without a second factor the password below confirms who it is.
     if account.second_factor {
-        prove(&current, &account, &proof).await.map_err(keep)?;
+        step_up(&current, &account, &credential)
+            .await
+            .map_err(keep)?;
     }
     let closed = current
         .service()
@@ -141,7 +143,7 @@ fn Close(closing: Closing) -> impl IntoView {
                                 }
                             })}
                         <PasswordField form/>
-                        <ProofField form/>
+                        <StepUpField form/>
                         <SubmitButton label="Close account" form/>
                     </PostForm>
                 }

@@ -9,11 +9,11 @@ use leptos::server_fn::codec::GetUrl;
 use super::PasswordField;
 use crate::page_data::PageData;
 #[cfg(feature = "ssr")]
-use crate::portal_request::{prove, signed_in};
+use crate::portal_request::{signed_in, step_up};
 use crate::problem::Problem;
 use crate::ui::{
     AcceptedNotice, BUTTONS, Choice, DateTime, Field, FormAlert, FormState, Loaded, Page, PostForm,
-    ProofField, SubmitButton, Table, in_zone,
+    StepUpField, SubmitButton, Table, in_zone,
 };
 
 /// The browsers in which the account is signed in.
@@ -30,14 +30,17 @@ pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
 /// Signs one browser out; it may be this one.
 ///
 /// # Errors
-/// When nobody is signed in, a proof is needed or wrong, there were too many attempts, there is no
-/// such device, or the service fails.
+/// When nobody is signed in, step-up authentication is needed or failed, there were too many
+/// attempts, there is no such device, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-out-device")]
-pub async fn sign_out_device(device: i64, #[server(default)] proof: String) -> Result<(), Problem> {
+pub async fn sign_out_device(
+    device: i64,
+    #[server(default)] credential: String,
+) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    let proved = prove(&current, &account, &proof).await;
-    // The page has such a form for each device: only the one that was sent asks for the proof.
-    proved.map_err(|problem| problem.typed("device", &device.to_string()))?;
+    let stepped_up = step_up(&current, &account, &credential).await;
+    // The page has such a form for each device: only the one that was sent asks for it.
+    stepped_up.map_err(|problem| problem.typed("device", &device.to_string()))?;
     current
         .service()
         .sign_out_device(account.id, device)
@@ -191,7 +194,7 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
             view! {
                 <PostForm form=one inline=true>
                     <input type="hidden" name="device" value=id/>
-                    {move || was_sent.get().then(|| view! { <ProofField form=one/> })}
+                    {move || was_sent.get().then(|| view! { <StepUpField form=one/> })}
                     <button type="submit" class="button">
                         "Sign out this device"
                     </button>

@@ -10,30 +10,32 @@ use leptos_router::hooks::{use_params_map, use_query_map};
 
 use super::fields::PasswordField;
 #[cfg(feature = "ssr")]
-use crate::portal_request::{current_request, prove, signed_in};
+use crate::portal_request::{current_request, signed_in, step_up};
 use crate::problem::Problem;
 use crate::ui::{
-    AcceptedNotice, DateTime, Field, FormState, Page, PostForm, ProofField, SubmitButton,
+    AcceptedNotice, DateTime, Field, FormState, Page, PostForm, StepUpField, SubmitButton,
 };
 
 /// Asks for a new email of the account, which is mailed a link.
 ///
 /// # Errors
 /// When nobody is signed in, the text is no email or is somebody's already, the password is wrong,
-/// the second factor is to be proved, a mail was sent in the last five minutes or none can be, or
+/// step-up authentication is needed, a mail was sent in the last five minutes or none can be, or
 /// the service fails.
 #[server(prefix = "/fn", endpoint = "ask-email-change")]
 pub async fn ask_email_change(
     email: String,
     password: String,
-    #[server(default)] proof: String,
+    #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let keep = |problem: Problem| problem.typed("email", &email);
     let (current, account) = signed_in().await.map_err(keep)?;
     let new = Email::parse(&email).map_err(|invalid| keep(invalid.into()))?;
-    // Without a second factor the password below is the proof.
+    // Without a second factor the password below confirms who it is.
     if account.second_factor {
-        prove(&current, &account, &proof).await.map_err(keep)?;
+        step_up(&current, &account, &credential)
+            .await
+            .map_err(keep)?;
     }
     let asked = current
         .service()
@@ -160,7 +162,7 @@ pub fn EmailSection(
                 <PostForm form=ask>
                     <Field label="New email" name="email" kind="email" required=true form=ask/>
                     <PasswordField form=ask/>
-                    <ProofField form=ask/>
+                    <StepUpField form=ask/>
                     <SubmitButton label="Change email" form=ask/>
                 </PostForm>
             })

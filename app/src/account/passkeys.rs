@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
 use crate::ui::{
-    BUTTONS, DateTime, Field, FormAlert, FormState, PostForm, ProofField, SubmitButton, Table,
+    BUTTONS, DateTime, Field, FormAlert, FormState, PostForm, StepUpField, SubmitButton, Table,
     in_zone, passkeys_run,
 };
 #[cfg(feature = "hydrate")]
 use crate::{client::call, problem::Cause, ui::make_passkey};
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{prove, signed_in},
+    crate::portal_request::{signed_in, step_up},
     service::Service,
 };
 
@@ -44,11 +44,15 @@ pub async fn passkeys_of(service: &Service, account_id: i64) -> Result<Passkeys,
 ///
 /// # Errors
 /// When nobody is signed in, the name can't be used, there is no authenticator app or there are
-/// enough passkeys, a proof is needed or wrong, there were too many attempts, or the service fails.
+/// enough passkeys, step-up authentication is needed or failed, there were too many attempts, or
+/// the service fails.
 #[server(prefix = "/fn", endpoint = "begin-passkey")]
-pub async fn begin_passkey(name: String, #[server(default)] proof: String) -> Result<(), Problem> {
+pub async fn begin_passkey(
+    name: String,
+    #[server(default)] credential: String,
+) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    prove(&current, &account, &proof).await?;
+    step_up(&current, &account, &credential).await?;
     let token = current.token().unwrap_or_default();
     let service = current.service();
     let begun = service.begin_passkey(&token, account.id, &account.email, &name);
@@ -82,14 +86,17 @@ pub async fn add_passkey(answer: String) -> Result<(), Problem> {
 /// Removes a passkey.
 ///
 /// # Errors
-/// When nobody is signed in, there is no such passkey, a proof is needed or wrong, there were too
-/// many attempts, or the service fails.
+/// When nobody is signed in, there is no such passkey, step-up authentication is needed or failed,
+/// there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "remove-passkey")]
-pub async fn remove_passkey(passkey: i64, #[server(default)] proof: String) -> Result<(), Problem> {
+pub async fn remove_passkey(
+    passkey: i64,
+    #[server(default)] credential: String,
+) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    let proved = prove(&current, &account, &proof).await;
-    // The page has such a form for each passkey: only the one that was sent asks for the proof.
-    proved.map_err(|problem| problem.typed("passkey", &passkey.to_string()))?;
+    let stepped_up = step_up(&current, &account, &credential).await;
+    // The page has such a form for each passkey: only the one that was sent asks for it.
+    stepped_up.map_err(|problem| problem.typed("passkey", &passkey.to_string()))?;
     let removed = current.service().remove_passkey(account.id, passkey);
     Ok(removed.await?)
 }
@@ -189,7 +196,7 @@ fn Addition(form: FormState) -> impl IntoView {
                 hint="What you call it, such as the device that keeps it."
                 form
             />
-            <ProofField form/>
+            <StepUpField form/>
             <SubmitButton label="Add a passkey" form/>
         </PostForm>
     }
@@ -229,7 +236,7 @@ fn removal(id: i64, form: FormState) -> impl IntoView {
     view! {
         <PostForm form inline=true>
             <input type="hidden" name="passkey" value=id.to_string()/>
-            {move || was_sent.get().then(|| view! { <ProofField form/> })}
+            {move || was_sent.get().then(|| view! { <StepUpField form/> })}
             <button type="submit" class="button" disabled=move || form.pending.get()>
                 "Remove"
             </button>

@@ -14,11 +14,11 @@ use super::passkeys::{PasskeyForms, PasskeyList, Passkeys};
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    DateTime, Fact, FormState, Loaded, Page, PostForm, ProofField, SubmitButton, in_zone,
+    DateTime, Fact, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, in_zone,
 };
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{CurrentRequest, is_shown, prove, setting_up, signed_in},
+    crate::portal_request::{CurrentRequest, is_shown, setting_up, signed_in, step_up},
     crate::problem::Cause,
     domain::{Refusal, records::AccountRecord},
     fast_qr::convert::svg::SvgBuilder,
@@ -123,20 +123,20 @@ fn picture(text: &str) -> String {
 /// devices out.
 ///
 /// # Errors
-/// When nobody is signed in, the code is wrong, a proof is needed or wrong, there were too many
-/// attempts, or the service fails.
+/// When nobody is signed in, the code is wrong, step-up authentication is needed or failed, there
+/// were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-up-two-factor")]
 pub async fn set_up_two_factor(
     code: String,
-    #[server(default)] proof: String,
+    #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let (current, account) = setting_up().await?;
-    // Texts that a session keeps are sealed with its id, which a proof renews.
+    // Texts that a session keeps are sealed with its id, which step-up authentication renews.
     let kept = current.take_text(NEW_SECRET).await?;
     let text = kept.unwrap_or_default();
     // Without an offered secret no code is right; the page offers one.
     let secret = TotpSecret::parse(&text).ok_or(Cause::Refused(Refusal::WrongCode))?;
-    let codes = match confirmed(&current, &account, &secret, &code, &proof).await {
+    let codes = match confirmed(&current, &account, &secret, &code, &credential).await {
         Ok(codes) => codes,
         Err(problem) => {
             // The app has the secret by now: it stays the one that is offered.
@@ -149,16 +149,16 @@ pub async fn set_up_two_factor(
     show_codes(&current, &codes).await
 }
 
-/// Sets the secret up, after proof and code; the recovery codes.
+/// Sets the secret up, after step-up authentication and a code; the recovery codes.
 #[cfg(feature = "ssr")]
 async fn confirmed(
     current: &CurrentRequest,
     account: &AccountRecord,
     secret: &TotpSecret,
     code: &str,
-    proof: &str,
+    credential: &str,
 ) -> Result<Vec<String>, Problem> {
-    prove(current, account, proof).await?;
+    step_up(current, account, credential).await?;
     let token = current.token().unwrap_or_default();
     let service = current.service();
     let set_up = service.set_up_factor(account.id, secret, code, &token);
@@ -168,12 +168,12 @@ async fn confirmed(
 /// Makes recovery codes anew; the old ones work no more.
 ///
 /// # Errors
-/// When nobody is signed in, there is no second factor, a proof is needed or wrong, there were too
-/// many attempts, or the service fails.
+/// When nobody is signed in, there is no second factor, step-up authentication is needed or failed,
+/// there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "renew-recovery-codes")]
-pub async fn renew_recovery_codes(#[server(default)] proof: String) -> Result<(), Problem> {
+pub async fn renew_recovery_codes(#[server(default)] credential: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    prove(&current, &account, &proof).await?;
+    step_up(&current, &account, &credential).await?;
     let codes = current.service().renew_recovery_codes(account.id).await?;
     show_codes(&current, &codes).await
 }
@@ -189,12 +189,12 @@ async fn show_codes(current: &CurrentRequest, codes: &[String]) -> Result<(), Pr
 /// Removes the second factor.
 ///
 /// # Errors
-/// When nobody is signed in, the account can't be without one, a proof is needed or wrong, there
-/// were too many attempts, or the service fails.
+/// When nobody is signed in, the account can't be without one, step-up authentication is needed or
+/// failed, there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "remove-two-factor")]
-pub async fn remove_two_factor(#[server(default)] proof: String) -> Result<(), Problem> {
+pub async fn remove_two_factor(#[server(default)] credential: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    prove(&current, &account, &proof).await?;
+    step_up(&current, &account, &credential).await?;
     current.service().remove_factor(account.id).await?;
     leptos_axum::redirect("/account");
     Ok(())
@@ -332,7 +332,7 @@ fn SetUp(offer: Offer, required: bool, replaces: bool, form: FormState) -> impl 
         </p>
         <PostForm form>
             <CodeField form/>
-            <ProofField form code_label="Code of the app in use"/>
+            <StepUpField form code_label="Code of the app in use"/>
             <SubmitButton label="Confirm" form primary=true/>
         </PostForm>
     }
@@ -346,7 +346,7 @@ fn SetUpOnes(passkeys: Passkeys, required: bool, forms: Forms) -> impl IntoView 
     } else {
         Either::Right(view! {
             <PostForm form=forms.remove>
-                <ProofField form=forms.remove/>
+                <StepUpField form=forms.remove/>
                 <SubmitButton label="Remove two-factor" form=forms.remove/>
             </PostForm>
         })
@@ -361,7 +361,7 @@ fn SetUpOnes(passkeys: Passkeys, required: bool, forms: Forms) -> impl IntoView 
         <h2>"Recovery codes"</h2>
         <p>"New recovery codes replace all old ones."</p>
         <PostForm form=forms.renew>
-            <ProofField form=forms.renew/>
+            <StepUpField form=forms.renew/>
             <SubmitButton label="Make new recovery codes" form=forms.renew/>
         </PostForm>
         <h2>"Remove"</h2>

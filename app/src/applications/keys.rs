@@ -13,11 +13,11 @@ use super::shown_once::{TakeKeys, shown_once};
 use crate::account::PasswordField;
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{DateTime, Fact, FormState, Loaded, PostForm, ProofField, SubmitButton, in_zone};
+use crate::ui::{DateTime, Fact, FormState, Loaded, PostForm, StepUpField, SubmitButton, in_zone};
 #[cfg(feature = "ssr")]
 use {
     super::new_keys::NewKeys,
-    crate::portal_request::{prove, signed_in},
+    crate::portal_request::{signed_in, step_up},
     crate::problem::Cause,
 };
 
@@ -34,13 +34,14 @@ pub async fn replace_key(
     reference: Reference,
     kind: String,
     password: String,
-    #[server(default)] proof: String,
+    #[server(default)] credential: String,
     #[server(default)] last_four: String,
 ) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    // The password is asked for in any case: it is the proof of an account without second factor.
+    // The password is asked for in any case: it confirms who it is for an account without second
+    // factor.
     if account.second_factor {
-        prove(&current, &account, &proof).await?;
+        step_up(&current, &account, &credential).await?;
     }
     let kind = KeyKind::parse(&kind).ok_or(Cause::Unreadable)?;
     let token = current.token().unwrap_or_default();
@@ -249,7 +250,7 @@ fn Confirmation(
             <input type="hidden" name="kind" value=kind.as_str()/>
             <input type="hidden" name="last_four" value=last_four/>
             <PasswordField form/>
-            <ProofField form/>
+            <StepUpField form/>
             <div class="buttons">
                 <SubmitButton label form primary=true/>
                 <a class="button button-quiet" href=format!("/applications/{reference}/keys")>

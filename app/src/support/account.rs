@@ -13,13 +13,13 @@ use super::marked_email::LetterWarning;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    DateTime, Fact, Field, FormState, Loaded, Page, PostForm, ProofField, StateMark, SubmitButton,
+    DateTime, Fact, Field, FormState, Loaded, Page, PostForm, StateMark, StepUpField, SubmitButton,
     Table, optional_fact, text_in_area,
 };
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
-    crate::portal_request::{CurrentRequest, is_shown, prove, staff},
+    crate::portal_request::{CurrentRequest, is_shown, staff, step_up},
     crate::problem::Cause,
     domain::Refusal,
     domain::approval::StaffAct,
@@ -79,17 +79,17 @@ pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
 /// makes a reset link, which the page shows once.
 ///
 /// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such account, a proof is
-/// needed or wrong, the account's state doesn't allow it, or the service fails.
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such account, step-up
+/// authentication is needed or failed, the account's state doesn't allow it, or the service fails.
 #[server(prefix = "/fn", endpoint = "change-account")]
 pub async fn change_account(
     id: i64,
     action: String,
     #[server(default)] reason: String,
-    #[server(default)] proof: String,
+    #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
-    let done = change(&current, &account, id, (&action, &reason), &proof).await;
+    let done = change(&current, &account, id, (&action, &reason), &credential).await;
     if done.map_err(|problem| problem.typed("reason", &reason))? {
         leptos_axum::redirect(&format!("/support/accounts/{id}"));
     } else {
@@ -105,12 +105,12 @@ async fn change(
     account: &AccountRecord,
     id: i64,
     (action, reason): (&str, &str),
-    proof: &str,
+    credential: &str,
 ) -> Result<bool, Problem> {
     let service = current.service();
     let found = service.account(id).await?;
     let email = found.ok_or(Cause::Refused(Refusal::NoSuchAccount))?.email;
-    prove(current, account, proof).await?;
+    step_up(current, account, credential).await?;
     let actor = Actor::Account(account.id);
     match action {
         DISABLE => service.disable_account(&actor, &email, reason).await?,
@@ -289,7 +289,7 @@ fn ChangeForm(file: AccountFile, form: FormState) -> impl IntoView {
                         />
                     }
                 })}
-            <ProofField form/>
+            <StepUpField form/>
             <div class="filters-do">{buttons}</div>
         </PostForm>
     }

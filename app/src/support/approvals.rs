@@ -11,12 +11,12 @@ use super::import::IMPORT_PATH;
 use crate::page_data::PageData;
 use crate::problem::Problem;
 use crate::ui::{
-    BUTTONS, DateTime, FormAlert, FormState, Loaded, Page, PostForm, ProofField, Table,
+    BUTTONS, DateTime, FormAlert, FormState, Loaded, Page, PostForm, StepUpField, Table,
 };
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
-    crate::portal_request::{prove, staff},
+    crate::portal_request::{staff, step_up},
     crate::problem::Cause,
 };
 
@@ -47,19 +47,20 @@ pub async fn load_approvals() -> Result<ApprovalsView, Problem> {
 /// Approves or declines what another member of staff asked for.
 ///
 /// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, a proof is needed or wrong, the
-/// request is gone or the reader's own, what was asked for can't be done, or the service fails.
+/// When nobody is signed in, whoever is signed in isn't staff, step-up authentication is needed or
+/// failed, the request is gone or the reader's own, what was asked for can't be done, or the
+/// service fails.
 #[server(prefix = "/fn", endpoint = "decide-approval")]
 pub async fn decide_approval(
     id: i64,
     action: String,
-    #[server(default)] proof: String,
+    #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let service = current.service();
     match action.as_str() {
         APPROVE => {
-            prove(&current, &account, &proof).await?;
+            step_up(&current, &account, &credential).await?;
             service.approve_act(account.id, id).await?;
         }
         DECLINE => service.decline_act(account.id, id).await?,
@@ -132,7 +133,7 @@ fn actions(request: &ApprovalRecord, reader: i64, form: FormState) -> impl IntoV
             <PostForm form inline=true>
                 <input type="hidden" name="id" value=id/>
                 <input type="hidden" name="action" value=APPROVE/>
-                <ProofField form/>
+                <StepUpField form/>
                 <button type="submit" class="button">
                     "Approve"
                 </button>

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::marked_email::MarkedEmail;
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{Fact, FormState, Loaded, Page, PostForm, ProofField, StateMark, SubmitButton};
+use crate::ui::{Fact, FormState, Loaded, Page, PostForm, StateMark, StepUpField, SubmitButton};
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
-    crate::portal_request::{prove, staff},
+    crate::portal_request::{staff, step_up},
     crate::problem::Cause,
     domain::approval::StaffAct,
 };
@@ -59,16 +59,17 @@ pub async fn load_assignment(
 /// Assigns an unmatched deposit to an application.
 ///
 /// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, a proof is needed or wrong, there is
-/// no such deposit or application, the deposit was credited before, or the service fails.
+/// When nobody is signed in, whoever is signed in isn't staff, step-up authentication is needed or
+/// failed, there is no such deposit or application, the deposit was credited before, or the service
+/// fails.
 #[server(prefix = "/fn", endpoint = "assign-deposit")]
 pub async fn assign_deposit(
     bank_id: String,
     reference: Reference,
-    #[server(default)] proof: String,
+    #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
-    prove(&current, &account, &proof).await?;
+    step_up(&current, &account, &credential).await?;
     let act = StaffAct::AssignDeposit { bank_id, reference };
     let done = current.service().act(account.id, act).await?;
     leptos_axum::redirect(if done {
@@ -157,7 +158,7 @@ fn confirmation(bank_id: String, reference: Reference, form: FormState) -> impl 
         <PostForm form>
             <input type="hidden" name="bank_id" value=bank_id/>
             <input type="hidden" name="reference" value=reference.to_string()/>
-            <ProofField form/>
+            <StepUpField form/>
             <SubmitButton label="Assign" form primary=true/>
         </PostForm>
     }

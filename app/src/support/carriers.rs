@@ -11,10 +11,10 @@ use super::incidents::{IncidentForms, Incidents};
 use crate::client::call;
 use crate::page_data::PageData;
 use crate::problem::{Cause, Problem};
-use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm, ProofField, TableRegion};
+use crate::ui::{FormAlert, FormState, Loaded, Page, PostForm, StepUpField, TableRegion};
 #[cfg(feature = "ssr")]
 use {
-    crate::portal_request::{prove, staff},
+    crate::portal_request::{staff, step_up},
     service::{Actor, Service},
 };
 
@@ -60,20 +60,20 @@ pub async fn load_carriers() -> Result<CarriersNow, Problem> {
 /// carrier that takes messages is drained only when that was confirmed.
 ///
 /// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such carrier, a proof is
-/// needed or wrong, a confirmation is needed, or the service fails.
+/// When nobody is signed in, whoever is signed in isn't staff, there is no such carrier, step-up
+/// authentication is needed or failed, a confirmation is needed, or the service fails.
 #[server(prefix = "/fn", endpoint = "change-carrier")]
 pub async fn change_carrier(
     name: String,
     action: String,
     #[server(default)] confirmed: bool,
-    #[server(default)] proof: String,
+    #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
-    let proved = prove(&current, &account, &proof).await;
+    let stepped_up = step_up(&current, &account, &credential).await;
     // The page has such a form for each carrier: only the one that was sent asks for more.
     let of_it = |problem: Problem| problem.typed("name", &name);
-    proved.map_err(of_it)?;
+    stepped_up.map_err(of_it)?;
     let (service, actor) = (current.service(), Actor::Account(account.id));
     let changed = match action.as_str() {
         DRAIN => service.drain_carrier(&actor, &name, confirmed).await,
@@ -187,7 +187,7 @@ fn Carrier(
             </TableRegion>
             <PostForm form inline=true>
                 <input type="hidden" name="name" value=name/>
-                {move || was_sent.get().then(|| view! { <ProofField form/> })}
+                {move || was_sent.get().then(|| view! { <StepUpField form/> })}
                 {move || must_confirm.get().then(confirmation)}
                 <button
                     type="submit"

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::page_data::PageData;
 use crate::problem::Problem;
-use crate::ui::{DateTime, FormState, Loaded, Page, PostForm, ProofField, SubmitButton, Table};
+use crate::ui::{DateTime, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table};
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
-    crate::portal_request::{prove, staff},
+    crate::portal_request::{staff, step_up},
     crate::problem::Cause,
     domain::approval::StaffAct,
     service::{Actor, BankColumns},
@@ -79,15 +79,15 @@ pub async fn load_import(#[server(default)] statement: Option<i64>) -> Result<Im
 /// Confirms a bank statement, whose lines are credited then.
 ///
 /// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, a proof is needed or wrong, or the
-/// service fails.
+/// When nobody is signed in, whoever is signed in isn't staff, step-up authentication is needed or
+/// failed, or the service fails.
 #[server(prefix = "/fn", endpoint = "confirm-statement")]
 pub async fn confirm_statement(
     statement: i64,
-    #[server(default)] proof: String,
+    #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
-    prove(&current, &account, &proof).await?;
+    step_up(&current, &account, &credential).await?;
     let act = StaffAct::ConfirmStatement { id: statement };
     if current.service().act(account.id, act).await? {
         leptos_axum::redirect(&format!("{IMPORT_PATH}?statement={statement}"));
@@ -258,7 +258,7 @@ fn Report(report: StatementReport, currency: String, form: FormState) -> impl In
                 view! {
                     <PostForm form>
                         <input type="hidden" name="statement" value=id/>
-                        <ProofField form/>
+                        <StepUpField form/>
                         <SubmitButton label="Import" form primary=true/>
                     </PostForm>
                 }

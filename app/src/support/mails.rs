@@ -134,7 +134,7 @@ fn actions(mail: &MailRecord, form: FormState) -> impl IntoView + use<> {
         let fields = vec![("id", mail.id.to_string())];
         row_form(form, "Retry", fields, None)
     });
-    // The page of the account makes one, after a proof.
+    // The page of the account makes one, after step-up authentication.
     let resets = mail.kind == MailKind::Reset;
     let account = resets.then(|| {
         let email = leptos_router::location::Url::escape(&mail.recipient);

@@ -11,12 +11,12 @@ use crate::page_data::PageData;
 use crate::price_table::listed;
 use crate::problem::Problem;
 use crate::ui::{
-    DateTime, Field, FormState, Loaded, Page, PostForm, ProofField, SubmitButton, Table,
+    DateTime, Field, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table,
 };
 #[cfg(feature = "ssr")]
 use {
     super::desk::APPROVALS_PATH,
-    crate::portal_request::{prove, staff},
+    crate::portal_request::{staff, step_up},
     crate::problem::{Cause, Filter},
     domain::approval::StaffAct,
     domain::{Money, Number, Prefix, Prices, Refusal},
@@ -63,14 +63,14 @@ pub async fn load_support_prices(
 /// Sets the base prices from a time on; at once where none is given.
 ///
 /// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, a proof is needed or wrong, the
-/// prices or the time can't be used, or the service fails.
+/// When nobody is signed in, whoever is signed in isn't staff, step-up authentication is needed or
+/// failed, the prices or the time can't be used, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-base-prices")]
 pub async fn set_base_prices(
     local: String,
     international: String,
     #[server(default)] from: String,
-    #[server(default)] proof: String,
+    #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let keep = |problem: Problem| {
         problem
@@ -82,21 +82,21 @@ pub async fn set_base_prices(
         let prices = Prices::new(price(&local)?, price(&international)?);
         Ok(PriceChange::Base(prices.map_err(Refusal::from)?))
     };
-    set(change(), &from, &proof).await.map_err(keep)
+    set(change(), &from, &credential).await.map_err(keep)
 }
 
 /// Sets or removes the price of a prefix from a time on; at once where none is given.
 ///
 /// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, a proof is needed or wrong, the
-/// prefix, the price or the time can't be used, or the service fails.
+/// When nobody is signed in, whoever is signed in isn't staff, step-up authentication is needed or
+/// failed, the prefix, the price or the time can't be used, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-prefix-price")]
 pub async fn set_prefix_price(
     prefix: String,
     #[server(default)] price: String,
     #[server(default)] prefix_from: String,
     #[server(default)] action: String,
-    #[server(default)] proof: String,
+    #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let keep = |problem: Problem| {
         problem
@@ -112,22 +112,26 @@ pub async fn set_prefix_price(
         };
         Ok(PriceChange::Prefix(prefix, price))
     };
-    set(change(), &prefix_from, &proof).await.map_err(keep)
+    set(change(), &prefix_from, &credential).await.map_err(keep)
 }
 
 const SET: &str = "set";
 const REMOVE: &str = "remove";
 
-/// Stores a change, once the reader has proved who they are.
+/// Stores a change, after step-up authentication.
 #[cfg(feature = "ssr")]
-async fn set(change: Result<PriceChange, Refusal>, from: &str, proof: &str) -> Result<(), Problem> {
+async fn set(
+    change: Result<PriceChange, Refusal>,
+    from: &str,
+    credential: &str,
+) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let from = match from.trim() {
         "" => None,
         text => Some(Timestamp::parse_typed(text).ok_or(Cause::from(Refusal::TimeInvalid))?),
     };
     let change = change.map_err(Cause::from)?;
-    prove(&current, &account, proof).await?;
+    step_up(&current, &account, credential).await?;
     let act = StaffAct::SetPrice { change, from };
     if !current.service().act(account.id, act).await? {
         leptos_axum::redirect(APPROVALS_PATH);
@@ -257,7 +261,7 @@ fn BaseForm(currency: String, form: FormState) -> impl IntoView {
             <Field label="Local numbers" name="local" hint=hint.clone() required=true form/>
             <Field label="International numbers" name="international" hint required=true form/>
             <Field label="Base prices from (UTC)" name="from" hint=FROM_HINT form/>
-            <ProofField form/>
+            <StepUpField form/>
             <SubmitButton label="Set base prices" form/>
         </PostForm>
     }
@@ -282,7 +286,7 @@ fn PrefixForm(currency: String, form: FormState) -> impl IntoView {
                 form
             />
             <Field label="Prefix from (UTC)" name="prefix_from" hint=FROM_HINT form/>
-            <ProofField form/>
+            <StepUpField form/>
             <div class="buttons">
                 <SubmitButton label="Set price" form field=("action", SET)/>
                 <SubmitButton label="Remove price" form field=("action", REMOVE)/>

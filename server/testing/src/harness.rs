@@ -159,9 +159,9 @@ impl Place {
         files.map(|file| name(file.unwrap())).collect()
     }
 
-    /// Makes what sessions proved older than it may be.
-    pub fn let_proofs_end(&self) {
-        self.execute("UPDATE sessions SET proved_at = proved_at - 600000");
+    /// Makes the step-ups of sessions older than it may be.
+    pub fn end_step_ups(&self) {
+        self.execute("UPDATE sessions SET stepped_up_at = stepped_up_at - 600000");
     }
 
     /// Makes all accounts customers, and leaves their sessions as they are.

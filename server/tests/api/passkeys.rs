@@ -45,12 +45,15 @@ fn a_passkey_is_added_used_and_removed() {
     );
     browser.post("sign-in-code", &[("code", &code(&secret, 0))]);
 
-    server.place.let_proofs_end();
-    let fields = |proof| [("name", "Phone"), ("proof", proof)];
+    server.place.end_step_ups();
+    let fields = |credential| [("name", "Phone"), ("credential", credential)];
     let refused = browser.ask("begin-passkey", &fields(""));
     assert_eq!(refused.json()["cause"], json!({ "Refused": "CodeNeeded" }));
-    let proof = code(&secret, 1);
-    assert_eq!(browser.ask("begin-passkey", &fields(&proof)).status, 200);
+    let credential = code(&secret, 1);
+    assert_eq!(
+        browser.ask("begin-passkey", &fields(&credential)).status,
+        200
+    );
     let mut phone = Authenticator::default();
     let made = phone.make(&origin, &text(&mut browser, "passkey-to-add"));
     assert_eq!(browser.ask("add-passkey", &[("answer", &made)]).status, 200);
@@ -72,9 +75,9 @@ fn a_passkey_is_added_used_and_removed() {
     assert_ne!(other.cookie, between, "the session has a new id");
     assert_eq!(other.get("/reports").status, 200);
 
-    server.place.let_proofs_end();
-    let remove = |browser: &mut Browser<'_>, proof: &str| {
-        let fields = [("passkey", "1"), ("proof", proof)];
+    server.place.end_step_ups();
+    let remove = |browser: &mut Browser<'_>, credential: &str| {
+        let fields = [("passkey", "1"), ("credential", credential)];
         browser.ask("remove-passkey", &fields)
     };
     let refused = remove(&mut other, "");

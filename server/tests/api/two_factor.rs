@@ -1,5 +1,5 @@
-//! Signing in with a second factor, setting one up, and the proof before what matters, as a browser
-//! without scripts meets them; and the answers that scripts get.
+//! Signing in with a second factor, setting one up, and the step-up authentication before what
+//! matters, as a browser without scripts meets them; and the answers that scripts get.
 
 use serde_json::{Value, json};
 use service::{Clock, TotpSecret};
@@ -225,10 +225,16 @@ fn a_rule_for_all_binds_customers_too() {
 fn draining_asks_again_who_it_is() {
     let server = TestServer::demo();
     let mut browser = Browser::of_staff(&server);
-    server.place.let_proofs_end();
-    let fields = |proof: &'static str| [("name", "sandbox"), ("action", "drain"), ("proof", proof)];
-    for (proof, cause) in [("", "CodeNeeded"), ("000000", "ProofCodeWrong")] {
-        let answer = browser.ask("change-carrier", &fields(proof));
+    server.place.end_step_ups();
+    let fields = |credential: &'static str| {
+        [
+            ("name", "sandbox"),
+            ("action", "drain"),
+            ("credential", credential),
+        ]
+    };
+    for (credential, cause) in [("", "CodeNeeded"), ("000000", "StepUpCodeWrong")] {
+        let answer = browser.ask("change-carrier", &fields(credential));
         assert_eq!(answer.json()["cause"], json!({ "Refused": cause }));
     }
     let drained = || server.place.json(&["carrier", "list"])[0]["drained_at"].clone();
@@ -240,11 +246,15 @@ fn draining_asks_again_who_it_is() {
         "change-carrier",
         &fields(""),
     );
-    assert!(page.contains("name=\"proof\""), "{page}");
+    assert!(page.contains("name=\"credential\""), "{page}");
     let secret = server.ready["staff"]["totp_secret"].as_str().unwrap();
     let secret = TotpSecret::parse(secret).unwrap();
     let shown = code(&secret, 1);
-    let change = [("name", "sandbox"), ("action", "drain"), ("proof", &shown)];
+    let change = [
+        ("name", "sandbox"),
+        ("action", "drain"),
+        ("credential", &shown),
+    ];
     let before = browser.cookie.clone();
     let page = refused(&mut browser, "/support/carriers", "change-carrier", &change);
     // It is the only carrier: without scripts too, the next step confirms.
@@ -262,7 +272,7 @@ fn draining_asks_again_who_it_is() {
     browser.post("change-carrier", &change);
     assert!(drained().is_string());
     assert_ne!(browser.cookie, before, "the session has a new id");
-    // What was proved holds for a while.
+    // Step-up authentication holds for a while.
     browser.post(
         "change-carrier",
         &[("name", "sandbox"), ("action", "resume")],
@@ -275,22 +285,27 @@ fn signing_a_device_out_asks_again_who_it_is() {
     let server = TestServer::empty();
     let mut browser = Browser::registered(&server, "one@example.org");
     let (mut other, _) = half_signed_in(&server, "one@example.org", "");
-    server.place.let_proofs_end();
+    server.place.end_step_ups();
     let devices = browser.get("/devices").text();
     let mut ids = devices.split("name=\"device\" value=\"").skip(1);
     // The one that signed in last comes first.
     let id = ids.next().unwrap().split('"').next().unwrap().to_owned();
-    let fields = |proof: &'static str| [("device", id.clone()), ("proof", proof.to_owned())];
-    let sign_out = |browser: &mut Browser<'_>, proof| {
-        let fields = fields(proof);
+    let fields = |credential: &'static str| {
+        [
+            ("device", id.clone()),
+            ("credential", credential.to_owned()),
+        ]
+    };
+    let sign_out = |browser: &mut Browser<'_>, credential| {
+        let fields = fields(credential);
         let fields = fields.each_ref().map(|(name, text)| (*name, text.as_str()));
         browser.ask("sign-out-device", &fields)
     };
-    for (proof, cause) in [
+    for (credential, cause) in [
         ("", "PasswordNeeded"),
-        ("not the password", "ProofPasswordWrong"),
+        ("not the password", "StepUpPasswordWrong"),
     ] {
-        let answer = sign_out(&mut browser, proof);
+        let answer = sign_out(&mut browser, credential);
         assert_eq!(answer.json()["cause"], json!({ "Refused": cause }));
     }
     assert_eq!(other.get("/devices").status, 200);

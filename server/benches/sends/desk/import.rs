@@ -93,7 +93,7 @@ fn import(server: &Server, cookie: &str) {
         .find_map(|line| line.strip_prefix("location: /support/import?statement="));
     let statement = statement.unwrap_or_else(|| panic!("{answer}"));
     let head = format!("{}Cookie: {cookie}\r\n", http::PAGE);
-    let form = format!("statement={statement}&proof=");
+    let form = format!("statement={statement}&credential=");
     let confirm = http::form("/fn/confirm-statement", &head, &form);
     let answer = http::exchange(server.address(), &confirm);
     assert!(

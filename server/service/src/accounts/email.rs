@@ -41,7 +41,7 @@ impl Service {
 
     /// Asks for a new email: it is mailed a link, and the present one is told, with a link that
     /// stops the change. An address that was asked for before is forgotten. Where there is a second
-    /// factor the caller has had it proved.
+    /// factor the caller has confirmed it.
     ///
     /// # Errors
     /// `NoMailSent`, `WrongPassword`, `EmailUnchanged`, `EmailTaken`; `Throttled` too within five

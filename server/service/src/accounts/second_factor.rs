@@ -1,6 +1,6 @@
 //! Second factors: authenticator apps (TOTP, RFC 6238), recovery codes and, by
-//! [`crate::accounts::passkeys`], passkeys; and the proof that somebody who is signed in is asked
-//! for again before what matters.
+//! [`crate::accounts::passkeys`], passkeys; and the step-up authentication that confirms that
+//! somebody who is signed in is asked for again before what matters.
 
 use domain::Timestamp;
 use domain::records::AccountRecord;
@@ -40,7 +40,7 @@ const WRONG_CODES_FREE: i64 = 10;
 const WRONG_CODE_WAIT_MS: i64 = 60_000;
 /// The longest wait. By 24 codes a day nobody finds the right one within years.
 const WRONG_CODE_WAIT_MAX_MS: i64 = 60 * 60 * 1000;
-/// How long what was proved holds.
+/// How long step-up authentication holds.
 const PROOF_HOLDS_MS: i64 = 10 * 60 * 1000;
 
 /// The accounts that must have a second factor.
@@ -70,12 +70,12 @@ pub enum SecondStep {
 }
 
 impl SecondStep {
-    /// Reads a proof: a code, or what a passkey answered.
-    fn of_proof(proof: &str) -> Self {
-        if proof.starts_with('{') {
-            Self::Passkey(proof.to_owned())
+    /// Reads a credential: a code, or what a passkey answered.
+    fn of_credential(credential: &str) -> Self {
+        if credential.starts_with('{') {
+            Self::Passkey(credential.to_owned())
         } else {
-            Self::Code(proof.to_owned())
+            Self::Code(credential.to_owned())
         }
     }
 }
@@ -262,7 +262,7 @@ impl Service {
                 second_factors::set(tx, account_id, &sealed, step, now).await?;
                 second_factors::set_codes(tx, account_id, &hashes).await?;
                 sessions::delete_others(tx, account_id, &keep).await?;
-                sessions::set_proved(tx, &keep, account_id, now).await?;
+                sessions::set_stepped_up(tx, &keep, account_id, now).await?;
                 note(tx, now, actor, "account.second_factor", account_id).await?;
                 set_up.store(tx, now).await
             })
@@ -359,24 +359,29 @@ impl Service {
         Ok(account)
     }
 
-    /// Asks again who is signed in with a session, unless it was proved within the last 10 minutes.
-    /// `proof` is a code of the authenticator app, what a passkey answered, or the password of an
-    /// account without second factor; empty when nothing was given.
+    /// Asks again who is signed in with a session, unless that was confirmed within the last 10
+    /// minutes. `credential` is a code of the authenticator app, what a passkey answered, or the
+    /// password of an account without second factor; empty when nothing was given.
     ///
     /// # Errors
     /// `CodeNeeded`, `CodeOrPasskeyNeeded` or `PasswordNeeded` when nothing was given;
-    /// `ProofCodeWrong`, `ProofPasswordWrong`, `PasskeyRefused`, `PasskeyCopied`, `PasskeyOver`,
+    /// `StepUpCodeWrong`, `StepUpPasswordWrong`, `PasskeyRefused`, `PasskeyCopied`, `PasskeyOver`,
     /// `Throttled`.
-    pub async fn prove(&self, token: &str, account: &AccountRecord, proof: &str) -> Result<()> {
+    pub async fn step_up(
+        &self,
+        token: &str,
+        account: &AccountRecord,
+        credential: &str,
+    ) -> Result<()> {
         let (hash, account_id) = (token_hash(token), account.id);
-        let proved_at = {
+        let stepped_up_at = {
             let mut conn = self.store().read().await?;
-            sessions::proved_at(&mut conn, &hash, account_id).await?
+            sessions::stepped_up_at(&mut conn, &hash, account_id).await?
         };
-        if proved_at.is_some_and(|at| self.now().ms_since(at) < PROOF_HOLDS_MS) {
+        if stepped_up_at.is_some_and(|at| self.now().ms_since(at) < PROOF_HOLDS_MS) {
             return Ok(());
         }
-        let given = !proof.trim().is_empty();
+        let given = !credential.trim().is_empty();
         let verified = match (account.second_factor, given) {
             (true, false) if self.has_passkeys(account_id).await? => {
                 return Err(Refusal::CodeOrPasskeyNeeded.into());
@@ -384,15 +389,15 @@ impl Service {
             (true, false) => return Err(Refusal::CodeNeeded.into()),
             (false, false) => return Err(Refusal::PasswordNeeded.into()),
             (true, true) => {
-                let step = SecondStep::of_proof(proof);
+                let step = SecondStep::of_credential(credential);
                 self.use_second_step(token, account_id, &step)
                     .await
-                    .map_err(as_proof)?;
+                    .map_err(as_step_up)?;
                 None
             }
             (false, true) => {
-                let verified = self.verify_password(account_id, proof).await;
-                Some(verified.map_err(as_proof)?)
+                let verified = self.verify_password(account_id, credential).await;
+                Some(verified.map_err(as_step_up)?)
             }
         };
         self.in_transaction(move |tx, now| {
@@ -400,7 +405,7 @@ impl Service {
                 if let Some(verified) = verified {
                     still_in_force(tx, account_id, &verified).await?;
                 }
-                sessions::set_proved(tx, &hash, account_id, now).await
+                sessions::set_stepped_up(tx, &hash, account_id, now).await
             })
         })
         .await
@@ -636,12 +641,12 @@ async fn tell_of_wrong_codes(
     Ok(())
 }
 
-/// The refusal of a wrong code or password as that of a proof: a form may have another code or
+/// The refusal of a wrong code or password as that of a step-up: a form may have another code or
 /// password besides.
-fn as_proof(error: Error) -> Error {
+fn as_step_up(error: Error) -> Error {
     match error.refusal() {
-        Some(Refusal::WrongCode) => Refusal::ProofCodeWrong.into(),
-        Some(Refusal::WrongPassword) => Refusal::ProofPasswordWrong.into(),
+        Some(Refusal::WrongCode) => Refusal::StepUpCodeWrong.into(),
+        Some(Refusal::WrongPassword) => Refusal::StepUpPasswordWrong.into(),
         _ => error,
     }
 }

@@ -25,7 +25,7 @@ statements! {
     const DELETE: Sql = Sql::same("DELETE FROM sessions WHERE token_hash = $1");
     /// `$7` is how many second factors were asked for: none isn't enough where there is one.
     const BIND: Sql = Sql::same(r"
-        UPDATE sessions SET account_id = $2, user_agent = $3, address = $4, proved_at = $6,
+        UPDATE sessions SET account_id = $2, user_agent = $3, address = $4, stepped_up_at = $6,
             awaited_account_id = NULL
         WHERE token_hash = $1
           AND EXISTS (
@@ -60,10 +60,10 @@ statements! {
         JOIN accounts ON accounts.id = sessions.account_id
         WHERE token_hash = $1 AND last_seen_at > $2 AND sessions.created_at > $3
           AND disabled_at IS NULL");
-    const PROVED_AT: Sql = Sql::same(r"
-        SELECT proved_at FROM sessions WHERE token_hash = $1 AND account_id = $2");
-    const SET_PROVED: Sql = Sql::same(r"
-        UPDATE sessions SET proved_at = $3 WHERE token_hash = $1 AND account_id = $2");
+    const STEPPED_UP_AT: Sql = Sql::same(r"
+        SELECT stepped_up_at FROM sessions WHERE token_hash = $1 AND account_id = $2");
+    const SET_STEPPED_UP: Sql = Sql::same(r"
+        UPDATE sessions SET stepped_up_at = $3 WHERE token_hash = $1 AND account_id = $2");
     const DEVICES: Sql = Sql::same(r"
         SELECT id, token_hash, user_agent, address, created_at, last_seen_at
         FROM sessions
@@ -210,25 +210,25 @@ pub(crate) async fn awaited(
         .await
 }
 
-/// When it was last proved who is signed in with a session.
-pub(crate) async fn proved_at(
+/// When it was last confirmed who is signed in with a session.
+pub(crate) async fn stepped_up_at(
     conn: &mut dyn Connection,
     token_hash: &str,
     account_id: i64,
 ) -> Result<Option<Timestamp>> {
-    let proved: Option<Option<Timestamp>> = query(PROVED_AT, (token_hash, account_id))
-        .fetch_optional(conn, |row| row.get("proved_at"))
+    let proved: Option<Option<Timestamp>> = query(STEPPED_UP_AT, (token_hash, account_id))
+        .fetch_optional(conn, |row| row.get("stepped_up_at"))
         .await?;
     Ok(proved.flatten())
 }
 
-pub(crate) async fn set_proved(
+pub(crate) async fn set_stepped_up(
     conn: &mut dyn Connection,
     token_hash: &str,
     account_id: i64,
     now: Timestamp,
 ) -> Result<()> {
-    query(SET_PROVED, (token_hash, account_id, now))
+    query(SET_STEPPED_UP, (token_hash, account_id, now))
         .execute(conn)
         .await
         .map(drop)

@@ -108,12 +108,12 @@ async fn a_passkey_is_taken_in_place_of_a_code(backend: Backend) {
     device.await.unwrap();
 
     world.pass(10 * MINUTE_MS);
-    let refused = refusal(service.prove("a", &account, "")).await;
+    let refused = refusal(service.step_up("a", &account, "")).await;
     assert_eq!(refused, Refusal::CodeOrPasskeyNeeded);
     let options = service.ask_to_use_passkey("a").await.unwrap();
-    let proof = phone.answer(ORIGIN, &options);
-    service.prove("a", &account, &proof).await.unwrap();
-    service.prove("a", &account, "").await.unwrap();
+    let credential = phone.answer(ORIGIN, &options);
+    service.step_up("a", &account, &credential).await.unwrap();
+    service.step_up("a", &account, "").await.unwrap();
 }
 
 async fn a_passkey_opens_nothing_without_the_password(backend: Backend) {

@@ -1,4 +1,5 @@
-//! Second factors: their codes, the two steps of a sign-in, and the proof before what matters.
+//! Second factors: their codes, the two steps of a sign-in, and the step-up authentication before
+//! what matters.
 
 use domain::MailKind;
 use domain::records::AccountRecord;
@@ -18,7 +19,7 @@ on_each_backend![
     wrong_codes_are_mailed_and_wait_longer_but_not_in_the_owners_browser,
     a_session_between_the_steps_opens_nothing_and_ends_after_ten_minutes,
     no_sign_in_gets_around_the_second_factor,
-    what_matters_is_proved_again_after_ten_minutes,
+    step_up_is_needed_again_after_ten_minutes,
     staff_cannot_be_without_a_second_factor,
     a_secret_is_nowhere_in_the_database_and_opens_after_a_restart,
 ];
@@ -283,7 +284,7 @@ async fn no_sign_in_gets_around_the_second_factor(backend: Backend) {
     assert_eq!(refused, Refusal::WrongCredentials);
 }
 
-async fn what_matters_is_proved_again_after_ten_minutes(backend: Backend) {
+async fn step_up_is_needed_again_after_ten_minutes(backend: Backend) {
     let world = World::new(backend).await;
     let (service, client) = (&world.service, ClientInfo::default());
     let account = world.account("one@example.org").await;
@@ -292,16 +293,19 @@ async fn what_matters_is_proved_again_after_ten_minutes(backend: Backend) {
         .device_sign_in("a", &account, &client)
         .await
         .unwrap();
-    service.prove("a", &account, "").await.unwrap();
+    service.step_up("a", &account, "").await.unwrap();
     world.pass(10 * MINUTE_MS);
-    for (proof, wanted) in [
+    for (credential, wanted) in [
         ("", Refusal::PasswordNeeded),
-        ("wrong password", Refusal::ProofPasswordWrong),
+        ("wrong password", Refusal::StepUpPasswordWrong),
     ] {
-        assert_eq!(refusal(service.prove("a", &account, proof)).await, wanted);
+        assert_eq!(
+            refusal(service.step_up("a", &account, credential)).await,
+            wanted
+        );
     }
-    service.prove("a", &account, PASSWORD).await.unwrap();
-    service.prove("a", &account, "").await.unwrap();
+    service.step_up("a", &account, PASSWORD).await.unwrap();
+    service.step_up("a", &account, "").await.unwrap();
 
     let (secret, _) = set_up(&world, &account).await;
     let account = service.account(account.id).await.unwrap().unwrap();
@@ -311,20 +315,23 @@ async fn what_matters_is_proved_again_after_ten_minutes(backend: Backend) {
         .await
         .unwrap();
     world.pass(10 * MINUTE_MS);
-    for (proof, wanted) in [
+    for (credential, wanted) in [
         ("", Refusal::CodeNeeded),
-        ("123", Refusal::ProofCodeWrong),
+        ("123", Refusal::StepUpCodeWrong),
         // The password alone proves nothing any more.
-        (PASSWORD, Refusal::ProofCodeWrong),
+        (PASSWORD, Refusal::StepUpCodeWrong),
     ] {
-        assert_eq!(refusal(service.prove("b", &account, proof)).await, wanted);
+        assert_eq!(
+            refusal(service.step_up("b", &account, credential)).await,
+            wanted
+        );
     }
     let shown = secret.code(world.now());
-    service.prove("b", &account, &shown).await.unwrap();
-    service.prove("b", &account, "").await.unwrap();
-    // What one session proved says nothing about another, nor about one that isn't signed in.
+    service.step_up("b", &account, &shown).await.unwrap();
+    service.step_up("b", &account, "").await.unwrap();
+    // The step-up of one session says nothing about another, nor about one that isn't signed in.
     for token in ["c", "no session"] {
-        let refused = refusal(service.prove(token, &account, "")).await;
+        let refused = refusal(service.step_up(token, &account, "")).await;
         assert_eq!(refused, Refusal::CodeNeeded);
     }
 }

@@ -7,10 +7,10 @@ use super::{Field, FormState, PasskeyButton};
 use crate::problem::Cause;
 
 /// A field for a code of the authenticator app, with a button for a passkey where the account has
-/// one; or for the password of an account without the app. It is shown once the form was refused for
-/// want of it. Its name is `proof`.
+/// one; or for the password of an account without the app. It is shown once the form was refused
+/// for want of it. Its name is `credential`.
 #[component]
-pub fn ProofField(
+pub fn StepUpField(
     form: FormState,
     #[prop(default = "Code")] code_label: &'static str,
 ) -> impl IntoView {
@@ -23,18 +23,18 @@ pub fn ProofField(
     move || {
         asked.get().map(|asked| match asked {
             Asked::Code => view! {
-                <Field label=code_label name="proof" autocomplete="one-time-code" required=true form/>
+                <Field label=code_label name="credential" autocomplete="one-time-code" required=true form/>
             }
             .into_any(),
             Asked::CodeOrPasskey => view! {
-                <Field label=code_label name="proof" autocomplete="one-time-code" required=true form/>
-                <PasskeyButton form field="proof"/>
+                <Field label=code_label name="credential" autocomplete="one-time-code" required=true form/>
+                <PasskeyButton form field="credential"/>
             }
             .into_any(),
             Asked::Password => view! {
                 <Field
                     label="Password"
-                    name="proof"
+                    name="credential"
                     kind="password"
                     autocomplete="current-password"
                     required=true
@@ -57,8 +57,8 @@ enum Asked {
 const fn asked(cause: &Cause, before: Option<Asked>) -> Option<Asked> {
     match cause {
         // A wrong code leaves the choice that there was.
-        Cause::Refused(Refusal::ProofCodeWrong) if before.is_some() => before,
-        Cause::Refused(Refusal::CodeNeeded | Refusal::ProofCodeWrong) => Some(Asked::Code),
+        Cause::Refused(Refusal::StepUpCodeWrong) if before.is_some() => before,
+        Cause::Refused(Refusal::CodeNeeded | Refusal::StepUpCodeWrong) => Some(Asked::Code),
         Cause::NoPasskeyUsed
         | Cause::Refused(
             Refusal::CodeOrPasskeyNeeded
@@ -66,7 +66,7 @@ const fn asked(cause: &Cause, before: Option<Asked>) -> Option<Asked> {
             | Refusal::PasskeyCopied
             | Refusal::PasskeyOver,
         ) => Some(Asked::CodeOrPasskey),
-        Cause::Refused(Refusal::PasswordNeeded | Refusal::ProofPasswordWrong) => {
+        Cause::Refused(Refusal::PasswordNeeded | Refusal::StepUpPasswordWrong) => {
             Some(Asked::Password)
         }
         _ => None,
