@@ -95,7 +95,7 @@ pub fn error_page(
     request_id: &str,
 ) -> String {
     let (options, sentence) = (options.clone(), sentence.to_owned());
-    let request_id = format!("Request id: {request_id}");
+    let request_id = format!("Request ID: {request_id}");
     let page = view! {
         <html lang="en" data-theme=theme.as_str()>
             <head>

@@ -63,9 +63,9 @@ fn Welcome(home: Home) -> impl IntoView {
                 <h1>"Text messages from your systems, by one HTTP call."</h1>
                 <p class="lead">
                     "One-time passwords, confirmations, notices: your system calls, Heliograph \
-                     delivers and reports what became of each message. What no carrier takes is \
-                     given back; a message that a carrier took is charged, also when the phone \
-                     was off."
+                     delivers and reports the status of each message. You aren't charged if no \
+                     carrier accepts the message. A message that a carrier accepted is charged, \
+                     even if the phone was off."
                 </p>
                 <p class="buttons">{doors}</p>
             </div>
@@ -82,7 +82,7 @@ fn Welcome(home: Home) -> impl IntoView {
 fn Sample(base_url: String) -> impl IntoView {
     let call = format!(
         "curl {base_url}/sms/send/YOUR_KEY \\\n  --data number=58001234 \\\n  \
-         --data-urlencode 'message=Your code is 4711'",
+         -- data-urlencode 'message=Your code is 4711'",
     );
     let answer = r#"{
   "code": 200,

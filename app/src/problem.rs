@@ -210,11 +210,11 @@ impl Filter {
             ),
             Self::Transid => (
                 "transid",
-                "A transid is m_ and 13 letters and digits: the answer to a send has it.",
+                "A transaction ID is m_ and 13 letters and digits: the answer to a send has it.",
             ),
             Self::Batch => (
                 "batchid",
-                "A batchid is b_ and 13 letters and digits: the answer to an upload has it.",
+                "A batch ID is b_ and 13 letters and digits: the answer to an upload has it.",
             ),
             Self::From => ("from", DAY),
             Self::To => ("to", DAY),
@@ -245,7 +245,7 @@ impl Problem {
     pub fn sentence(&self) -> Cow<'static, str> {
         let sentence = self.cause.sentence();
         match &self.request_id {
-            Some(id) => Cow::Owned(format!("{sentence} Request id: {id}.")),
+            Some(id) => Cow::Owned(format!("{sentence} Request ID: {id}.")),
             None => sentence,
         }
     }

@@ -323,7 +323,7 @@ test('the first steps follow a new customer until the first message is sent', as
   await server.staff('application', 'approve', reference);
   await portal.deposit(application, '10');
   await portal.reload();
-  await expect(step('Pay in')).toHaveText(/^Done: /);
+  await expect(step('Make a deposit')).toHaveText(/^Done: /);
   await expect(step('Send the first message')).toHaveText(/^To do: /);
   const sent = await server.send(key, '58000001', 'The first one');
   await portal.settled(key, sent.body['transid']);

@@ -20,7 +20,7 @@ test('the page of a batch follows it until it is done', async ({ portal, server,
   await portal.at(`/reports/${batchid}`);
   await expect(portal.heading('Batch')).toBeVisible();
   await expect(portal.fact('Cost')).toHaveText('0.10 USD');
-  await expect(portal.fact('Request id')).toHaveText('slow-one');
+  await expect(portal.fact('Request ID')).toHaveText('slow-one');
 
   if (scripts) {
     // A reloaded document would not have this attribute.
@@ -61,7 +61,7 @@ test('the pages of batch, messages and statement link to each other', async ({
   await expect(portal.row('failed')).toContainText('1');
   await portal.link('Messages of this batch').click();
   await portal.at(`/reports?batchid=${batchid}`);
-  await expect(portal.form('Apply filters').getByLabel('Batchid')).toHaveValue(batchid);
+  await expect(portal.form('Apply filters').getByLabel('Batch ID')).toHaveValue(batchid);
   await expect(portal.row('58777011')).toHaveCount(1);
   await expect(portal.row('Another one, with a comma')).toHaveCount(1);
   await expect(portal.row('58777012')).toHaveCount(0);
@@ -106,7 +106,7 @@ test('batches are listed, paged and filtered', async ({ portal }) => {
   await portal.link('Newer batches').click();
   await expect(listed).toHaveCount(5);
 
-  await portal.form('Apply filters').getByLabel('Request id').fill('request-3');
+  await portal.form('Apply filters').getByLabel('Request ID').fill('request-3');
   await portal.button('Apply filters').click();
   await expect(listed).toHaveCount(1);
   await expect(listed).toContainText(others[3]!);

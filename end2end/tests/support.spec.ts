@@ -60,7 +60,7 @@ test('only staff can see the support pages', async ({ portal, server, watch }) =
   await portal.at('/login?next=%2Fsupport%2Fcarriers');
 
   await portal.register();
-  await expect(portal.link('Devices')).toBeVisible();
+  await expect(portal.link('Security')).toBeVisible();
   await expect(portal.link('Support')).toHaveCount(0);
   for (const path of ['/support', '/support/carriers']) {
     await portal.open(path);

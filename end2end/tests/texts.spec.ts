@@ -99,7 +99,7 @@ test('a reason of the reference has an address of its own', async ({ portal, scr
   if (scripts) {
     // From the reference to a page by script, and back: the reference is loaded once more.
     const main = page.getByRole('navigation', { name: 'Main' });
-    await main.getByRole('link', { name: 'Devices' }).click();
+    await main.getByRole('link', { name: 'Security' }).click();
     await portal.at('/devices');
     await page.goBack();
     await expect(portal.heading('API reference')).toBeVisible();

@@ -94,11 +94,11 @@ test('a newcomer comes from the front page to the first delivered message', asyn
   );
 
   await step(
-    'Pay in',
+    'Make a deposit',
     async () => {
       await server.staff('application', 'approve', reference);
       await portal.link('My Applications').click();
-      await next('Pay in').click();
+      await next('Make a deposit').click();
       await expect(portal.heading('Deposits')).toBeVisible();
     },
     () => portal.heading('Deposits'),

@@ -449,7 +449,7 @@ CREATE TABLE messages (
     segments       INTEGER NOT NULL,  -- on air
     unit_price     INTEGER NOT NULL,  -- per page, in force at acceptance
     cost           INTEGER NOT NULL,  -- pages × unit_price
-    released       INTEGER NOT NULL,  -- what was given back: 0 or cost
+    released       INTEGER NOT NULL,  -- what was released: 0 or cost
     error          TEXT,              -- why it wasn't delivered, in a stable word
     carrier        TEXT,              -- who took it
     created_at     INTEGER NOT NULL,  -- the milliseconds in id
@@ -603,7 +603,7 @@ CREATE TABLE batches (
     failed         INTEGER NOT NULL CHECK (failed >= 0),    -- final: the network gave up
     expired        INTEGER NOT NULL CHECK (expired >= 0),   -- final: their time ran out
     rejected       INTEGER NOT NULL CHECK (rejected >= 0),  -- final: no carrier took them
-    released       INTEGER NOT NULL,  -- what was given back of the cost
+    released       INTEGER NOT NULL,  -- what was released of the cost
     created_at     INTEGER NOT NULL,  -- acceptance
     expanded_at    INTEGER,           -- when every row was a message, or given up
     done_at        INTEGER,           -- when every row was final
@@ -649,7 +649,7 @@ CREATE TABLE message_quarters (
     -- 0: sends, claims, results and receipts; 1: everything else
     writer         INTEGER NOT NULL CHECK (writer IN (0, 1)),
     n              INTEGER NOT NULL,  -- how many, to be added to the other rows
-    -- of all messages: what they cost, without what was given back; to be added
+    -- of all messages: what they cost, without what was released; to be added
     cost           INTEGER NOT NULL,
     PRIMARY KEY (application_id, test, quarter, figure, node, writer)
 ) STRICT, WITHOUT ROWID;
@@ -669,7 +669,7 @@ CREATE TABLE margin_days (
     pages          INTEGER NOT NULL,  -- billed, without those that were given back
     segments       INTEGER NOT NULL,  -- submitted
     unpriced       INTEGER NOT NULL,  -- segments whose route has no cost in the settings
-    charged        INTEGER NOT NULL,  -- the messages' prices, without what was given back
+    charged        INTEGER NOT NULL,  -- the messages' prices, without what was released
     cost           INTEGER NOT NULL,  -- what the carrier charges for the segments
     PRIMARY KEY (day, reference, rule, carrier)
 ) STRICT, WITHOUT ROWID;
@@ -680,7 +680,7 @@ CREATE TABLE dropped_days (
     application_id INTEGER NOT NULL,  -- whose messages
     -- the price of single live messages, each of which has a transfer
     charged        INTEGER NOT NULL,
-    released       INTEGER NOT NULL,  -- what was given back for live messages, those of batches too
+    released       INTEGER NOT NULL,  -- what was released for live messages, those of batches too
     PRIMARY KEY (day, application_id)
 ) STRICT;
 

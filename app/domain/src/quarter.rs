@@ -57,7 +57,7 @@ impl Figure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     pub accepted: i64,
-    /// What they cost, without what was given back.
+    /// What they cost, without what was released.
     pub cost: Money,
     /// How many were delivered after which time, in the order of [`DELIVERY_TIMES_MS`].
     pub delivered: [i64; DELIVERY_TIMES],
@@ -67,7 +67,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Adds to a figure; `cost` is what the messages cost or, negative, what was given back.
+    /// Adds to a figure; `cost` is what the messages cost or, negative, what was released.
     pub fn add_to(&mut self, figure: Figure, n: i64, cost: Money) {
         let count = match figure {
             Figure::Accepted => &mut self.accepted,

@@ -79,13 +79,13 @@ pub struct NumberPrice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarginFigures {
     pub messages: i64,
-    /// Pages that were billed and not given back.
+    /// Pages that were billed and not released.
     pub pages: i64,
     /// Segments that carriers took.
     pub segments: i64,
     /// Segments among them whose route has no cost in the settings.
     pub unpriced: i64,
-    /// What customers paid, without what was given back.
+    /// What customers paid, without what was released.
     pub charged: Money,
     /// What carriers charge for the segments.
     pub cost: Money,
@@ -519,7 +519,7 @@ pub struct MessageRecord {
     /// Radio units.
     pub segments: i64,
     pub cost: Money,
-    /// What was given back of the cost.
+    /// What was released of the cost.
     pub released: Money,
     /// Why it isn't delivered: the word of a [`DeliveryError`](crate::DeliveryError), or the
     /// carrier's own words.
@@ -532,14 +532,14 @@ pub struct MessageRecord {
 }
 
 impl MessageRecord {
-    /// What was really paid: the cost without what was given back.
+    /// What was really paid: the cost without what was released.
     #[must_use]
     pub const fn paid(&self) -> Money {
         paid(self.cost, self.released)
     }
 }
 
-/// A cost without what was given back of it, which is never more.
+/// A cost without what was released of it, which is never more.
 const fn paid(cost: Money, released: Money) -> Money {
     Money::from_micros(cost.micros().saturating_sub(released.micros()))
 }
@@ -654,7 +654,7 @@ pub struct BatchRecord {
     pub pages: i64,
     /// The sum of the rows' prices.
     pub cost: Money,
-    /// What was given back of the cost.
+    /// What was released of the cost.
     pub released: Money,
     pub status: BatchStatus,
     /// They add up to `rows`.
@@ -666,7 +666,7 @@ pub struct BatchRecord {
 }
 
 impl BatchRecord {
-    /// What was really paid, or will have been when nothing more is given back.
+    /// What was really paid, or will have been when nothing more is released.
     #[must_use]
     pub const fn paid(&self) -> Money {
         paid(self.cost, self.released)

@@ -249,7 +249,7 @@ fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
     let balance = format!("{} {currency}", balance.shown());
     view! {
         <Fact term="Balance">{balance} <div class="fine">{lasts}</div></Fact>
-        <Fact term="Spent until yesterday (UTC)">{spent}</Fact>
+        <Fact term="Charged until yesterday (UTC)">{spent}</Fact>
     }
 }
 

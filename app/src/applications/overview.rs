@@ -115,10 +115,10 @@ fn Deposits(reference: Reference, instructions: Option<String>) -> impl IntoView
         <h2 id="deposits">"Deposits"</h2>
         {lines}
         <p>
-            "Pay in by bank transfer and write "
+            "Deposit by bank transfer, and write "
             <strong class="key">{reference.to_string()}</strong>
             " as the payment's reference. The amount is added to the balance when it has arrived. \
-             Deposits are not paid out again."
+             Deposits aren't refundable."
         </p>
     }
 }

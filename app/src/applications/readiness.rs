@@ -172,7 +172,8 @@ fn unmet(data: &ApplicationView, blocker: Blocker) -> AnyView {
         }
         Blocker::Balance => balance(data),
         Blocker::NoCarrier => "No carrier takes messages at present. What is sent is accepted \
-                                 and waits for up to 48 hours; what no carrier took is given back."
+                                 and waits for up to 48 hours; you aren't charged if no carrier \
+                                 accepts it."
             .into_any(),
     }
 }
@@ -193,7 +194,7 @@ fn balance(data: &ApplicationView) -> AnyView {
     let href = format!("/applications/{reference}#deposits");
     view! {
         {sentence}
-        <a href=href>"Pay in"</a>
+        <a href=href>"Make a deposit"</a>
     }
     .into_any()
 }

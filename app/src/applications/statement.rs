@@ -210,11 +210,11 @@ fn by_day(
             let href = StatementQuery::days(date.clone(), date.clone()).address(page);
             view! { <a href=href>{date}</a> }
         })
-        .money("Paid in", currency, |day: &StatementDay| {
+        .money("Deposits", currency, |day: &StatementDay| {
             day.totals.deposits.shown()
         })
-        .money("Spent", currency, |day| day.totals.charges.shown())
-        .money("Given back", currency, |day| day.totals.releases.shown())
+        .money("Charges", currency, |day| day.totals.charges.shown())
+        .money("Released", currency, |day| day.totals.releases.shown())
         .money("Balance", currency, |day| day.totals.closing.shown())
         .in_region_or("Days", "There are no transfers in this month.");
     let last = of.next().start().plus_ms(-1).to_date();
@@ -273,9 +273,9 @@ fn facts(totals: &StatementTotals, currency: &str) -> impl IntoView + use<> {
     view! {
         <dl class="facts">
             {fact("Opening balance", totals.opening)}
-            {fact("Paid in", totals.deposits)}
-            {fact("Spent", totals.charges)}
-            {fact("Given back", totals.releases)}
+            {fact("Deposits", totals.deposits)}
+            {fact("Charges", totals.charges)}
+            {fact("Released", totals.releases)}
             {fact("Closing balance", totals.closing)}
         </dl>
     }

@@ -61,7 +61,7 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
     let progress = progress(&batch);
     let done = batch.done_at.map(|at| view! { <DateTime at/> });
     let cost = format!("{} {currency}", batch.paid().shown());
-    let back = given_back(&batch, currency);
+    let back = released(&batch, currency);
     view! {
         <dl class="facts">
             <Fact term="Status"><StateMark state=batch.status/></Fact>
@@ -79,8 +79,8 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
             </Fact>
             <Fact term=in_zone("Created (UTC)") class="figures"><DateTime at=batch.created_at/></Fact>
             {optional_fact(in_zone("Done (UTC)"), "figures", done)}
-            <Fact term="Batchid" class="key">{batch.batchid.to_string()}</Fact>
-            {optional_fact("Request id", "key", batch.requestid.clone())}
+            <Fact term="Batch ID" class="key">{batch.batchid.to_string()}</Fact>
+            {optional_fact("Request ID", "key", batch.requestid.clone())}
         </dl>
         {(batch.status == BatchStatus::Expanding)
             .then(|| {
@@ -91,11 +91,12 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
     }
 }
 
-/// What was given back of the price, and whose money it is.
-fn given_back(batch: &BatchRecord, currency: &str) -> Option<String> {
+/// What was released of the price, and whose money it is.
+fn released(batch: &BatchRecord, currency: &str) -> Option<String> {
     let back = (batch.released > Money::ZERO).then(|| {
         format!(
-            "{} {currency} were reserved, and {} {currency} given back, for what no carrier took. ",
+            "{} {currency} were reserved. You weren't charged {} {currency} of it, for messages that no \
+             carrier accepted. ",
             batch.cost.shown(),
             batch.released.shown()
         )

@@ -119,7 +119,7 @@ fn listed(batches: &[BatchRecord], currency: &str, nothing: AnyView) -> AnyView 
         .styled("figures", in_zone("Time (UTC)"), |batch| {
             view! { <DateTime at=batch.created_at/> }
         })
-        .styled("key", "Batchid", |batch| {
+        .styled("key", "Batch ID", |batch| {
             let batchid = batch.batchid.to_string();
             let href = format!("/reports/{batchid}");
             view! {
@@ -129,7 +129,7 @@ fn listed(batches: &[BatchRecord], currency: &str, nothing: AnyView) -> AnyView 
                 </span>
             }
         })
-        .styled("requestid", "Request id", |batch| batch.requestid.clone())
+        .styled("requestid", "Request ID", |batch| batch.requestid.clone())
         .column("Status", |batch| view! { <StateMark state=batch.status/> })
         .column("Progress", progress)
         .amount("Rows", |batch| grouped(batch.rows))

@@ -23,7 +23,7 @@ const SEND_AGAIN_LATER: &str =
 const ASK_BEFORE_SENDING: &str =
     "Ask the person whether it arrived before you send it again: it may arrive twice.";
 const ASK_SUPPORT: &str =
-    "If other messages end in the same way, ask support and name the transid.";
+    "If other messages end in the same way, contact support and quote the transaction ID.";
 
 fn explained(status: MessageStatus, error: Option<&str>) -> Option<Sentences> {
     // An error in the carrier's own words gets the sentences of the status.

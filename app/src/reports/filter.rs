@@ -98,9 +98,9 @@ impl ReportFilter {
             ("from", "From", &self.from),
             ("to", "To", &self.to),
             ("hour", "Hour", self.hour()),
-            ("requestid", "Request id", &self.requestid),
-            ("transid", "Transid", &self.transid),
-            ("batchid", "Batchid", &self.batchid),
+            ("requestid", "Request ID", &self.requestid),
+            ("transid", "Transaction ID", &self.transid),
+            ("batchid", "Batch ID", &self.batchid),
         ];
         all.into_iter()
             .filter(|(_, _, text)| !text.is_empty())

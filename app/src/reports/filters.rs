@@ -41,9 +41,9 @@ pub fn Filters(
             {field("Number", "number", "text", filter.number)}
             {field(in_zone("From (UTC)"), "from", "date", filter.from)}
             {field(in_zone("To (UTC)"), "to", "date", filter.to)}
-            {field("Request id", "requestid", "text", filter.requestid)}
-            {field("Transid", "transid", "text", filter.transid)}
-            {field("Batchid", "batchid", "text", filter.batchid)}
+            {field("Request ID", "requestid", "text", filter.requestid)}
+            {field("Transaction ID", "transid", "text", filter.transid)}
+            {field("Batch ID", "batchid", "text", filter.batchid)}
             {kept("hour", hour)}
             {kept("by", filter.by)}
             {kept("columns", filter.columns)}

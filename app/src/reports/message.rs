@@ -76,14 +76,14 @@ pub fn MessageFacts(
             <Fact term="Length" class="figures">
                 {length}
             </Fact>
-            <Fact term="Transid" class="key">{record.transid.to_string()}</Fact>
+            <Fact term="Transaction ID" class="key">{record.transid.to_string()}</Fact>
             {optional_fact("Batch", "key", batch)}
-            {optional_fact("Request id", "key", record.requestid)}
+            {optional_fact("Request ID", "key", record.requestid)}
         </dl>
     }
 }
 
-/// What a message costs, what was given back of it, and why.
+/// What a message costs, what was released of it, and why.
 #[component]
 pub fn Charge(charge: ChargeRecord, is_test: bool, currency: String) -> impl IntoView {
     let money = |amount: Money| format!("{} {currency}", amount.shown());
@@ -99,7 +99,7 @@ pub fn Charge(charge: ChargeRecord, is_test: bool, currency: String) -> impl Int
         <dl class="facts">
             <Fact term="Price" class="figures">{price}</Fact>
             <Fact term="Charged" class="figures">{charged}</Fact>
-            <Fact term="Given back" class="figures">{released}</Fact>
+            <Fact term="Not charged" class="figures">{released}</Fact>
             <Fact term="Paid" class="figures">{paid}</Fact>
         </dl>
         <p>{charge.why}</p>

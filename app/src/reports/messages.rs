@@ -50,7 +50,7 @@ pub fn messages_section(
             }
             None => "There are more messages than one page shows.".to_owned(),
         };
-        view! { <p class="fine">{words} " A transid leads to what happened to its message."</p> }
+        view! { <p class="fine">{words} " Open a transaction ID to see what happened to the message."</p> }
     });
     view! {
         <h2 id="messages">"Messages"</h2>
@@ -104,7 +104,7 @@ fn listed(
         .iter()
         .fold(table, |table, column| with_column(table, *column, currency));
     table
-        .styled("key", "Transid", |message| {
+        .styled("key", "Transaction ID", |message| {
             let transid = message.transid.to_string();
             let href = format!("/reports/{transid}");
             view! { <a href=href>{transid}</a> }

@@ -215,7 +215,7 @@ fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView
                 label="Subject"
                 name="subject"
                 value=filter.subject
-                hint="An email, a reference, a transid, a carrier."
+                hint="An email, a reference, a transaction ID, a carrier."
                 form
             />
             <Field label="Action" name="action" value=filter.action form/>

@@ -62,13 +62,13 @@ pub fn masked_table<T>(
         .styled("figures", "Time (UTC)", move |row| {
             view! { <DateTime at=message(row).created_at/> }
         })
-        .styled("key", "Transid", move |row| {
+        .styled("key", "Transaction ID", move |row| {
             let transid = message(row).transid.to_string();
             let href = format!("/support/messages/{transid}");
             view! { <a href=href>{transid}</a> }
         })
         .styled("figures", "Number", move |row| message(row).number.clone())
-        .styled("key", "Request id", move |row| {
+        .styled("key", "Request ID", move |row| {
             message(row).requestid.clone().unwrap_or_default()
         })
         .column("Text", move |row| masked(message(row).chars))

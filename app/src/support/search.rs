@@ -58,9 +58,9 @@ pub fn SupportSearch(#[prop(optional)] text: String) -> impl IntoView {
                 label="Search"
                 name="q"
                 value=text
-                hint="An email or its beginning, a reference, a transid, a batchid, a bank id; a \
-                      number or a request id of the last 7 days, or of any time behind an email \
-                      or a reference: 123456 57000001."
+                hint="An email or its beginning, a reference, a transaction ID, a batch ID, a bank \
+                      ID; a number or a request ID of the last 7 days, or of any time behind an \
+                      email or a reference: 123456 57000001."
                 form
             />
         </SearchForm>
@@ -144,7 +144,7 @@ fn applications(found: &Found, currency: &str) -> Option<AnyView> {
 
 fn batches(found: &Found) -> Option<AnyView> {
     let table = Table::wide(&found.batches)
-        .styled("key", "Batchid", |(_, batch)| batch.batchid.to_string())
+        .styled("key", "Batch ID", |(_, batch)| batch.batchid.to_string())
         .styled("figures", "Time (UTC)", |(_, batch)| {
             view! { <DateTime at=batch.created_at/> }
         })

@@ -108,7 +108,7 @@ fn SignedInBar(viewer: Viewer, sign_out: FormState) -> impl IntoView {
         Either::Right(view! {
             <A href="/applications">"My Applications"</A>
             <A href="/reports">"Reports"</A>
-            <A href="/devices">"Devices"</A>
+            <A href="/devices">"Security"</A>
             <A href="/account">"Account"</A>
             <A href="/docs" attr:rel="external">"API"</A>
             {account.staff.then(|| view! { <A href="/support">"Support"</A> })}

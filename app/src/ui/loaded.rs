@@ -135,7 +135,7 @@ pub fn ProblemPage(problem: Problem) -> impl IntoView {
 fn RequestId() -> impl IntoView {
     #[cfg(feature = "ssr")]
     let text =
-        crate::request_id::request_id().map_or_else(String::new, |id| format!("Request id: {id}"));
+        crate::request_id::request_id().map_or_else(String::new, |id| format!("Request ID: {id}"));
     #[cfg(not(feature = "ssr"))]
     let text = "";
     view! { <p class="request-id" inner_html=text></p> }

@@ -109,7 +109,7 @@ fn words(shown: &Shown<'_>) -> String {
         ("status", report.status.to_owned()),
         ("error", or_dash(report.error.as_deref())),
         ("carrier", or_dash(shown.carrier.as_deref())),
-        ("request id", or_dash(report.requestid.as_deref())),
+        ("request ID", or_dash(report.requestid.as_deref())),
         ("batchid", or_dash(report.batchid.as_deref())),
         ("text", text),
         ("charge", shown.charge.why.clone()),

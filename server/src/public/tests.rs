@@ -29,8 +29,8 @@ async fn breaks() -> &'static str {
     empty[0]
 }
 
-/// What a program gets for `GET path` from a site with such a portal, until the connection ends, and
-/// what was counted.
+/// What a program gets for `GET path` from a site with such a portal, until the connection ends,
+/// and what was counted.
 async fn asked(path: &str) -> (String, String) {
     asked_for("*/*", path).await
 }
@@ -127,7 +127,7 @@ async fn a_browser_is_shown_a_page_with_the_id_of_the_request_that_failed() {
     );
     let (_, id) = answer.split_once("x-request-id: ").unwrap();
     let (id, _) = id.split_once("\r\n").unwrap();
-    assert!(answer.contains(&format!("Request id: {id}<")), "{answer}");
+    assert!(answer.contains(&format!("Request ID: {id}<")), "{answer}");
     assert!(
         answer.contains("content-security-policy: default-src 'none'; style-src"),
         "{answer}"

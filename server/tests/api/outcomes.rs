@@ -11,7 +11,7 @@ fn reserved_numbers_decide() {
             ("00000001", "delivered", None, "0"),
             ("00000002", "failed", Some("handset_unavailable"), "0"),
             ("00000003", "expired", Some("validity_expired"), "0"),
-            // Never taken by a carrier: the charge is given back.
+            // Never taken by a carrier: the charge is released.
             ("00000004", "rejected", Some("refused_by_carrier"), "0.05"),
         ] {
             let transid = server.accepted(key, number);

@@ -449,7 +449,7 @@ fn judge(server: &TestServer, keys: &Keys, rows: usize, most: usize, carrier: &M
     println!("of {rows} messages {unknown} are unknown ({came_unknown} came), {twice} came twice");
     // The cuts did what they were for.
     assert!(unknown > 0 || twice > 0);
-    // Charged once each, and nothing given back.
+    // Charged once each, and nothing released.
     let left = money(DEPOSIT).micros() - i64::try_from(price).unwrap();
     let left = domain::Money::from_micros(left);
     assert_eq!(server.balance(key), left.to_string());

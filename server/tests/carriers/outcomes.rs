@@ -10,7 +10,7 @@ with_both_peers!(
     an_upload_is_submitted_once,
 );
 
-/// Number, status, and what is given back of a price of 0.05 a page; the number's last digit
+/// Number, status, and what is released of a price of 0.05 a page; the number's last digit
 /// decides at the SMSC.
 const OUTCOMES: [(&str, &str, &str); 4] = [
     ("57000001", "delivered", "0"),
@@ -35,7 +35,7 @@ fn the_answer_and_receipt_of_the_carrier_decide_status_and_charge(kind: Kind) {
         assert_eq!(submits.len(), 1, "{number} was submitted once: {submits:?}");
         assert_eq!(submits[0]["refused"], !taken, "{number}");
     }
-    // Four messages, one of them given back.
+    // Four messages, one of them released.
     assert_eq!(sending.server.balance(sending.key()), "99.85");
     sending.answered_receipts(3);
     sending.stop();

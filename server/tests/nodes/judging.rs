@@ -120,7 +120,7 @@ pub fn judge(cluster: &Cluster, keys: &Keys, sent: &[&Sent], most: usize) -> Jud
         }
         assert_eq!(report["cost"].to_string(), "0.05", "{report}");
     }
-    // Charged once each, and nothing given back.
+    // Charged once each, and nothing released.
     let charged = PRICE_MICROS * i64::try_from(reports.len()).unwrap();
     let left = Money::from_micros(money(DEPOSIT).micros() - charged);
     assert_eq!(cluster.balance(keys), left.to_string());

@@ -159,7 +159,7 @@ fn restarting_nodes_one_by_one_refuses_no_send() {
         assert!(matches!(sent.outcome, Outcome::Accepted(_)), "{sent:?}");
     }
     let sent: Vec<&Sent> = sent.iter().collect();
-    // What a node had in hand when it was to stop was answered or given back.
+    // What a node had in hand when it was to stop was answered or released.
     assert_eq!(judge(&cluster, &keys, &sent, 1).unknown, 0);
     cluster.stop();
 }

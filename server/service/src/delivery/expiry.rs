@@ -16,7 +16,7 @@ const CHUNK: i64 = 500;
 
 impl Service {
     /// Makes every message final whose time ran out; returns how many. The price of a message that
-    /// never reached a carrier is given back.
+    /// never reached a carrier is released.
     ///
     /// # Errors
     /// `Failed` or `Uncertain` when the database can't be written.

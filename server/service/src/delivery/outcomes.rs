@@ -152,7 +152,7 @@ impl Count {
         match (self.refused, self.again) {
             (Some(error), _) if !begun => MessageOutcome::Refused { error },
             (Some(error), _) if self.taken > 0 => MessageOutcome::Failed { error },
-            // Other segments may have been taken: nothing is given back, and nothing is sent again.
+            // Other segments may have been taken: nothing is released, and nothing is sent again.
             (error @ Some(_), _) => MessageOutcome::Unknown { error },
             (None, _) if resend => MessageOutcome::Again(Again {
                 after_ms: RESEND_AFTER_MS,

@@ -344,7 +344,7 @@ impl Consumers {
         if self.inboxes[place(lease.shard)].push(input).is_err() {
             tracing::warn!(
                 carrier,
-                "claimed messages can't be given back; their claims end by themselves"
+                "claimed messages can't be released; their claims end by themselves"
             );
         }
     }

@@ -276,7 +276,7 @@ impl ServerGroups {
             service.give_back(&mut conn, allowance, service.now()).await
         });
         if let Err(error) = giving.await {
-            tracing::warn!(detail = ?error, "requests that weren't made can't be given back");
+            tracing::warn!(detail = ?error, "requests that weren't made can't be returned");
         }
     }
 

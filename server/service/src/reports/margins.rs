@@ -190,7 +190,7 @@ impl Service {
     }
 
     /// What one of an account's applications, or all of them, paid for the live messages of each
-    /// day of a range (since 1970-01-01 UTC, both included), without what was given back. A day is
+    /// day of a range (since 1970-01-01 UTC, both included), without what was released. A day is
     /// counted once it is over; days without messages are left out.
     ///
     /// # Errors

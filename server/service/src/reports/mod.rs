@@ -366,12 +366,12 @@ fn charge(row: &MessageRow, prices: &PriceHistory) -> Option<ChargeRecord> {
         Kind::International => "an international number (not 8 digits)",
     };
     let fate = match (record.released > Money::ZERO, record.status.is_final()) {
-        (true, _) => "It was given back because no carrier took the message.",
+        (true, _) => "You weren't charged, because no carrier accepted the message.",
         (false, true) if record.submitted_at.is_none() => {
-            "It stays because a carrier may have taken the message."
+            "The charge stands, because a carrier may have accepted the message."
         }
-        (false, true) => "It stays because a carrier took the message.",
-        (false, false) => "It is given back only if no carrier takes the message.",
+        (false, true) => "The charge stands, because a carrier accepted the message.",
+        (false, false) => "You aren't charged if no carrier accepts the message.",
     };
     let pages_word = if pages == 1 { "page" } else { "pages" };
     let price = prices.explain(&number, record.created_at, unit_price);

@@ -23,7 +23,7 @@ statements! {
         ..Sql::IN_SHARD
     };
     /// `[[id, balance before, balance, play money to give back]]`. The test balance never exceeds a
-    /// day's play money, even if the price of yesterday's message is given back today.
+    /// day's play money, even if the price of yesterday's message is released today.
     const SETTLE: Sql = Sql {
         sqlite: r"
             UPDATE applications SET balance = ?3, test_balance = MIN(test_balance + ?4, ?5)

@@ -17,7 +17,7 @@ use super::sql::Dialect;
 use super::{commit_groups, postgres, sqlite};
 use crate::error::{Error, OpenError, Result, timed_out};
 
-/// How long a connection that is given back to its pool may take to answer.
+/// How long a connection that is released to its pool may take to answer.
 const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a server knows a transaction by.

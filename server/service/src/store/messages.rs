@@ -197,7 +197,7 @@ pub(crate) struct Ending {
     pub(crate) id: Transid,
     pub(crate) status: domain::MessageStatus,
     pub(crate) error: Option<String>,
-    /// Whether the price of the message is given back, since no carrier took the message.
+    /// Whether the price of the message is released, since no carrier took the message.
     pub(crate) release: bool,
     /// Whether this ending shows that a carrier took the message, even if no submit of it is
     /// recorded.

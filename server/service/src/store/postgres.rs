@@ -74,7 +74,7 @@ pub(super) const READER: &str = "SET random_page_cost = 0.1";
 /// they come to: they read, decide and write, and none of them is frequent.
 pub(super) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176, 0)";
 
-/// Whether a connection was given back inside a transaction: `now()` stands still within a
+/// Whether a connection was released inside a transaction: `now()` stands still within a
 /// transaction. The statement is run as a simple query, since each message of an extended query has
 /// a time of its own.
 pub(super) const IN_TRANSACTION: &str =

@@ -25,7 +25,7 @@ use crate::error::{Error, Fault, Result};
 
 /// A connection that runs statements.
 pub(crate) enum Conn<'c> {
-    /// The connection that writes to a SQLite file; `None` once the connection is given back.
+    /// The connection that writes to a SQLite file; `None` once the connection is released.
     File(Option<&'c mut rusqlite::Connection>),
     /// A connection that writes to PostgreSQL.
     Postgres(&'c mut PgConnection),

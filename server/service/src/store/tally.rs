@@ -123,7 +123,7 @@ statements! {
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
               AND shard = $2
             ORDER BY id FOR UPDATE) b");
-    /// `[[batch, what is added to each status, in the order of the columns, what is given back]]`.
+    /// `[[batch, what is added to each status, in the order of the columns, what is released]]`.
     const MOVE_BATCHES: Sql = Sql {
         sqlite: r"
             UPDATE batches SET queued = queued + ?2, sending = sending + ?3, unknown = unknown + ?4,
@@ -198,7 +198,7 @@ impl Unusual {
 #[derive(Default)]
 struct BatchChange {
     counts: StatusCounts,
-    /// What is given back of its cost, in micro-units.
+    /// What is released of its cost, in micro-units.
     released: i64,
 }
 
@@ -311,7 +311,7 @@ impl Tally {
         }
     }
 
-    /// Counts the price of a message, which is given back.
+    /// Counts the price of a message, which is released.
     pub(crate) fn release(&mut self, message: &OpenMessage) {
         let accepted_at = Timestamp::from_unix_ms(message.created_at);
         (self.quarters).add(

@@ -45,7 +45,7 @@ impl Service {
     }
 
     /// Commit groups the next rows of an upload into messages. The price of rows that can't be read
-    /// any more is given back. False when there was nothing to do, or another process expands the
+    /// any more is released. False when there was nothing to do, or another process expands the
     /// upload.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Service {
                         tracing::error!(
                             batch,
                             why,
-                            "the rest of an upload was lost and is given back"
+                            "the rest of an upload was lost and is released"
                         );
                     }
                     step
@@ -273,7 +273,7 @@ impl Service {
     }
 
     /// Settles these rows: what was reserved for them is earned now. The price of a message that no
-    /// carrier takes is given back later.
+    /// carrier takes is released later.
     async fn settle_reservation(
         &self,
         tx: &mut WriteTx<'_>,
