@@ -68,7 +68,8 @@ export default defineConfig({
   forbidOnly: true,
   // A test that fails once and then passes has found a fault.
   retries: 0,
-  workers: 2,
+  // Some tests wait for the sandbox or for the next code, so there are more workers than cores.
+  workers: 3,
   // Time is bounded, not measured: a busy machine needs several times what an idle one does.
   timeout: 60_000,
   // All tests in three projects take a quarter of an hour on two idle cores.

@@ -22,7 +22,7 @@ impl Serialize for Amount {
 #[derive(Clone, Copy, Debug)]
 pub struct DateTime(pub Timestamp);
 
-impl Serialize for Time {
+impl Serialize for DateTime {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }

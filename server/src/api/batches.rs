@@ -74,7 +74,7 @@ impl<'a> Batch<'a> {
             status: record.status.as_str(),
             counts: record.counts,
             created_at: DateTime(record.created_at),
-            done_at: record.done_at.map(Time),
+            done_at: record.done_at.map(DateTime),
         }
     }
 }

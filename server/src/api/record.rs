@@ -67,8 +67,8 @@ impl<'a> Report<'a> {
             test: record.test,
             error: record.error,
             created_at: DateTime(record.created_at),
-            submitted_at: record.submitted_at.map(Time),
-            final_at: record.final_at.map(Time),
+            submitted_at: record.submitted_at.map(DateTime),
+            final_at: record.final_at.map(DateTime),
         }
     }
 }

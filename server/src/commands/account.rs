@@ -141,7 +141,7 @@ impl From<AccountDetail> for Shown {
             staff: detail.account.staff,
             second_factor: detail.account.second_factor,
             created_at: DateTime(detail.created_at),
-            disabled_at: detail.disabled_at.map(Time),
+            disabled_at: detail.disabled_at.map(DateTime),
             disabled_reason: detail.disabled_reason,
         }
     }

@@ -39,7 +39,7 @@ impl From<ApplicationRecord> for Shown {
             balance: Amount(record.balance),
             test_balance: Amount(record.test_balance),
             created_at: DateTime(record.created_at),
-            activation_requested_at: record.activation_requested_at.map(Time),
+            activation_requested_at: record.activation_requested_at.map(DateTime),
             suspend_reason: record.suspend_reason,
         }
     }

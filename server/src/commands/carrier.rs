@@ -50,9 +50,9 @@ impl From<CarrierRecord> for Shown {
         Self {
             name: record.name,
             state: record.state.as_str(),
-            drained_at: record.drained_at.map(Time),
+            drained_at: record.drained_at.map(DateTime),
             waiting: record.waiting,
-            oldest_waiting_at: record.oldest_waiting_at.map(Time),
+            oldest_waiting_at: record.oldest_waiting_at.map(DateTime),
             receipts_unmatched: record.receipts_unmatched,
             receipts_matched: record.receipts_matched,
             connections: record.connections.into_iter().map(Into::into).collect(),

@@ -85,7 +85,7 @@ impl From<AccountLine> for Account {
             email: line.account.email,
             staff: line.account.staff,
             created_at: DateTime(line.created_at),
-            disabled_at: line.disabled_at.map(Time),
+            disabled_at: line.disabled_at.map(DateTime),
         }
     }
 }

@@ -31,7 +31,7 @@ impl From<SenderRequestRecord> for Request {
             status: record.status.as_str(),
             reason: record.reason,
             requested_at: DateTime(record.requested_at),
-            decided_at: record.decided_at.map(Time),
+            decided_at: record.decided_at.map(DateTime),
         }
     }
 }

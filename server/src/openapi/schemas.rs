@@ -219,7 +219,7 @@ impl ToSchema for Amount {
     }
 }
 
-impl PartialSchema for Time {
+impl PartialSchema for DateTime {
     fn schema() -> RefOr<Schema> {
         text("A time in RFC 3339, UTC.")
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
@@ -228,8 +228,8 @@ impl PartialSchema for Time {
     }
 }
 
-impl ToSchema for Time {
+impl ToSchema for DateTime {
     fn name() -> std::borrow::Cow<'static, str> {
-        "Time".into()
+        "DateTime".into()
     }
 }

@@ -83,7 +83,7 @@ impl Lines {
 
     fn hurry(&self) {
         self.urgent.store(true, Ordering::Release);
-        self.thread.take();
+        self.thread.unpark();
     }
 }
 

@@ -182,7 +182,7 @@ fn answered_uploads_are_whole_after_kills() {
         };
         let request = posted(&format!("/sms/bulk/{key}"), MULTIPART, &next.body());
         let sends_before = random.random_range(0..400);
-        let time = DateTime::draw(&mut random, round, request.len());
+        let time = Time::draw(&mut random, round, request.len());
         let progress = Progress::default();
         let address = server.address().to_owned();
         let count = || progress.note(|seen| seen.sends += 1);
