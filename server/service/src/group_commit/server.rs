@@ -305,7 +305,7 @@ async fn ask(service: Service, call: UnansweredCall) -> Option<GroupAnswer> {
                 return answer;
             }
             Err(error) => {
-                tracing::debug!(detail = ?error, "the outcome of a commit group can't be queried yet")
+                tracing::debug!(detail = ?error, "the outcome of a commit group can't be queried yet");
             }
         }
         tokio::time::sleep(ASK_PAUSE).await;

@@ -52,9 +52,9 @@ impl<'a> Query<'a> {
         };
         let text = self.text(Dialect::Postgres);
         let shard = shard.ok_or_else(|| Fault::NoShard(text.to_owned()))?;
-        let mut shared = self.arguments.clone();
-        shared.push(shard.into());
-        let rows = binary::rows(rows, &shared);
+        let mut of_all = self.arguments.clone();
+        of_all.push(shard.into());
+        let rows = binary::rows(rows, &of_all);
         let copying = async {
             let mut copying = server.copy_in_raw(text).await?;
             copying.send(rows).await?;
