@@ -188,7 +188,7 @@ test('the charge of a message that no carrier took is released', async ({ portal
   await expect(portal.row('00000004').locator('[data-label="Cost"]')).toHaveText('0.00');
   await portal.row('00000004').getByRole('link').click();
   await expect(portal.fact('Charged')).toHaveText('0.05 USD');
-  await expect(portal.fact('Not charged')).toHaveText('0.05 USD');
+  await expect(portal.fact('Released')).toHaveText('0.05 USD');
   await expect(portal.fact('Paid')).toHaveText('0.00 USD');
   await portal.open(`/applications/${reference}`);
   await expect(portal.fact('Balance')).toContainText('10.00 USD');

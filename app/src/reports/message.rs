@@ -99,7 +99,7 @@ pub fn Charge(charge: ChargeRecord, is_test: bool, currency: String) -> impl Int
         <dl class="facts">
             <Fact term="Price" class="figures">{price}</Fact>
             <Fact term="Charged" class="figures">{charged}</Fact>
-            <Fact term="Not charged" class="figures">{released}</Fact>
+            <Fact term="Released" class="figures">{released}</Fact>
             <Fact term="Paid" class="figures">{paid}</Fact>
         </dl>
         <p>{charge.why}</p>
