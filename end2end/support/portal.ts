@@ -83,9 +83,10 @@ export class Portal {
     return this.page.locator('dl > div').filter({ has: name }).locator('dd');
   }
 
-  /** The rows of tables that show a text. */
+  /** The rows of tables that show a text, those of the headings aside. */
   row(text: string): Locator {
-    return this.main.getByRole('row').filter({ hasText: text });
+    const rows = this.main.getByRole('row').filter({ has: this.page.locator('td') });
+    return rows.filter({ hasText: text });
   }
 
   /** Presses Tab until the target has the focus, and checks that the focus is visible. */
