@@ -82,7 +82,7 @@ fn Welcome(home: Home) -> impl IntoView {
 fn Sample(base_url: String) -> impl IntoView {
     let call = format!(
         "curl {base_url}/sms/send/YOUR_KEY \\\n  --data number=58001234 \\\n  \
-         -- data-urlencode 'message=Your code is 4711'",
+         --data-urlencode 'message=Your code is 4711'",
     );
     let answer = r#"{
   "code": 200,

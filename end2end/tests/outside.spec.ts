@@ -12,6 +12,10 @@ test('the front page has prices and links to registration and sign-in', async ({
   await portal.open('/');
   await expect(portal.main).toContainText('0.05');
   await expect(portal.main).toContainText('0.25');
+  // A newcomer's first call: it can be copied as it stands.
+  await expect(portal.main.locator('pre').first()).toContainText(
+    "--data number=58001234 \\\n  --data-urlencode 'message=",
+  );
   await portal.link('Create account').first().click();
   await portal.at('/register');
   await portal.open('/');

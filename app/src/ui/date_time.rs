@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use crate::time_zone::ShownZone;
 
 /// A time, shown to the second in the zone of the page; its attribute has the milliseconds. Where
-/// that isn't UTC, the zone's short name follows, and UTC is there for those who point now
+/// that isn't UTC, the zone's short name follows, and UTC is there for those who point at it
 /// or have the page read out.
 #[component]
 pub fn DateTime(

@@ -265,7 +265,7 @@ impl From<Arc<Inner>> for Service {
 }
 
 impl Service {
-    /// Connects, migrates, records currency and prices, and starts the commit group.
+    /// Connects, migrates, records currency and prices, and starts group commit.
     ///
     /// # Errors
     /// When the database can't be used, is of a newer release, or has another currency.

@@ -9,7 +9,7 @@
 //! Each shard has an inbox and a thread that runs its groups one after the other. With SQLite a
 //! group is one transaction of statements on that thread ([`thread`], [`sends`]). On PostgreSQL it
 //! is one call of the function `run_commit_group` ([`server`]): the process decides what the call
-//! stores ([`optimistic`], by rows that are [`cache`]), and answers by what it stored ([`reply`]).
+//! stores ([`optimistic`], by rows in its [`cache`]), and answers by what it stored ([`reply`]).
 //! Inputs that don't fit into a call then take a transaction of statements.
 
 mod cache;

@@ -44,7 +44,7 @@ impl Service {
         Ok(found.await?.into_iter().flatten().min())
     }
 
-    /// Commit groups the next rows of an upload into messages. The price of rows that can't be read
+    /// Turns the next rows of an upload into messages. The price of rows that can't be read
     /// any more is released. False when there was nothing to do, or another process expands the
     /// upload.
     ///

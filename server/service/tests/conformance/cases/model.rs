@@ -34,7 +34,7 @@ enum Operation {
     SendWithKey(usize, u8, usize),
     /// Customer, rows, with an idempotency key.
     Upload(usize, usize, bool),
-    /// Commit groups the oldest upload into messages.
+    /// Turns the oldest upload into messages.
     Expand,
     Deposit(usize, u32),
     SameDepositAgain,
