@@ -42,7 +42,7 @@ pub trait CarrierConnection: Send + Sync + 'static {
     /// The connection's state and counts, for operators.
     fn state(&self) -> ConnectionStatus;
 
-    /// Takes no more messages, reports the unsubmitted ones as not sent, and waits a time for
+    /// Takes no more messages, reports the unsubmitted ones as not sent, and waits a short time for
     /// answers.
     async fn close(&self);
 }

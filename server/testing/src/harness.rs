@@ -27,7 +27,7 @@ pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     look_until(what, LOOK_AGAIN, look)
 }
 
-/// Looks without a pause, for what must be seen the time it is there.
+/// Looks without a pause, for what must be seen as soon as it is there.
 pub fn until_at_once<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     look_until(what, Duration::ZERO, look)
 }

@@ -279,7 +279,7 @@ fn a_message_that_the_upstream_throttles_is_sent_later() {
     started.stop();
 }
 
-/// It needs no bind, so that it could be handed messages the time that the process starts.
+/// It needs no bind, so that it could be handed messages as soon as the process starts.
 #[test]
 fn a_drained_carrier_is_handed_nothing_at_a_start() {
     let (upstream, mut started) = accepting();

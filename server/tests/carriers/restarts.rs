@@ -81,7 +81,7 @@ fn submits_in_flight_when_the_server_is_killed_are_unknown_and_sent_once() {
     started.stop();
 }
 
-/// Whatever time a kill hits, nothing is sent twice, and what the carrier has can still be
+/// Whenever a kill hits, nothing is sent twice, and what the carrier has can still be
 /// settled.
 #[test]
 fn kills_under_load_send_no_message_twice() {

@@ -35,7 +35,7 @@ impl From<AccountRow> for AccountDetail {
 
 /// A change of an account by staff.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
+pub(crate) enum Change {
     Disable,
     Enable,
     SignOut,
@@ -101,13 +101,7 @@ impl Service {
     /// # Errors
     /// `NoSuchAccount`, `StaffAlready`; `FactorBeforeStaff`, but for the operator.
     pub async fn promote_account(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.in_transaction(self.promoting_account(*actor, email).await?)
-            .await
-    }
-
-    /// The verb that makes somebody a member of staff.
-    pub(crate) async fn promoting_account(&self, actor: Actor, email: &str) -> Result<Verb<()>> {
-        self.changing_account(actor, email, Change::Promote, None)
+        self.change_account(*actor, email, Change::Promote, None)
             .await
     }
 
@@ -125,13 +119,7 @@ impl Service {
     /// # Errors
     /// `NoSuchAccount`, `NoSecondFactor`.
     pub async fn reset_factor(&self, actor: &Actor, email: &str) -> Result<()> {
-        self.in_transaction(self.resetting_factor(*actor, email).await?)
-            .await
-    }
-
-    /// The verb that removes a second factor.
-    pub(crate) async fn resetting_factor(&self, actor: Actor, email: &str) -> Result<Verb<()>> {
-        self.changing_account(actor, email, Change::ResetFactor, None)
+        self.change_account(*actor, email, Change::ResetFactor, None)
             .await
     }
 
@@ -146,7 +134,8 @@ impl Service {
         self.in_transaction(verb).await
     }
 
-    async fn changing_account(
+    /// The verb that makes a change to an account.
+    pub(crate) async fn changing_account(
         &self,
         actor: Actor,
         email: &str,

@@ -108,7 +108,7 @@ pub(super) const TWO_PHASES: &str = "DELETE FROM sessions WHERE id = -1";
 /// Raises the time limit of statements: a table may have millions of messages to add up.
 pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = '15min'";
 
-/// Lets the commit return before it is on the disk. A crash of the server within the next times
+/// Lets the commit return before it is on the disk. A crash of the server shortly afterwards
 /// undoes such a transaction, as if the server had crashed before it. Whatever is committed after
 /// it and waits for the disk waits for it as well, since the server's log is written in order.
 pub(super) const COMMIT_WITHOUT_WAITING: &str = "SET LOCAL synchronous_commit = off";

@@ -370,7 +370,7 @@ impl Requeued {
     }
 }
 
-/// Puts claimed rows back into the queue, to be claimed again now given for each row.
+/// Puts claimed rows back into the queue, to be claimed again at the time given for each row.
 pub(crate) async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());

@@ -4,6 +4,7 @@ use domain::Timestamp;
 use domain::approval::{APPROVAL_DAYS, ApprovalRecord, StaffAct};
 use domain::timestamp::DAY_MS;
 
+use crate::accounts::staff::Change;
 use crate::error::{Refusal, Result};
 use crate::money::statements::confirming_statement;
 use crate::store::WriteTx;
@@ -110,8 +111,14 @@ impl Service {
             StaffAct::SetPrice { change, from } => {
                 discarding(self.setting_price(actor, change, from).await?)
             }
-            StaffAct::ResetFactor { email } => self.resetting_factor(actor, &email).await?,
-            StaffAct::Promote { email } => self.promoting_account(actor, &email).await?,
+            StaffAct::ResetFactor { email } => {
+                self.changing_account(actor, &email, Change::ResetFactor, None)
+                    .await?
+            }
+            StaffAct::Promote { email } => {
+                self.changing_account(actor, &email, Change::Promote, None)
+                    .await?
+            }
         })
     }
 }

@@ -1,5 +1,5 @@
 //! Whether the time of an answer tells that an email has an account: medians of attempts with a
-//! known and with an unknown one, by commit groups.
+//! known and with an unknown one, in turns.
 
 use std::time::{Duration, Instant};
 

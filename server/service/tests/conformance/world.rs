@@ -139,7 +139,7 @@ impl World {
         service.record_submitted(carrier, results).await.unwrap()
     }
 
-    /// Commit groups every upload into messages.
+    /// Turns every upload into messages.
     pub async fn expand_all(&self) {
         while let Some(id) = self.service.next_unexpanded(None).await.unwrap() {
             self.service.expand(id).await.unwrap();
