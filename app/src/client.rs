@@ -15,9 +15,6 @@ use crate::problem::Problem;
 pub const STATUS_OF_REFUSALS: u16 = 299;
 
 /// Calls a server function, in a browser by the HTTP method that the function is declared with.
-///
-/// # Errors
-/// The refusal of the function, or that there was no answer.
 pub async fn call<S>(function: S) -> Result<S::Output, Problem>
 where
     S: ServerFn<Error = Problem> + Serialize,
@@ -77,8 +74,6 @@ mod browser {
     }
 
     impl Request {
-        /// # Errors
-        /// When the arguments can't be written as a form.
         pub fn new<S: ServerFn + Serialize>(function: &S) -> Result<Self, Problem> {
             Self::of(
                 S::PATH,
@@ -100,9 +95,6 @@ mod browser {
         }
 
         /// Sends the request and reads the answer.
-        ///
-        /// # Errors
-        /// The refusal of the function, or that there was no answer.
         pub async fn send<T: DeserializeOwned>(self) -> Result<T, Problem> {
             let is_post = self.is_post;
             // A resource takes a future only if it is `Send`; a browser has one thread.
@@ -124,9 +116,6 @@ mod browser {
     }
 
     /// Posts a form to a server function as the browser would, and gives the page to go to, if any.
-    ///
-    /// # Errors
-    /// The refusal of the function, or that there was no answer.
     pub async fn post(address: &str, fields: &FormData) -> Result<Option<String>, Problem> {
         let form = UrlSearchParams::new_with_str_sequence_sequence(fields).map_err(not_sent)?;
         let answer = fetch(address, Some(&form)).await?;

@@ -86,7 +86,6 @@ const fn color_scheme(theme: Theme) -> &'static str {
 }
 
 /// A page that isn't one of the portal's: why a request was refused or couldn't be answered.
-#[must_use]
 pub fn error_page(
     options: &LeptosOptions,
     theme: Theme,

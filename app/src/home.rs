@@ -22,9 +22,6 @@ pub struct Home {
 }
 
 /// The prices in force; nobody has to be signed in.
-///
-/// # Errors
-/// When the service fails.
 #[server(prefix = "/fn", endpoint = "home", input = GetUrl)]
 pub async fn load_home() -> Result<Home, Problem> {
     let current = current_request()?;

@@ -18,9 +18,6 @@ pub struct IncidentNote {
 }
 
 /// The open notes, oldest first.
-///
-/// # Errors
-/// When the service fails.
 #[cfg(feature = "ssr")]
 pub async fn incident_notes(service: &Service) -> Result<Vec<IncidentNote>, Problem> {
     let notes = service.incidents().await?.into_iter();

@@ -25,7 +25,6 @@ impl Overload {
         }
     }
 
-    #[must_use]
     pub fn is_noted(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

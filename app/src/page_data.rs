@@ -45,9 +45,6 @@ where
     }
 
     /// Waits for the answer.
-    ///
-    /// # Errors
-    /// The refusal of the function, or that there was no answer.
     pub async fn get(self) -> Result<T, Problem> {
         self.answer.await?.read()
     }

@@ -68,33 +68,21 @@ pub trait PortalRequest: Send + Sync {
 
     /// The account that is signed in, even if all it may do is set up a second factor. A request
     /// asks the database for it once.
-    ///
-    /// # Errors
-    /// When the service fails.
     async fn session_account(&self) -> Result<Option<AccountRecord>, Problem>;
 
     /// The account that is signed in, unless it must set up a second factor first.
-    ///
-    /// # Errors
-    /// When the service fails.
     async fn account(&self) -> Result<Option<AccountRecord>, Problem> {
         let account = self.session_account().await?;
         Ok(account.filter(|account| !self.service().must_set_up_factor(account)))
     }
 
     /// When the session of whoever is signed in ends, without putting that off.
-    ///
-    /// # Errors
-    /// When the service fails.
     async fn session_end(&self) -> Result<Option<SessionEnd>, Problem> {
         let token = self.token().unwrap_or_default();
         Ok(self.service().session_end(&token).await?)
     }
 
     /// Where a request without [`PortalRequest::account`] is led, and from there to `next`.
-    ///
-    /// # Errors
-    /// When the service fails.
     async fn way_in(&self, next: &str) -> Result<String, Problem> {
         Ok(match self.session_account().await? {
             Some(_) => TWO_FACTOR_PATH.to_owned(),
@@ -104,51 +92,27 @@ pub trait PortalRequest: Send + Sync {
 
     /// Signs an account in under a new session id and registers the device; an account with a
     /// second factor is only noted, until [`PortalRequest::sign_in_by_code`].
-    ///
-    /// # Errors
-    /// When the password was changed since the account was read, or the service fails.
     async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem>;
 
     /// Gives the session of an account a new id, after its password was changed.
-    ///
-    /// # Errors
-    /// When the session can't be written.
     async fn renew(&self, account: &AccountRecord) -> Result<(), Problem>;
 
     /// The second step of [`PortalRequest::sign_in`], under a new session id too.
-    ///
-    /// # Errors
-    /// When the first step is missing or too long ago, the code is wrong, or the service fails.
     async fn sign_in_by_code(&self, step: &SecondStep) -> Result<AccountRecord, Problem>;
 
     /// Ends the session.
-    ///
-    /// # Errors
-    /// When the service fails.
     async fn sign_out(&self) -> Result<(), Problem>;
 
     /// Keeps new keys, encrypted, until the application's page shows them.
-    ///
-    /// # Errors
-    /// When the session can't be written.
     async fn keep_keys(&self, reference: Reference, keys: &NewKeys) -> Result<(), Problem>;
 
     /// Gives kept keys out and forgets them.
-    ///
-    /// # Errors
-    /// When the session can't be read or written.
     async fn take_keys(&self, reference: Reference) -> Result<Option<NewKeys>, Problem>;
 
     /// Keeps a secret text, encrypted, under a name.
-    ///
-    /// # Errors
-    /// When the session can't be written.
     async fn keep_text(&self, name: &str, text: &str) -> Result<(), Problem>;
 
     /// Gives a kept text out, and forgets it.
-    ///
-    /// # Errors
-    /// When the session can't be read or written.
     async fn take_text(&self, name: &str) -> Result<Option<String>, Problem>;
 }
 
@@ -177,9 +141,6 @@ pub struct CallingPage(pub String);
 pub type CurrentRequest = Arc<dyn PortalRequest>;
 
 /// The request that is being served.
-///
-/// # Errors
-/// When the server didn't provide the request, which is a fault of ours.
 pub fn current_request() -> Result<CurrentRequest, Problem> {
     use_context::<CurrentRequest>().ok_or_else(|| {
         tracing::error!("a server function was called without its request in the context");
@@ -189,10 +150,6 @@ pub fn current_request() -> Result<CurrentRequest, Problem> {
 
 /// The request and the account that is signed in. Every server function that needs an account
 /// starts with it.
-///
-/// # Errors
-/// [`Cause::SignedOut`]; where no scripts run, the browser is then led to the sign-in page, and
-/// from there back. Else when the service fails.
 pub async fn signed_in() -> Result<(CurrentRequest, AccountRecord), Problem> {
     let current = current_request()?;
     if let Some(account) = current.account().await? {
@@ -210,9 +167,6 @@ pub async fn signed_in() -> Result<(CurrentRequest, AccountRecord), Problem> {
 
 /// Like [`signed_in`], for setting up a second factor: the one thing that an account may do which
 /// must have one and hasn't.
-///
-/// # Errors
-/// [`Cause::SignedOut`]; else when the service fails.
 pub async fn setting_up() -> Result<(CurrentRequest, AccountRecord), Problem> {
     let current = current_request()?;
     match current.session_account().await? {
@@ -224,10 +178,6 @@ pub async fn setting_up() -> Result<(CurrentRequest, AccountRecord), Problem> {
 /// Asks again who is signed in, before what matters, unless that was confirmed within the last 10
 /// minutes. `credential` is what was typed into [`crate::ui::StepUpField`]; where it is given, the
 /// session has a new id from then on.
-///
-/// # Errors
-/// When a code or the password is needed or wrong, there were too many attempts, or the service
-/// fails.
 pub async fn step_up(
     current: &CurrentRequest,
     account: &AccountRecord,
@@ -263,7 +213,6 @@ pub async fn staff() -> Result<(CurrentRequest, AccountRecord), Problem> {
 
 /// The address of the sign-in page that leads back to a page of this site; without the page's query
 /// where it would be too long.
-#[must_use]
 pub fn sign_in_path(next: &str) -> String {
     let next = local_path(next);
     let without_query = next.split(['?', '#']).next().unwrap_or_default();
@@ -279,7 +228,6 @@ pub fn sign_in_path(next: &str) -> String {
 
 /// Where an account goes after signing in: to this path if it is one of this site and was asked
 /// for, else to the first page of staff or to My Applications.
-#[must_use]
 pub fn landing_path<'a>(account: &AccountRecord, next: &'a str) -> &'a str {
     match local_path(next) {
         "/applications" if account.staff => "/support",
@@ -288,7 +236,6 @@ pub fn landing_path<'a>(account: &AccountRecord, next: &'a str) -> &'a str {
 }
 
 /// This path if it is one of this site, else My Applications.
-#[must_use]
 pub fn local_path(next: &str) -> &str {
     if is_local(next) {
         next
@@ -300,7 +247,6 @@ pub fn local_path(next: &str) -> &str {
 /// Whether a path is one of this site. Browsers and proxies decode a path and resolve `.` and `..`
 /// in it, and read `//host` and `/\host` as another site. No page of this site needs any of that,
 /// so that a path with it is none of ours, whoever resolves it.
-#[must_use]
 pub fn is_local(path: &str) -> bool {
     let page = path.split(['?', '#']).next().unwrap_or_default();
     page.starts_with('/')
@@ -321,7 +267,6 @@ fn page_path() -> Option<String> {
 }
 
 /// Whether the page is really shown: it isn't asked for by HEAD, nor fetched ahead of a click.
-#[must_use]
 pub fn is_shown() -> bool {
     use_context::<Parts>().is_some_and(|parts| {
         let ahead = parts

@@ -43,7 +43,6 @@ pub struct ReturnedForm {
 
 /// The id of the place where the problem of a server function's form is shown, by the function's
 /// path. Where no scripts run, a form that comes back leads there.
-#[must_use]
 pub fn problem_anchor(path: &str) -> String {
     format!("problem-{}", path.trim_start_matches("/fn/"))
 }
@@ -111,7 +110,6 @@ pub enum Filter {
 
 impl Cause {
     /// The sentence for a person: it says what happened and what to do.
-    #[must_use]
     pub fn sentence(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::SignedOut => "You are signed out. Sign in again to go on.",
@@ -157,7 +155,6 @@ impl Cause {
     }
 
     /// The name of the form's field that has to be corrected, if it is one.
-    #[must_use]
     pub const fn field(&self) -> Option<&'static str> {
         Some(match self {
             Self::Email | Self::Refused(Refusal::EmailTaken | Refusal::EmailUnchanged) => "email",
@@ -241,7 +238,6 @@ impl Problem {
     }
 
     /// The sentence for a person, with the request's id where support is needed.
-    #[must_use]
     pub fn sentence(&self) -> Cow<'static, str> {
         let sentence = self.cause.sentence();
         match &self.request_id {
@@ -251,7 +247,6 @@ impl Problem {
     }
 
     /// Keeps what was typed into a field.
-    #[must_use]
     pub fn typed(mut self, field: &str, text: &str) -> Self {
         self.typed.push((field.to_owned(), text.to_owned()));
         self
@@ -259,7 +254,6 @@ impl Problem {
 
     /// The problem of a step that follows a change, such as signing in after registering: here it
     /// would be false that nothing was changed.
-    #[must_use]
     pub fn after_change(mut self) -> Self {
         if matches!(self.cause, Cause::Failed | Cause::Refused(Refusal::Busy)) {
             self.cause = Cause::Uncertain;
@@ -268,7 +262,6 @@ impl Problem {
     }
 
     /// The text that was typed into a field, or nothing.
-    #[must_use]
     pub fn text_of(&self, field: &str) -> Option<String> {
         self.typed
             .iter()

@@ -60,9 +60,6 @@ fn page_zone() -> PageZone {
 /// Has the server keep the name of the browser's zone, for the pages that this browser asks for;
 /// gives the zone in which these show times. A name that isn't in the time zone database is passed
 /// over.
-///
-/// # Errors
-/// When the server lacks the request, which is a fault of ours.
 #[server(prefix = "/fn", endpoint = "tell-time-zone")]
 pub async fn tell_time_zone(time_zone: String) -> Result<Zone, Problem> {
     let current = current_request()?;

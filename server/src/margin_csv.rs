@@ -24,9 +24,6 @@ const NAMES: [&str; 12] = [
 ];
 
 /// A line with the names, and a line for each day, application and prefix.
-///
-/// # Errors
-/// When a line can't be written.
 pub fn file(lines: &[MarginLine], currency: &str) -> Result<Vec<u8>, csv::Error> {
     let row = |line: &MarginLine| {
         let figures = &line.figures;

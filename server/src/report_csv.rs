@@ -60,18 +60,12 @@ pub fn header() -> Result<Vec<u8>, csv::Error> {
 }
 
 /// A line for each message.
-///
-/// # Errors
-/// When a line can't be written.
 pub fn rows(messages: &[MessageRecord], currency: &str) -> Result<Vec<u8>, csv::Error> {
     let row = |message| COLUMNS.map(|column| safe((column.cell)(message, currency)));
     write(messages.iter().map(row))
 }
 
 /// Lines of a file.
-///
-/// # Errors
-/// When a line can't be written.
 pub fn write<const N: usize>(
     lines: impl Iterator<Item = [String; N]>,
 ) -> Result<Vec<u8>, csv::Error> {

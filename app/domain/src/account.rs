@@ -70,7 +70,6 @@ impl Email {
 
     /// The letters of an address that aren't plain Latin ones, in their order, each once: other
     /// scripts have letters that look the same. `None` where there are none.
-    #[must_use]
     pub fn unusual_letters(address: &str) -> Option<String> {
         let mut unusual = String::new();
         for c in address.chars() {
@@ -82,7 +81,6 @@ impl Email {
     }
 
     /// The address, in lower case.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -104,7 +102,6 @@ const fn is_usual(c: char) -> bool {
 
 /// What a letter of an address is called that isn't a plain Latin one: its script, where that is one
 /// with letters that look like Latin ones, and its number.
-#[must_use]
 pub fn letter_name(c: char) -> String {
     let script = match c {
         '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}' => "Greek ",

@@ -50,9 +50,6 @@ pub enum Admission {
 /// Checks a request in the order of the contract, §3: key (504), category (505), idempotency,
 /// status (503, 502), sender name, reserved test numbers. The rate and the money (501) come after,
 /// since they are counted.
-///
-/// # Errors
-/// The first reason that applies.
 pub fn admit(attempt: &SendAttempt) -> Result<Admission, Reason> {
     let application = attempt.application.ok_or(Reason::ApiInvalid)?;
     application.check_category()?;
@@ -100,7 +97,6 @@ impl SendingApplication {
 }
 
 /// What some local numbers are answered with a test key (contract §3, rule 8).
-#[must_use]
 pub fn reserved_outcome(number: &Number, key: KeyKind) -> Option<Reason> {
     if key != KeyKind::Test {
         return None;

@@ -62,7 +62,6 @@ pub struct MalformedKey;
 
 impl ApiKey {
     /// Makes the key of an application from random bytes.
-    #[must_use]
     pub fn from_entropy(reference: Reference, kind: KeyKind, entropy: [u8; ENTROPY_BYTES]) -> Self {
         let mut text = String::with_capacity(API_KEY_CHARS);
         text.push_str(reference.as_str());
@@ -107,32 +106,27 @@ impl ApiKey {
     }
 
     /// The whole key, to be shown once.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.text
     }
 
     /// The application's reference, the key's first 6 digits.
     /// The last characters: they tell one key from another, and nobody sends with them.
-    #[must_use]
     pub fn last_four(&self) -> &str {
         // A key has ASCII characters alone.
         &self.text[API_KEY_CHARS - ENDING_CHARS..]
     }
 
-    #[must_use]
     pub fn reference(&self) -> Reference {
         self.reference
     }
 
     /// Live or test.
-    #[must_use]
     pub fn kind(&self) -> KeyKind {
         self.kind
     }
 
     /// SHA-256 of the key's ASCII in lower-case hexadecimal: all that is stored of a key.
-    #[must_use]
     pub fn hash(&self) -> String {
         let digest = Sha256::digest(self.text.as_bytes());
         let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);

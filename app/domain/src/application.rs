@@ -39,7 +39,6 @@ words! {
 
 impl LostAnswer {
     /// What the portal calls it.
-    #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
             Self::Hold => "Don't resend",
@@ -58,7 +57,6 @@ pub enum StatusAction {
 
 impl StatusAction {
     /// What an application is after the action, in a sentence about it.
-    #[must_use]
     pub const fn participle(self) -> &'static str {
         match self {
             Self::Approve => "approved",
@@ -71,7 +69,6 @@ impl StatusAction {
 impl ApplicationStatus {
     /// The status after an action; `None` when the action is refused in this status. `before` is
     /// the status that the application had before it was suspended, which reinstating brings back.
-    #[must_use]
     pub const fn after(self, action: StatusAction, before: Self) -> Option<Self> {
         match (self, action) {
             (Self::Pending, StatusAction::Approve) => Some(Self::Active),

@@ -2,7 +2,6 @@
 
 /// Browser and operating system, as far as a `User-Agent` names them. Whoever sends the header writes
 /// it; the names are all that a mail may repeat of it.
-#[must_use]
 pub fn browser_name(user_agent: &str) -> String {
     const BROWSERS: [(&str, &str); 5] = [
         ("Edg/", "Edge"),

@@ -83,7 +83,6 @@ words! {
 
 impl StaffList {
     /// The list before staff change it.
-    #[must_use]
     pub const fn at_first(self) -> &'static str {
         match self {
             Self::SuspendReasons => {

@@ -46,7 +46,6 @@ words! {
 
 impl DeliveryError {
     /// Reads the word, with or without what may follow it; `None` for a carrier's own words.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|error| {
             text.strip_prefix(error.as_str())

@@ -47,7 +47,6 @@ pub struct Progress<'a> {
 }
 
 /// Every step with its state; none once a message was sent with the API key.
-#[must_use]
 pub fn first_steps(progress: Progress<'_>) -> Vec<(Step, StepState)> {
     if progress.has_sent {
         return Vec::new();

@@ -19,7 +19,6 @@ pub struct HomeCountry {
 
 impl HomeCountry {
     /// The country with a code.
-    #[must_use]
     pub fn of_code(code: &str) -> Self {
         let mut countries = COUNTRIES.lines().filter_map(|line| line.split_once(' '));
         let found = countries.find(|(assigned, _)| *assigned == code);

@@ -43,7 +43,6 @@ impl Reference {
 
     /// The references that a payer may have meant who wrote this one: those that differ from it by
     /// one digit, and those with two neighbours swapped.
-    #[must_use]
     pub fn similar(self) -> Vec<Self> {
         let mut found = Vec::new();
         for place in 0..REFERENCE_DIGITS {
@@ -63,7 +62,6 @@ impl Reference {
 
     /// The references in a text, each once: six digits that may have spaces and dashes between
     /// them, and no other digits beside them.
-    #[must_use]
     pub fn all_in(text: &str) -> Vec<Self> {
         let apart = text.split(|c: char| !c.is_ascii_digit());
         let joined = text.split(|c: char| !c.is_ascii_digit() && !matches!(c, ' ' | '-'));
@@ -77,7 +75,6 @@ impl Reference {
     }
 
     /// The reference with this number; only the last 6 decimal digits count.
-    #[must_use]
     pub fn from_number(number: u32) -> Self {
         let mut digits = [b'0'; REFERENCE_DIGITS];
         let mut rest = number;
@@ -89,7 +86,6 @@ impl Reference {
     }
 
     /// The 6 digits.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         // Only ASCII digits are ever stored, so that this is always text.
         std::str::from_utf8(&self.0).unwrap_or_default()
@@ -155,13 +151,11 @@ fn decode_id(prefix: &str, text: &str) -> Option<i64> {
 
 /// The id with these milliseconds and these low bits (node and count). Ids of later milliseconds
 /// are greater: an id carries its day, and "newest first" is the order of the primary key.
-#[must_use]
 pub const fn compose_id(unix_ms: i64, low: i64) -> i64 {
     ((unix_ms - ID_EPOCH_UNIX_MS) << ID_LOW_BITS) | low
 }
 
 /// The least id that a message of a day (since 1970-01-01 UTC) can have.
-#[must_use]
 pub const fn id_of_day(day: i64) -> i64 {
     compose_id(day * DAY_MS, 0)
 }
@@ -171,13 +165,11 @@ const ID_COUNT_BITS: u32 = 11;
 
 /// The id `n` places after `first`, which is the first id of a millisecond. When the ids of a
 /// millisecond are used up, those of the next one follow.
-#[must_use]
 pub const fn nth_id(first: i64, n: i64) -> i64 {
     first + ((n >> ID_COUNT_BITS) << ID_LOW_BITS) + (n & ((1 << ID_COUNT_BITS) - 1))
 }
 
 /// Unix milliseconds in which an id was made.
-#[must_use]
 pub const fn id_unix_ms(id: i64) -> i64 {
     (id >> ID_LOW_BITS) + ID_EPOCH_UNIX_MS
 }
@@ -190,7 +182,6 @@ macro_rules! prefixed_id {
 
         impl $name {
             /// Reads the text form; `None` when it isn't one.
-            #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
                 decode_id($prefix, text).map(Self)
             }
@@ -267,7 +258,6 @@ impl RequestId {
         }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

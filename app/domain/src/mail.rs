@@ -54,20 +54,17 @@ impl MailKind {
 
     /// Whether an address gets the mail before its owner said that it is theirs. Anybody can enter
     /// anybody's address, and nothing that they do then may reach it.
-    #[must_use]
     pub const fn is_for_unconfirmed(self) -> bool {
         matches!(self, Self::Confirm | Self::EmailChange | Self::Reset)
     }
 
     /// Whether an account can do without these mails.
-    #[must_use]
     pub fn is_optional(self) -> bool {
         Self::OPTIONAL.contains(&self)
     }
 
     /// The page that the mail's secret link leads to; `None` for a mail without such a link. The
     /// link's token is made when the mail is sent, and stands nowhere but in the mail.
-    #[must_use]
     pub const fn secret_page(self) -> Option<&'static str> {
         match self {
             Self::Confirm => Some("/confirm/"),

@@ -25,13 +25,11 @@ pub struct InvalidMoney;
 impl Money {
     pub const ZERO: Self = Self(0);
 
-    #[must_use]
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
     /// The amount of so many whole units; `None` when that is more than can be held.
-    #[must_use]
     pub const fn from_units(units: i64) -> Option<Self> {
         match units.checked_mul(MICROS_PER_UNIT) {
             Some(micros) => Some(Self(micros)),
@@ -39,7 +37,6 @@ impl Money {
         }
     }
 
-    #[must_use]
     pub const fn micros(self) -> i64 {
         self.0
     }
@@ -65,7 +62,6 @@ impl Money {
         i64::try_from(micros).map(Self).map_err(|_| InvalidMoney)
     }
 
-    #[must_use]
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
             Some(micros) => Some(Self(micros)),
@@ -73,7 +69,6 @@ impl Money {
         }
     }
 
-    #[must_use]
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
             Some(micros) => Some(Self(micros)),
@@ -82,7 +77,6 @@ impl Money {
     }
 
     /// This amount times `count`; `None` when that is more than can be held.
-    #[must_use]
     pub fn checked_times(self, count: usize) -> Option<Self> {
         self.0.checked_mul(i64::try_from(count).ok()?).map(Self)
     }
@@ -90,7 +84,6 @@ impl Money {
 
 impl Money {
     /// The amount for people: with commas between thousands, and with two decimals at least.
-    #[must_use]
     pub fn shown(self) -> String {
         let plain = self.to_string();
         let (sign, digits) = match plain.strip_prefix('-') {

@@ -31,7 +31,6 @@ pub struct Month {
 
 impl Month {
     /// The month of a time.
-    #[must_use]
     pub fn of(at: Timestamp) -> Self {
         let date = at.to_date();
         date.get(..7).and_then(Self::parse).unwrap_or(Self {
@@ -41,7 +40,6 @@ impl Month {
     }
 
     /// Reads `2026-10`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (year, month) = text.split_once('-')?;
         let is_number = |text: &str, length| {
@@ -56,14 +54,12 @@ impl Month {
     }
 
     /// The first time of the month.
-    #[must_use]
     pub fn start(self) -> Timestamp {
         let day = Timestamp::parse_typed(&format!("{self}-01"));
         day.unwrap_or(Timestamp::from_unix_ms(0))
     }
 
     /// The month after it.
-    #[must_use]
     pub const fn next(self) -> Self {
         let Self { year, month } = self;
         match month {
@@ -79,7 +75,6 @@ impl Month {
     }
 
     /// The month before it.
-    #[must_use]
     pub const fn previous(self) -> Self {
         let Self { year, month } = self;
         match month {
@@ -95,7 +90,6 @@ impl Month {
     }
 
     /// `October 2026`.
-    #[must_use]
     pub fn name(self) -> String {
         let name = NAMES.get(usize::from(self.month).wrapping_sub(1));
         format!("{} {}", name.unwrap_or(&""), self.year)

@@ -82,9 +82,6 @@ impl Number {
 
     /// Reads a number out of a query or a URL-encoded form, where a `+` that wasn't escaped decodes
     /// to a space: a leading space is such a `+`.
-    ///
-    /// # Errors
-    /// As [`Self::parse`].
     pub fn parse_url_decoded(text: &str) -> Result<Self, InvalidNumber> {
         match text.strip_prefix(' ') {
             Some(digits) => Self::of_digits(digits, true),
@@ -120,32 +117,27 @@ impl Number {
     }
 
     /// The number with its last three digits alone: `•••••987`.
-    #[must_use]
     pub fn masked(&self) -> String {
         let hidden = self.digits.len().saturating_sub(3);
         format!("{}{}", "•".repeat(hidden), &self.digits[hidden..])
     }
 
     /// A number as it was stored.
-    #[must_use]
     pub fn from_stored(digits: String, kind: Kind) -> Self {
         Self { digits, kind }
     }
 
     /// The digits, without `+`.
-    #[must_use]
     pub fn digits(&self) -> &str {
         &self.digits
     }
 
-    #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
     /// The local number that an international one was probably meant to be, which costs less: its
     /// digits are the country code and 8 more.
-    #[must_use]
     pub fn local_form(&self, country_code: &str) -> Option<Self> {
         let digits = self.digits.strip_prefix(country_code)?;
         let is_meant = self.kind == Kind::International && digits.len() == LOCAL_DIGITS;
@@ -166,7 +158,6 @@ impl Number {
     }
 
     /// The number as a carrier gets it: with country code, without `+`.
-    #[must_use]
     pub fn for_carrier(&self, country_code: &str) -> String {
         match self.kind {
             Kind::Local => format!("{country_code}{}", self.digits),
@@ -175,7 +166,6 @@ impl Number {
     }
 
     /// The rule by which the number is local or international, as a stable word.
-    #[must_use]
     pub fn rule(&self) -> &'static str {
         match self.kind {
             Kind::Local => "local_8_digits",

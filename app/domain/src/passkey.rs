@@ -7,7 +7,6 @@ pub const PASSKEY_NAME_CHARS_MAX: usize = 40;
 
 /// The name of a passkey as it is stored, without space around it; `None` for a text that is empty
 /// or too long, or has control characters.
-#[must_use]
 pub fn passkey_name(text: &str) -> Option<&str> {
     let text = text.trim();
     let fits = (1..=PASSKEY_NAME_CHARS_MAX).contains(&text.chars().count());

@@ -143,7 +143,6 @@ impl Password {
     }
 
     /// The password itself, for hashing.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -157,7 +156,6 @@ impl fmt::Debug for Password {
 
 /// The service's name and the parts of an email that a password must not be made of, the longest
 /// first.
-#[must_use]
 pub fn parts_of(email: &str) -> Vec<&str> {
     let local = email.split('@').next().unwrap_or_default();
     let pieces = email.split(|c: char| !c.is_alphanumeric());
@@ -182,7 +180,6 @@ pub enum Strength {
 impl Strength {
     /// Counts the characters that don't follow from what stands before them: those of a run, of a
     /// common word, of the email and of the service's name count as one.
-    #[must_use]
     pub fn of(text: &str, email: &str) -> Self {
         let email = email.to_lowercase();
         let mut known = parts_of(&email);
@@ -201,7 +198,6 @@ impl Strength {
     }
 
     /// The strength and what it comes from.
-    #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::Weak => {

@@ -34,7 +34,6 @@ impl Prefix {
         }
     }
 
-    #[must_use]
     pub fn digits(&self) -> &str {
         &self.0
     }

@@ -22,7 +22,6 @@ pub enum PriceChange {
 
 impl PriceChange {
     /// The prefix whose price is set; `None` for the base prices.
-    #[must_use]
     pub const fn prefix(&self) -> Option<&Prefix> {
         match self {
             Self::Base(_) => None,
@@ -64,7 +63,6 @@ pub struct PriceHistory {
 }
 
 impl PriceHistory {
-    #[must_use]
     pub fn new(mut rows: Vec<PriceRow>) -> Self {
         rows.sort_by_key(|row| (row.from, row.id));
         Self {
@@ -75,18 +73,15 @@ impl PriceHistory {
     }
 
     /// The id of the newest change; 0 without any.
-    #[must_use]
     pub const fn version(&self) -> i64 {
         self.version
     }
 
-    #[must_use]
     pub fn rows(&self) -> &[PriceRow] {
         &self.rows
     }
 
     /// The history as it was when this change was the newest.
-    #[must_use]
     pub fn as_of(&self, version: i64) -> Self {
         let known = self.rows.iter().filter(|row| row.id <= version);
         Self::new(known.cloned().collect())
@@ -94,19 +89,16 @@ impl PriceHistory {
 
     /// The time whose prices are charged while a clock shows `now`. Clocks of several processes
     /// differ a little: where a change is known, the time at which it was set has come.
-    #[must_use]
     pub fn time(&self, now: Timestamp) -> Timestamp {
         self.last_set.map_or(now, |set| set.max(now))
     }
 
     /// The prices in force at a time; `None` before the first ones.
-    #[must_use]
     pub fn at(&self, time: Timestamp) -> Option<PricesInForce> {
         in_force(self.rows.iter().filter(|row| row.from <= time))
     }
 
     /// When prices change next after a time.
-    #[must_use]
     pub fn next_change(&self, time: Timestamp) -> Option<Timestamp> {
         let next = self.rows.iter().find(|row| row.from > time)?;
         Some(next.from)
@@ -114,7 +106,6 @@ impl PriceHistory {
 
     /// The prices in force at a time and those that come after it, base prices first, then by
     /// prefix and time.
-    #[must_use]
     pub fn listed(&self, time: Timestamp) -> (Vec<PriceRecord>, Vec<PriceRecord>) {
         let mut newest = BTreeMap::new();
         for row in self.rows.iter().filter(|row| row.from <= time) {
@@ -181,7 +172,6 @@ impl PriceHistory {
 
     /// The first time at which a prefix doesn't cost more than a local number, as a refusal; none
     /// while each change was judged.
-    #[must_use]
     pub fn fault(&self) -> Option<Refusal> {
         let mut times = self.rows.iter().map(|row| row.from);
         times.find_map(|time| self.must_be_dearer(time).err())
@@ -207,7 +197,6 @@ impl PriceHistory {
 
     /// Why a message that was accepted at a time has its unit price: the prefix that had this
     /// price, if one had.
-    #[must_use]
     pub fn explain(&self, number: &Number, accepted: Timestamp, per_page: Money) -> UnitPrice {
         let then = self.at(accepted).map(|prices| prices.unit_price(number));
         if let Some(then) = then.filter(|then| then.per_page == per_page) {

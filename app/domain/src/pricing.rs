@@ -37,7 +37,6 @@ impl Prices {
     }
 
     /// The price of one page to a number of this kind.
-    #[must_use]
     pub const fn per_page(&self, kind: Kind) -> Money {
         match kind {
             Kind::Local => self.local,
@@ -46,14 +45,12 @@ impl Prices {
     }
 
     /// The price of a message; `None` when it is more than can be held.
-    #[must_use]
     pub fn cost(&self, kind: Kind, pages: usize) -> Option<Money> {
         cost_at(self.per_page(kind), pages)
     }
 
     /// The price of all messages that have these pages together: the sum of their prices. `None`
     /// when it is more than can be held.
-    #[must_use]
     pub fn cost_of_all(&self, pages: PageCount) -> Option<Money> {
         let local = self.cost(Kind::Local, usize::try_from(pages.local).ok()?)?;
         let international = usize::try_from(pages.international).ok()?;
@@ -64,7 +61,6 @@ impl Prices {
 /// The rule that all prices follow: each page of a message costs the same. Uploads rely on it,
 /// since they are priced by their pages in all, and two statements of the database repeat it.
 /// `None` when the price is more than can be held.
-#[must_use]
 pub fn cost_at(per_page: Money, pages: usize) -> Option<Money> {
     per_page.checked_times(pages)
 }
@@ -86,7 +82,6 @@ impl PageCount {
     }
 
     /// These pages, multiplied; `None` when the product is more than can be held.
-    #[must_use]
     pub fn checked_times(self, times: u64) -> Option<Self> {
         Some(Self {
             local: self.local.checked_mul(times)?,
@@ -95,7 +90,6 @@ impl PageCount {
     }
 
     /// The pages of both kinds together; `None` when the sum is more than can be held.
-    #[must_use]
     pub const fn total(self) -> Option<u64> {
         self.local.checked_add(self.international)
     }
@@ -119,7 +113,6 @@ pub struct UnitPrice {
 }
 
 impl PricesInForce {
-    #[must_use]
     pub fn new(base: Prices, by_prefix: impl IntoIterator<Item = (Prefix, Money)>) -> Self {
         let by_prefix: HashMap<_, _> = by_prefix.into_iter().collect();
         let bits = by_prefix.keys().map(|prefix| 1 << prefix.digits().len());
@@ -130,7 +123,6 @@ impl PricesInForce {
         }
     }
 
-    #[must_use]
     pub const fn base(&self) -> Prices {
         self.base
     }
@@ -142,20 +134,17 @@ impl PricesInForce {
             .map(|(prefix, price)| (prefix, *price))
     }
 
-    #[must_use]
     pub const fn has_prefixes(&self) -> bool {
         self.lengths != 0
     }
 
     /// Whether the same prefixes have prices here as there, be they other prices.
-    #[must_use]
     pub fn has_prefixes_of(&self, other: &Self) -> bool {
         self.by_prefix.len() == other.by_prefix.len()
             && (self.by_prefix.keys()).all(|prefix| other.by_prefix.contains_key(prefix))
     }
 
     /// The longest prefix of a number that has a price, and the price. Local numbers have none.
-    #[must_use]
     pub fn longest(&self, kind: Kind, digits: &str) -> Option<(&Prefix, Money)> {
         if kind == Kind::Local || self.lengths == 0 {
             return None;
@@ -169,14 +158,12 @@ impl PricesInForce {
     }
 
     /// The price of one page to a number.
-    #[must_use]
     pub fn per_page(&self, kind: Kind, digits: &str) -> Money {
         let longest = self.longest(kind, digits);
         longest.map_or_else(|| self.base.per_page(kind), |(_, price)| price)
     }
 
     /// The price of one page to a number, and why.
-    #[must_use]
     pub fn unit_price(&self, number: &Number) -> UnitPrice {
         let (kind, digits) = (number.kind(), number.digits());
         UnitPrice {
@@ -186,14 +173,12 @@ impl PricesInForce {
     }
 
     /// The price of a message; `None` when it is more than can be held.
-    #[must_use]
     pub fn cost(&self, number: &Number, pages: usize) -> Option<Money> {
         cost_at(self.per_page(number.kind(), number.digits()), pages)
     }
 
     /// The price of all messages that have these pages together: the sum of their prices. `None`
     /// when it is more than can be held, or pages of a prefix without a price are among them.
-    #[must_use]
     pub fn cost_of_all(&self, pages: &PagesByPrice) -> Option<Money> {
         let mut sum = self.base.cost_of_all(pages.base)?;
         for (prefix, count) in &pages.by_prefix {
@@ -207,7 +192,6 @@ impl PricesInForce {
 
 impl UnitPrice {
     /// The rule by which a number has this price, as a stable word.
-    #[must_use]
     pub fn rule(&self, number: &Number) -> String {
         match &self.prefix {
             Some(prefix) => format!("prefix_{prefix}"),
@@ -246,7 +230,6 @@ impl PagesByPrice {
     }
 
     /// These pages, multiplied; `None` when the product is more than can be held.
-    #[must_use]
     pub fn checked_times(&self, times: u64) -> Option<Self> {
         let by_prefix = self.by_prefix.iter();
         let times_each = by_prefix.map(|(prefix, n)| Some((prefix.clone(), n.checked_mul(times)?)));
@@ -257,7 +240,6 @@ impl PagesByPrice {
     }
 
     /// All pages together; `None` when the sum is more than can be held.
-    #[must_use]
     pub fn total(&self) -> Option<u64> {
         let mut counts = self.by_prefix.values();
         counts.try_fold(self.base.total()?, |sum, count| sum.checked_add(*count))

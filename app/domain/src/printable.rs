@@ -5,7 +5,6 @@ use std::borrow::Cow;
 /// The text with every control character written as its number, such as `\u{1b}`: a terminal would
 /// obey them, a log would end its line, and those that turn the direction of writing (U+202A to
 /// U+202E, U+2066 to U+2069) and the line ends U+2028 and U+2029 make a text look like another.
-#[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_control) {
         return Cow::Borrowed(text);
@@ -22,14 +21,12 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 }
 
 /// Each line of a text for itself: the line ends are our own.
-#[must_use]
 pub fn printable_lines(text: &str) -> String {
     let lines: Vec<_> = text.split('\n').map(printable).collect();
     lines.join("\n")
 }
 
 /// Whether [`printable`] writes the character as its number.
-#[must_use]
 pub fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -37,7 +34,6 @@ pub fn is_control(c: char) -> bool {
 /// Whether nobody sees the character: those that Unicode calls format characters or ignorable by
 /// default, blanks that aren't white space, marks that sit on the letter before them (a letter with
 /// an accent has a character of its own), and those that have no meaning that everybody shares.
-#[must_use]
 pub const fn is_invisible(c: char) -> bool {
     matches!(c,
         // Soft hyphen; marks of Latin letters; the Arabic letter mark and number signs.

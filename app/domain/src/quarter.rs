@@ -36,7 +36,6 @@ pub enum Figure {
 impl Figure {
     /// The figure that counts a message with a final status; `None` for other statuses. `took_ms`
     /// is the time from the acceptance until now.
-    #[must_use]
     pub fn of_ending(status: MessageStatus, took_ms: i64) -> Option<Self> {
         match status {
             MessageStatus::Delivered => Some(Self::Delivered(
@@ -92,13 +91,11 @@ impl Figures {
     }
 
     /// How many were delivered.
-    #[must_use]
     pub fn delivered(&self) -> i64 {
         self.delivered.iter().sum()
     }
 
     /// How many have no final status yet.
-    #[must_use]
     pub fn under_way(&self) -> i64 {
         self.accepted - self.delivered() - self.failed - self.expired - self.rejected
     }
@@ -106,7 +103,6 @@ impl Figures {
     /// The time within which so many of a hundred delivered messages were delivered: a limit of
     /// [`DELIVERY_TIMES_MS`], or `Some(None)` when more than the last one. `None` before any is
     /// delivered.
-    #[must_use]
     pub fn delivered_within_ms(&self, percent: i64) -> Option<Option<i64>> {
         let delivered = self.delivered();
         if delivered == 0 {
@@ -138,7 +134,6 @@ pub struct QuarterRange {
 
 impl Timestamp {
     /// Quarter hours since 1970-01-01, UTC.
-    #[must_use]
     pub const fn quarter(self) -> i64 {
         self.unix_ms().div_euclid(QUARTER_MS)
     }

@@ -52,7 +52,6 @@ pub enum Blocker {
 
 impl Blocker {
     /// What is missing; `None` where nothing helps.
-    #[must_use]
     pub const fn need(self) -> Option<Need> {
         match self {
             Self::Category => None,
@@ -66,7 +65,6 @@ impl Blocker {
     }
 
     /// Whether the customer can do something about it; otherwise staff or the operator act.
-    #[must_use]
     pub const fn is_for_customer(self) -> bool {
         match self {
             Self::ActivationNotRequested | Self::SenderNameRejected | Self::Balance => true,
@@ -81,7 +79,6 @@ impl Blocker {
 
 /// Everything that keeps an application from sending now. `local_price` is what a page to a local
 /// number costs, `has_carrier` whether a carrier takes messages.
-#[must_use]
 pub fn blockers(
     application: &ApplicationRecord,
     local_price: Money,

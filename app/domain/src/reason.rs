@@ -45,7 +45,6 @@ pub const CODE_SUCCESS: u16 = 200;
 
 impl Reason {
     /// The specification's response code.
-    #[must_use]
     pub const fn code(self) -> u16 {
         match self {
             Self::InsufficientFunds => 501,
@@ -59,7 +58,6 @@ impl Reason {
 
     /// The HTTP status. A business answer never has 502, 503 or 504, which proxies and clients
     /// retry.
-    #[must_use]
     pub const fn http_status(self) -> u16 {
         match self {
             Self::MissingParameter
@@ -95,7 +93,6 @@ impl Reason {
     }
 
     /// A sentence that says what happened and what to do.
-    #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::MissingParameter => "A required parameter is missing.",

@@ -33,7 +33,6 @@ pub struct PriceTable {
 
 impl PriceTable {
     /// The prices in force, to reckon with; `None` without base prices.
-    #[must_use]
     pub fn prices(&self) -> Option<PricesInForce> {
         let priced = || {
             self.in_force
@@ -93,7 +92,6 @@ pub struct MarginFigures {
 
 impl MarginFigures {
     /// The sum; `None` when it is more than can be held.
-    #[must_use]
     pub fn checked_add(&self, other: &Self) -> Option<Self> {
         Some(Self {
             messages: self.messages.checked_add(other.messages)?,
@@ -107,14 +105,12 @@ impl MarginFigures {
 
     /// The margin: what customers paid less what carriers charge; negative where carriers charge
     /// more.
-    #[must_use]
     pub fn margin(&self) -> Money {
         Money::from_micros(self.charged.micros().saturating_sub(self.cost.micros()))
     }
 
     /// Segments for each page, with two decimals: `1.00` where a page is a segment. `-` without
     /// pages.
-    #[must_use]
     pub fn ratio(&self) -> String {
         if self.pages <= 0 {
             return "-".to_owned();
@@ -325,7 +321,6 @@ pub struct ApiCallRecord {
 
 impl ApiCallRecord {
     /// Whether the call's key had been replaced: calls with other unknown keys are nobody's.
-    #[must_use]
     pub fn had_replaced_key(&self) -> bool {
         self.reason == Some(Reason::ApiInvalid)
     }
@@ -421,13 +416,11 @@ words! {
 
 impl TransferKind {
     /// The number that stands for it in the database: its place in [`Self::ALL`].
-    #[must_use]
     pub const fn code(self) -> i64 {
         self as i64
     }
 
     /// The kind that a number stands for.
-    #[must_use]
     pub fn from_code(code: i64) -> Option<Self> {
         let place = usize::try_from(code).ok()?;
         Self::ALL.get(place).copied()
@@ -462,7 +455,6 @@ pub struct StatementTotals {
 
 impl StatementTotals {
     /// Those of a period without transfers.
-    #[must_use]
     pub const fn of_nothing(balance: Money) -> Self {
         Self {
             opening: balance,
@@ -533,7 +525,6 @@ pub struct MessageRecord {
 
 impl MessageRecord {
     /// What was really paid: the cost without what was released.
-    #[must_use]
     pub const fn paid(&self) -> Money {
         paid(self.cost, self.released)
     }
@@ -579,20 +570,17 @@ pub struct StatusCounts {
 }
 
 impl StatusCounts {
-    #[must_use]
     pub const fn get(mut self, status: MessageStatus) -> i64 {
         *self.get_mut(status)
     }
 
     /// How many messages there are.
-    #[must_use]
     pub fn total(&self) -> i64 {
         let statuses = MessageStatus::ALL.into_iter();
         statuses.map(|status| self.get(status)).sum()
     }
 
     /// How many of them have a final status.
-    #[must_use]
     pub fn completed(&self) -> i64 {
         let finals = MessageStatus::ALL
             .into_iter()
@@ -609,7 +597,6 @@ impl StatusCounts {
 
     /// How many of a thousand completed messages were delivered, rounded down; `None` before any
     /// is completed.
-    #[must_use]
     pub fn delivered_per_mille(&self) -> Option<i64> {
         let completed = self.completed();
         (completed > 0).then(|| self.delivered.saturating_mul(1000) / completed)
@@ -667,7 +654,6 @@ pub struct BatchRecord {
 
 impl BatchRecord {
     /// What was really paid, or will have been when nothing more is released.
-    #[must_use]
     pub const fn paid(&self) -> Money {
         paid(self.cost, self.released)
     }
@@ -773,7 +759,6 @@ pub struct Paged<T> {
 
 impl<T> Paged<T> {
     /// The page of what was found: at most `limit` items. One more was found when there are more.
-    #[must_use]
     pub fn of(mut items: Vec<T>, limit: i64, cursor: impl Fn(&T) -> String) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let more = items.len() > limit;

@@ -53,7 +53,6 @@ pub struct Routes(Vec<Route>);
 
 impl Route {
     /// Whether all conditions hold.
-    #[must_use]
     pub fn matches(&self, facts: &RoutingFacts<'_>) -> bool {
         self.kind.is_none_or(|kind| kind == facts.kind)
             && (self.prefix.as_deref()).is_none_or(|prefix| facts.number.starts_with(prefix))
@@ -64,19 +63,16 @@ impl Route {
 }
 
 impl Routes {
-    #[must_use]
     pub fn new(mut routes: Vec<Route>) -> Self {
         routes.sort_by_key(|route| route.priority);
         Self(routes)
     }
 
-    #[must_use]
     pub fn as_slice(&self) -> &[Route] {
         &self.0
     }
 
     /// What a carrier charges for a segment of a message, by the first of its routes that matches.
-    #[must_use]
     pub fn cost(&self, carrier: &str, facts: &RoutingFacts<'_>) -> Option<Money> {
         let mut of_carrier = self.0.iter().filter(|route| route.carrier == carrier);
         of_carrier.find(|route| route.matches(facts))?.cost
@@ -88,7 +84,6 @@ impl Routes {
     /// `random` is a random number: every `u64` must be equally likely. `usable` says whether a
     /// carrier can take a message now. `excluded` are carriers that must not get this message, such
     /// as one that refused it.
-    #[must_use]
     pub fn choose<'a>(
         &'a self,
         facts: &RoutingFacts<'_>,

@@ -34,7 +34,6 @@ words! {
 
 impl SecurityEventKind {
     /// What happened, as the account's owner reads it.
-    #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
             Self::SignedIn => "Signed in",

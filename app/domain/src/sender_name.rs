@@ -36,19 +36,16 @@ impl SenderName {
         }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The name in lower case: names that differ in case alone are one name.
-    #[must_use]
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }
 
     /// What the name looks like: names that people take for each other look the same.
-    #[must_use]
     pub fn looks(&self) -> String {
         looks(&self.folded())
     }
@@ -73,7 +70,6 @@ fn looks(folded: &str) -> String {
 }
 
 /// The reserved words that a name contains, also where it only looks like them.
-#[must_use]
 pub fn reserved_in(name: &str, reserved: &[String]) -> Vec<String> {
     let name = looks(&name.to_ascii_lowercase());
     let within = |word: &&String| name.contains(&looks(&word.to_ascii_lowercase()));
@@ -120,7 +116,6 @@ words! {
 
 impl SenderState {
     /// The state after a request for a name.
-    #[must_use]
     pub const fn after_request(self) -> Self {
         match self {
             Self::None | Self::Requested => Self::Requested,
@@ -131,7 +126,6 @@ impl SenderState {
 
     /// The state after the last request was rejected. An account has at most one application without
     /// a sender name: `is_only` says that it has no other one.
-    #[must_use]
     pub const fn after_rejection(self, is_only: bool) -> Self {
         match self {
             Self::None | Self::Requested if is_only => Self::None,
@@ -142,7 +136,6 @@ impl SenderState {
     }
 
     /// The state after the last request was withdrawn.
-    #[must_use]
     pub const fn after_withdrawal(self) -> Self {
         match self {
             Self::Accepted => Self::Accepted,

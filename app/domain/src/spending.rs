@@ -15,7 +15,6 @@ pub struct Spending {
 impl Spending {
     /// Adds what was paid on days before `today`, each counted since 1970-01-01. `None` where
     /// nothing was paid.
-    #[must_use]
     pub fn before(today: i64, paid: &[(i64, Money)]) -> Option<Self> {
         let over = paid
             .iter()
@@ -30,7 +29,6 @@ impl Spending {
 
     /// How many whole days the balance lasts if as much is spent on each day as on these, on
     /// average.
-    #[must_use]
     pub fn lasts_days(self, balance: Money) -> i64 {
         let balance = i128::from(balance.micros().max(0));
         let days = balance * i128::from(self.days) / i128::from(self.paid.micros().max(1));

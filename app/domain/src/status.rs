@@ -31,20 +31,17 @@ words! {
 impl MessageStatus {
     /// The number that stands for it in the database: its place in [`Self::ALL`]. Final statuses
     /// come last, and no number is ever given to another status.
-    #[must_use]
     pub const fn code(self) -> i64 {
         self as i64
     }
 
     /// The status that a number stands for.
-    #[must_use]
     pub fn from_code(code: i64) -> Option<Self> {
         let place = usize::try_from(code).ok()?;
         Self::ALL.get(place).copied()
     }
 
     /// The rank of the status; that of a stored status never goes down.
-    #[must_use]
     pub const fn rank(self) -> u8 {
         match self {
             Self::Queued => 0,
@@ -56,13 +53,11 @@ impl MessageStatus {
     }
 
     /// A final status never changes.
-    #[must_use]
     pub const fn is_final(self) -> bool {
         self.rank() == 4
     }
 
     /// Whether a stored status may become `next`: only a status of a higher rank.
-    #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         self.rank() < next.rank()
     }

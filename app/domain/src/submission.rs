@@ -25,14 +25,12 @@ impl Submission {
     pub const ALL: [Self; 3] = [Self::None, Self::Begun, Self::Repeated];
 
     /// The number that stands for it in the database.
-    #[must_use]
     pub const fn code(self) -> i64 {
         self as i64
     }
 
     /// Whether a message whose answer was lost is sent once more: at most once, and only where the
     /// application's settings say so.
-    #[must_use]
     pub const fn may_resend(self, policy: LostAnswer) -> bool {
         matches!(
             (policy, self),
@@ -42,7 +40,6 @@ impl Submission {
 
     /// The submission after a submit. `begun` says whether the carrier has, or may have, any
     /// segment.
-    #[must_use]
     pub fn after_submit(self, begun: bool) -> Self {
         if begun { self.max(Self::Begun) } else { self }
     }
@@ -50,7 +47,6 @@ impl Submission {
     /// Whether a segment that was submitted is submitted again: when the message is sent once
     /// more, unless the carrier took the segment or it was submitted twice. `submits` counts how
     /// often it was.
-    #[must_use]
     pub fn repeats_segment(self, taken: bool, submits: i64) -> bool {
         self == Self::Repeated && !taken && submits < 2
     }

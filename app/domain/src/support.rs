@@ -166,7 +166,6 @@ pub struct Found {
 }
 
 impl Found {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.accounts.is_empty()
             && self.applications.is_empty()
@@ -187,7 +186,6 @@ pub struct UnpaidUse {
 }
 
 impl UnpaidUse {
-    #[must_use]
     pub const fn is_too_much(&self) -> bool {
         self.bytes > self.bytes_max
     }

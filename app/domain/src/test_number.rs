@@ -53,13 +53,11 @@ impl TestNumber {
     }
 
     /// The number's 8 digits.
-    #[must_use]
     pub fn digits(self) -> String {
         format!("{:08}", self.value())
     }
 
     /// Which reserved number this is; `None` for any other one. Only local numbers are reserved.
-    #[must_use]
     pub fn of(number: &Number) -> Option<Self> {
         if number.kind() != Kind::Local {
             return None;

@@ -15,42 +15,35 @@ pub struct Timestamp(i64);
 pub const DAY_MS: i64 = 86_400_000;
 
 impl Timestamp {
-    #[must_use]
     pub const fn from_unix_ms(ms: i64) -> Self {
         Self(ms)
     }
 
-    #[must_use]
     pub const fn unix_ms(self) -> i64 {
         self.0
     }
 
     /// The time `ms` milliseconds later.
-    #[must_use]
     pub const fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
     /// Milliseconds from `earlier` to this time; negative when this time is the earlier one.
-    #[must_use]
     pub const fn ms_since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
 
     /// Days since 1970-01-01, UTC.
-    #[must_use]
     pub const fn day(self) -> i64 {
         self.0.div_euclid(DAY_MS)
     }
 
     /// The beginning of a day since 1970-01-01, UTC.
-    #[must_use]
     pub const fn of_day(day: i64) -> Self {
         Self(day.saturating_mul(DAY_MS))
     }
 
     /// `2026-11-21`, UTC.
-    #[must_use]
     pub fn to_date(self) -> String {
         let text = self.to_string();
         text.get(..10).unwrap_or(&text).to_owned()
@@ -58,7 +51,6 @@ impl Timestamp {
 
     /// Reads RFC 3339 with any offset; finer parts than milliseconds are dropped. Between date and
     /// time stands a T or a space: the library takes any byte, digits among them.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if !matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' ')) {
             return None;
@@ -71,7 +63,6 @@ impl Timestamp {
 
     /// Reads a time as people type it: RFC 3339; or in UTC a day, which begins at midnight, also
     /// with hours and minutes after a space or a `T`.
-    #[must_use]
     pub fn parse_typed(text: &str) -> Option<Self> {
         let text = text.trim();
         let rest = match text.len() {
@@ -83,7 +74,6 @@ impl Timestamp {
     }
 
     /// `2026-11-21 05:04:31`, UTC, for tables.
-    #[must_use]
     pub fn to_table(self) -> String {
         let text = self.to_string();
         text.get(..19).unwrap_or(&text).replace('T', " ")

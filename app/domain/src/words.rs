@@ -21,7 +21,6 @@ macro_rules! words {
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
             /// The word, which is stable.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
@@ -40,7 +39,6 @@ macro_rules! words {
 
         impl $name {
             /// Reads the word.
-            #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|it| it.as_str() == text)
             }

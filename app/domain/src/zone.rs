@@ -34,7 +34,6 @@ impl Default for Zone {
 
 impl Zone {
     /// A zone with these offsets, in the order of time; UTC if there are none.
-    #[must_use]
     pub fn new(name: String, offsets: Vec<Offset>) -> Self {
         if offsets.is_empty() {
             return Self::default();
@@ -42,13 +41,11 @@ impl Zone {
         Self { name, offsets }
     }
 
-    #[must_use]
     pub const fn is_utc(&self) -> bool {
         self.offsets.is_empty()
     }
 
     /// The name in the time zone database of the IANA, like `Europe/Berlin`.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -59,13 +56,11 @@ impl Zone {
     }
 
     /// The offset from UTC at a time, in minutes: 60 where clocks are an hour ahead.
-    #[must_use]
     pub fn offset_minutes(&self, at: Timestamp) -> i32 {
         self.offset(at).map_or(0, |(_, minutes, _)| *minutes)
     }
 
     /// The short name of the offset at a time, like `CET`.
-    #[must_use]
     pub fn short_name(&self, at: Timestamp) -> &str {
         self.offset(at).map_or("UTC", |(_, _, name)| name)
     }
@@ -76,13 +71,11 @@ impl Zone {
     }
 
     /// The date and time of the zone at a time, for tables: `2026-11-21 05:04:31`.
-    #[must_use]
     pub fn to_table(&self, at: Timestamp) -> String {
         self.shown(at).to_table()
     }
 
     /// The day of the zone's calendar at a time, counted since 1970-01-01.
-    #[must_use]
     pub fn day(&self, at: Timestamp) -> i64 {
         self.shown(at).day()
     }
@@ -90,7 +83,6 @@ impl Zone {
     /// The time at which a day of the zone's calendar, counted since 1970-01-01, begins.
     /// That is later than midnight where clocks skip midnight. A day that the calendar skips begins
     /// with the next one.
-    #[must_use]
     pub fn start_of_day(&self, day: i64) -> Timestamp {
         let midnight = day.saturating_mul(DAY_MS);
         let mut start = Timestamp::from_unix_ms(midnight);
@@ -108,7 +100,6 @@ impl Zone {
 
     /// When an hour of a day's clocks begins and ends. Where the clocks show the hour twice it has
     /// both; where they skip it, it ends as it begins. Clocks are changed by whole quarter hours.
-    #[must_use]
     pub fn hour(&self, day: i64, hour: i64) -> (Timestamp, Timestamp) {
         let end = self.start_of_day(day + 1);
         let from = |mut at: Timestamp, is_reached: &dyn Fn(i64) -> bool| {
@@ -123,7 +114,6 @@ impl Zone {
 
     /// The parts of a range of time within which the clocks aren't changed, each with its offset
     /// from UTC in minutes.
-    #[must_use]
     pub fn parts(&self, from: Timestamp, below: Timestamp) -> Vec<(Timestamp, Timestamp, i32)> {
         let changes = self.offsets.iter().map(|(at, ..)| *at);
         let inner = changes.filter(|at| (from..below).contains(at) && *at > from);

@@ -22,9 +22,6 @@ pub struct Closing {
 }
 
 /// What closing the account is about.
-///
-/// # Errors
-/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "closing", input = GetUrl)]
 pub async fn load_closing() -> Result<Closing, Problem> {
     let (current, account) = signed_in().await?;
@@ -36,11 +33,6 @@ pub async fn load_closing() -> Result<Closing, Problem> {
 }
 
 /// Closes the account for good.
-///
-/// # Errors
-/// When nobody is signed in, the references aren't those of the account's applications, the
-/// password is wrong, step-up authentication is needed, the account is one of staff, or the
-/// service fails.
 #[server(prefix = "/fn", endpoint = "close-account")]
 pub async fn close_account(
     #[server(default)] references: String,

@@ -9,9 +9,6 @@ use crate::problem::Problem;
 use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton};
 
 /// Confirms an email by the link in a mail.
-///
-/// # Errors
-/// When the link is too old, or the service fails.
 #[server(prefix = "/fn", endpoint = "confirm")]
 pub async fn confirm(token: String) -> Result<(), Problem> {
     let current = current_request()?;
@@ -21,10 +18,6 @@ pub async fn confirm(token: String) -> Result<(), Problem> {
 }
 
 /// Sends the mail with the link again.
-///
-/// # Errors
-/// When nobody is signed in, the email is confirmed, a mail was sent in the last five minutes, or
-/// the service fails.
 #[server(prefix = "/fn", endpoint = "mail-confirmation")]
 pub async fn mail_confirmation() -> Result<(), Problem> {
     let (current, account) = signed_in().await?;

@@ -17,9 +17,6 @@ use crate::ui::{
 };
 
 /// The browsers in which the account is signed in.
-///
-/// # Errors
-/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "devices", input = GetUrl)]
 pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
     let (current, account) = signed_in().await?;
@@ -28,10 +25,6 @@ pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
 }
 
 /// Signs one browser out; it may be this one.
-///
-/// # Errors
-/// When nobody is signed in, step-up authentication is needed or failed, there were too many
-/// attempts, there is no such device, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-out-device")]
 pub async fn sign_out_device(
     device: i64,
@@ -51,9 +44,6 @@ pub async fn sign_out_device(
 }
 
 /// Names the browser of a device; an empty name takes the name away.
-///
-/// # Errors
-/// When nobody is signed in, the name is too long, there is no such device, or the service fails.
 #[server(prefix = "/fn", endpoint = "name-device")]
 pub async fn name_device(device: i64, #[server(default)] name: String) -> Result<(), Problem> {
     let keep = |problem: Problem| {
@@ -72,9 +62,6 @@ pub async fn name_device(device: i64, #[server(default)] name: String) -> Result
 }
 
 /// The security events of the account, the newest first.
-///
-/// # Errors
-/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "security-events", input = GetUrl)]
 pub async fn load_security_events() -> Result<Vec<SecurityEventRecord>, Problem> {
     let (current, account) = signed_in().await?;
@@ -82,10 +69,6 @@ pub async fn load_security_events() -> Result<Vec<SecurityEventRecord>, Problem>
 }
 
 /// Signs every browser but this one out.
-///
-/// # Errors
-/// When nobody is signed in, the password is wrong, there were too many attempts, or the service
-/// fails.
 #[server(prefix = "/fn", endpoint = "sign-out-others")]
 pub async fn sign_out_others(password: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;

@@ -17,11 +17,6 @@ use crate::ui::{
 };
 
 /// Asks for a new email of the account, which is mailed a link.
-///
-/// # Errors
-/// When nobody is signed in, the text is no email or is somebody's already, the password is wrong,
-/// step-up authentication is needed, a mail was sent in the last five minutes or none can be, or
-/// the service fails.
 #[server(prefix = "/fn", endpoint = "ask-email-change")]
 pub async fn ask_email_change(
     email: String,
@@ -47,9 +42,6 @@ pub async fn ask_email_change(
 }
 
 /// Forgets the email that was asked for.
-///
-/// # Errors
-/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "cancel-email-change")]
 pub async fn cancel_email_change() -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -60,10 +52,6 @@ pub async fn cancel_email_change() -> Result<(), Problem> {
 
 /// Confirms an account's new email by the link in the mail to it. It takes effect at once or a day
 /// later.
-///
-/// # Errors
-/// When the link is too old, another address was asked for since, the email is somebody's by now,
-/// or the service fails.
 #[server(prefix = "/fn", endpoint = "change-email")]
 pub async fn change_email(token: String) -> Result<(), Problem> {
     let current = current_request()?;
@@ -77,9 +65,6 @@ pub async fn change_email(token: String) -> Result<(), Problem> {
 
 /// Ends a change of an account's email by the link in the mail to the present one. Nobody needs to
 /// be signed in: a thief may have the account's only session.
-///
-/// # Errors
-/// When the link is too old, the account has another email by now, or the service fails.
 #[server(prefix = "/fn", endpoint = "stop-email-change")]
 pub async fn stop_email_change(token: String) -> Result<(), Problem> {
     let current = current_request()?;

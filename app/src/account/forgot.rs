@@ -9,9 +9,6 @@ use crate::problem::Problem;
 use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton};
 
 /// Asks for a reset link. The answer is the same whether or not the account exists.
-///
-/// # Errors
-/// When there were too many requests, or the service fails.
 #[server(prefix = "/fn", endpoint = "forgot")]
 pub async fn forgot(email: String) -> Result<(), Problem> {
     let current = current_request()?;

@@ -9,9 +9,6 @@ use crate::problem::Problem;
 use crate::ui::{FormState, PostForm, SubmitButton};
 
 /// Sets which of the optional mails the account gets: those whose field has a text.
-///
-/// # Errors
-/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-mails")]
 pub async fn set_mails(
     #[server(default)] application: String,

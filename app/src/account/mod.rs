@@ -53,9 +53,6 @@ pub struct Viewer {
 }
 
 /// The account that is signed in, if there is one.
-///
-/// # Errors
-/// When the service fails.
 #[server(prefix = "/fn", endpoint = "viewer", input = GetUrl)]
 pub async fn load_viewer() -> Result<Option<Viewer>, Problem> {
     let current = current_request()?;
@@ -73,18 +70,12 @@ pub async fn load_viewer() -> Result<Option<Viewer>, Problem> {
 
 /// When this browser's session ends, if somebody is signed in. To ask puts nothing off: pages ask
 /// by themselves.
-///
-/// # Errors
-/// When the service fails.
 #[server(prefix = "/fn", endpoint = "session", input = GetUrl)]
 pub async fn load_session() -> Result<Option<SessionEnd>, Problem> {
     current_request()?.session_end().await
 }
 
 /// Ends this browser's session.
-///
-/// # Errors
-/// When the service fails.
 #[server(prefix = "/fn", endpoint = "sign-out")]
 pub async fn sign_out() -> Result<(), Problem> {
     current_request()?.sign_out().await?;

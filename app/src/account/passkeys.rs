@@ -28,9 +28,6 @@ pub struct Passkeys {
 }
 
 /// The passkeys of an account.
-///
-/// # Errors
-/// When the service fails.
 #[cfg(feature = "ssr")]
 pub async fn passkeys_of(service: &Service, account_id: i64) -> Result<Passkeys, Problem> {
     Ok(Passkeys {
@@ -41,11 +38,6 @@ pub async fn passkeys_of(service: &Service, account_id: i64) -> Result<Passkeys,
 
 /// Begins to add a passkey of this name. The browser then asks [`passkey_to_add`] what to make, and
 /// [`add_passkey`] takes what it made.
-///
-/// # Errors
-/// When nobody is signed in, the name can't be used, there is no authenticator app or there are
-/// enough passkeys, step-up authentication is needed or failed, there were too many attempts, or
-/// the service fails.
 #[server(prefix = "/fn", endpoint = "begin-passkey")]
 pub async fn begin_passkey(
     name: String,
@@ -60,9 +52,6 @@ pub async fn begin_passkey(
 }
 
 /// What the browser is given to make the passkey that is being added, as JSON.
-///
-/// # Errors
-/// When nobody is signed in, no passkey is being added, or the service fails.
 #[server(prefix = "/fn", endpoint = "passkey-to-add")]
 pub async fn passkey_to_add() -> Result<String, Problem> {
     let (current, account) = signed_in().await?;
@@ -71,10 +60,6 @@ pub async fn passkey_to_add() -> Result<String, Problem> {
 }
 
 /// Adds the passkey that the browser made: a credential as JSON.
-///
-/// # Errors
-/// When nobody is signed in, the passkey isn't what was asked for, came too late or isn't the only
-/// answer, there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "add-passkey")]
 pub async fn add_passkey(answer: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -84,10 +69,6 @@ pub async fn add_passkey(answer: String) -> Result<(), Problem> {
 }
 
 /// Removes a passkey.
-///
-/// # Errors
-/// When nobody is signed in, there is no such passkey, step-up authentication is needed or failed,
-/// there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "remove-passkey")]
 pub async fn remove_passkey(
     passkey: i64,

@@ -14,10 +14,6 @@ use {
 };
 
 /// Creates an account and signs in at once.
-///
-/// # Errors
-/// When email or password can't be used, the email has an account, there were too many
-/// registrations, or the service fails.
 #[server(prefix = "/fn", endpoint = "register")]
 pub async fn register(
     email: String,

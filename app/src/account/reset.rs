@@ -10,9 +10,6 @@ use crate::ui::{FormState, Page, PostForm, SubmitButton};
 use {crate::portal_request::current_request, domain::Password};
 
 /// Sets a new password by a link, which works once, and signs every device out.
-///
-/// # Errors
-/// When the password can't be used, the link was used or is too old, or the service fails.
 #[server(prefix = "/fn", endpoint = "reset")]
 pub async fn reset(token: String, new_password: String) -> Result<(), Problem> {
     let password = Password::parse(&new_password)?;

@@ -29,9 +29,6 @@ pub struct AccountData {
 }
 
 /// The account that is signed in.
-///
-/// # Errors
-/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "account", input = GetUrl)]
 pub async fn load_account() -> Result<AccountData, Problem> {
     let (current, account) = signed_in().await?;
@@ -44,10 +41,6 @@ pub async fn load_account() -> Result<AccountData, Problem> {
 }
 
 /// Changes the password; all other devices are signed out.
-///
-/// # Errors
-/// When nobody is signed in, the current password is wrong, the new one can't be used, there were
-/// too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "change-password")]
 pub async fn change_password(password: String, new_password: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;

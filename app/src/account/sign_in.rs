@@ -13,9 +13,6 @@ use {
 };
 
 /// Signs in and goes on to `next`, by the page that asks for a code where there is a second factor.
-///
-/// # Errors
-/// When email or password is wrong, there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-in")]
 pub async fn sign_in(
     email: String,

@@ -27,10 +27,6 @@ pub fn code_path(next: &str, passkeys: bool) -> String {
 
 /// Takes a code of the authenticator app, a recovery code or what a passkey answered, signs in and
 /// goes on to `next`.
-///
-/// # Errors
-/// When the code is wrong or was used before, the passkey is refused, the password was given too
-/// long ago, there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "sign-in-code")]
 pub async fn sign_in_code(
     #[server(default)] code: String,

@@ -9,9 +9,6 @@ use crate::problem::Problem;
 use crate::ui::{Choice, FormState, PostForm, SubmitButton};
 
 /// Sets the theme: `system`, `light` or `dark`.
-///
-/// # Errors
-/// When nobody is signed in, there is no such theme, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-theme")]
 pub async fn set_theme(theme: String) -> Result<(), Problem> {
     let keep = |problem: Problem| problem.typed("theme", &theme);

@@ -8,9 +8,6 @@ use crate::problem::Problem;
 use crate::ui::{Choice, FormState, PostForm, SubmitButton};
 
 /// Sets the time zone by its IANA name; an empty one is the browser's.
-///
-/// # Errors
-/// When nobody is signed in, there is no such zone, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-time-zone")]
 pub async fn set_time_zone(time_zone: String) -> Result<(), Problem> {
     let keep = |problem: Problem| problem.typed("time_zone", &time_zone);

@@ -57,9 +57,6 @@ struct Offer {
 
 /// The account's second factor, or the secret that is offered for one. It is called by POST, since
 /// it gives new recovery codes out once and forgets them.
-///
-/// # Errors
-/// When nobody is signed in, the session can't be read or written, or the service fails.
 #[server(prefix = "/fn", endpoint = "two-factor")]
 pub async fn load_two_factor(replace: bool) -> Result<TwoFactor, Problem> {
     let (current, account) = setting_up().await?;
@@ -121,10 +118,6 @@ fn picture(text: &str) -> String {
 
 /// Sets up the offered secret, in place of the one in use if there is one, and signs all other
 /// devices out.
-///
-/// # Errors
-/// When nobody is signed in, the code is wrong, step-up authentication is needed or failed, there
-/// were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-up-two-factor")]
 pub async fn set_up_two_factor(
     code: String,
@@ -166,10 +159,6 @@ async fn confirmed(
 }
 
 /// Makes recovery codes anew; the old ones work no more.
-///
-/// # Errors
-/// When nobody is signed in, there is no second factor, step-up authentication is needed or failed,
-/// there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "renew-recovery-codes")]
 pub async fn renew_recovery_codes(#[server(default)] credential: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -187,10 +176,6 @@ async fn show_codes(current: &CurrentRequest, codes: &[String]) -> Result<(), Pr
 }
 
 /// Removes the second factor.
-///
-/// # Errors
-/// When nobody is signed in, the account can't be without one, step-up authentication is needed or
-/// failed, there were too many attempts, or the service fails.
 #[server(prefix = "/fn", endpoint = "remove-two-factor")]
 pub async fn remove_two_factor(#[server(default)] credential: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;

@@ -67,9 +67,6 @@ struct Count {
 #[cfg(feature = "ssr")]
 impl AccountOverview {
     /// The overview of the account with these applications; `None` where none is for SMS.
-    ///
-    /// # Errors
-    /// When the service fails.
     pub async fn find(
         service: &Service,
         account_id: i64,

@@ -56,9 +56,6 @@ pub struct ReplacedKeyCalls {
 }
 
 /// One of the account's applications.
-///
-/// # Errors
-/// When nobody is signed in, the application isn't the account's, or the service fails.
 #[server(prefix = "/fn", endpoint = "application", input = GetUrl)]
 pub async fn load_application(reference: String) -> Result<ApplicationView, Problem> {
     let (current, account) = signed_in().await?;
@@ -115,9 +112,6 @@ fn replaced_calls(calls: Vec<ApiCallRecord>) -> Vec<ReplacedKeyCalls> {
 }
 
 /// The application with the reference that stands in an address.
-///
-/// # Errors
-/// When the text isn't a reference, the application isn't the account's, or the service fails.
 #[cfg(feature = "ssr")]
 pub(super) async fn owned(
     service: &Service,

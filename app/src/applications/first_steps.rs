@@ -31,9 +31,6 @@ pub struct FirstSteps {
 #[cfg(feature = "ssr")]
 impl FirstSteps {
     /// How far the account with these applications is.
-    ///
-    /// # Errors
-    /// When the service fails.
     pub async fn find(
         service: &Service,
         account_id: i64,

@@ -24,11 +24,6 @@ use {
 /// Replaces a key; the old one stops working at once, and all other devices are signed out.
 /// `last_four` is how the key ends that the page showed, if that was known: a form that is sent a
 /// second time, or from a page that is out of date, replaces nothing.
-///
-/// # Errors
-/// When nobody is signed in, the password is wrong, a code is needed or wrong, the application
-/// isn't the account's, the key was replaced since, there were too many attempts, or the service
-/// fails.
 #[server(prefix = "/fn", endpoint = "replace-key")]
 pub async fn replace_key(
     reference: Reference,

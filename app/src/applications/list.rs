@@ -30,9 +30,6 @@ pub struct ApplicationsView {
 }
 
 /// The account's applications.
-///
-/// # Errors
-/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "applications", input = GetUrl)]
 pub async fn load_applications() -> Result<ApplicationsView, Problem> {
     let (current, account) = signed_in().await?;

@@ -31,9 +31,6 @@ pub struct MessagesView {
 }
 
 /// The newest messages of one of the account's applications.
-///
-/// # Errors
-/// When nobody is signed in, the application isn't the account's, or the service fails.
 #[server(prefix = "/fn", endpoint = "application-messages", input = GetUrl)]
 pub async fn load_messages(reference: String) -> Result<MessagesView, Problem> {
     let (current, account) = signed_in().await?;

@@ -20,10 +20,6 @@ use {
 };
 
 /// Creates an application, and shows its keys once on its page. An empty sender name is none.
-///
-/// # Errors
-/// When nobody is signed in, category or sender name can't be used, the account has such an
-/// application, or the service fails.
 #[server(prefix = "/fn", endpoint = "create-application")]
 pub async fn create_application(
     category: String,
@@ -80,9 +76,6 @@ pub struct Possible {
 }
 
 /// What the account can create.
-///
-/// # Errors
-/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "new-application", input = GetUrl)]
 pub async fn load_possible() -> Result<Possible, Problem> {
     let (current, account) = signed_in().await?;

@@ -14,7 +14,6 @@ pub struct NewKeys {
 #[cfg(feature = "ssr")]
 impl NewKeys {
     /// The texts of these keys: at most one of each kind.
-    #[must_use]
     pub fn of(keys: &[ApiKey]) -> Self {
         let text = |kind| {
             let key = keys.iter().find(|key| key.kind() == kind)?;

@@ -12,10 +12,6 @@ use crate::ui::{Choice, Field, FormState, PostForm, SubmitButton};
 use crate::{portal_request::signed_in, problem::Cause};
 
 /// Saves which mails the owner of an application gets. An empty threshold is none.
-///
-/// # Errors
-/// When nobody is signed in, the application isn't the account's, the threshold is no amount, or
-/// the service fails.
 #[server(prefix = "/fn", endpoint = "set-notices")]
 pub async fn set_notices(
     reference: Reference,

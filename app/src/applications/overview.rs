@@ -20,10 +20,6 @@ use crate::problem::Problem;
 use crate::ui::{DateTime, Fact, FormState, Loaded, StateMark, in_zone};
 
 /// Asks for the application to be activated; staff do it.
-///
-/// # Errors
-/// When nobody is signed in, the application isn't the account's or isn't Pending, or the service
-/// fails.
 #[server(prefix = "/fn", endpoint = "request-activation")]
 pub async fn request_activation(reference: Reference) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;

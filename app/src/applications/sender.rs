@@ -32,9 +32,6 @@ pub struct SenderNameView {
 }
 
 /// The sender name of one of the account's applications, and the requests for it.
-///
-/// # Errors
-/// When nobody is signed in, the application isn't the account's, or the service fails.
 #[server(prefix = "/fn", endpoint = "application-sender", input = GetUrl)]
 pub async fn load_sender_name(reference: String) -> Result<SenderNameView, Problem> {
     let (current, account) = signed_in().await?;
@@ -60,10 +57,6 @@ fn is_pending(request: &SenderRequestRecord) -> bool {
 }
 
 /// Asks for a sender name; staff accept or reject it.
-///
-/// # Errors
-/// When nobody is signed in, the application isn't the account's, the name can't be used, or the
-/// service fails.
 #[server(prefix = "/fn", endpoint = "request-sender-name")]
 pub async fn request_sender_name(reference: Reference, sender: String) -> Result<(), Problem> {
     let keep = |problem: Problem| problem.typed("sender", &sender);
@@ -85,10 +78,6 @@ fn named(sender: &str) -> Result<SenderName, Problem> {
 }
 
 /// Withdraws the request for a sender name.
-///
-/// # Errors
-/// When nobody is signed in, the application isn't the account's, another one has no sender name
-/// already, or the service fails.
 #[server(prefix = "/fn", endpoint = "withdraw-sender-name")]
 pub async fn withdraw_sender_name(reference: Reference) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;

@@ -42,9 +42,6 @@ pub struct QuickStartView {
 
 /// The program in a language, which the browser remembers, and the last calls. Without a language
 /// it is the one that was chosen last.
-///
-/// # Errors
-/// When nobody is signed in, the application isn't the account's, or the service fails.
 #[server(prefix = "/fn", endpoint = "quick-start", input = GetUrl)]
 pub async fn load_quick_start(
     reference: String,

@@ -53,10 +53,6 @@ enum Shown {
 }
 
 /// A page of the statement of one of the account's applications.
-///
-/// # Errors
-/// When nobody is signed in, the application isn't the account's, there is no such month, the
-/// cursor isn't one that was given out, or the service fails.
 #[server(prefix = "/fn", endpoint = "application-statement", input = GetUrl)]
 pub async fn load_statement(
     reference: String,

@@ -9,10 +9,6 @@ use crate::problem::Problem;
 use crate::ui::{Choice, FormState, PostForm, SubmitButton};
 
 /// Saves the choice.
-///
-/// # Errors
-/// When nobody is signed in, the application isn't the account's, there is no such choice, or the
-/// service fails.
 #[server(prefix = "/fn", endpoint = "set-lost-answer")]
 pub async fn set_lost_answer(reference: Reference, lost_answer: LostAnswer) -> Result<(), Problem> {
     let keep = |problem: Problem| problem.typed("lost_answer", lost_answer.as_str());

@@ -40,9 +40,6 @@ pub use written::chapters;
 use written::written;
 
 /// The reference, for everybody. Whoever asks for its data alone gets no chapters.
-///
-/// # Errors
-/// When the service fails.
 #[server(prefix = "/fn", endpoint = "docs", input = GetUrl)]
 pub async fn load_docs() -> Result<Written, Problem> {
     written().await

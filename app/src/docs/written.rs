@@ -18,7 +18,6 @@ use crate::problem::Problem;
 const KEY: &str = "YOUR_KEY";
 
 /// The chapters that are the same for all readers, but for the key in the snippets.
-#[must_use]
 pub fn chapters(document: &Value, base_url: &str) -> String {
     let owner = Owner::new();
     owner.with(|| {

@@ -21,10 +21,6 @@ const BATCHES: i64 = 5;
 
 /// A page of the batches that fit the page's filters, newest first; `None` where the filters are
 /// about messages alone.
-///
-/// # Errors
-/// When the application isn't the account's, the cursor isn't one that was given out, or the
-/// service fails.
 #[cfg(feature = "ssr")]
 pub async fn find(
     service: &Service,

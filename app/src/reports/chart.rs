@@ -139,9 +139,6 @@ impl Chart {
     /// The chart of the filters' days; `None` where the filters choose among the messages of a day
     /// or an hour, of which no counts are kept. Messages of the test key are in it if the filters
     /// ask for them.
-    ///
-    /// # Errors
-    /// When the application isn't the account's, or the service fails.
     pub async fn find(
         service: &Service,
         account_id: i64,

@@ -36,9 +36,6 @@ pub enum Subject {
 }
 
 /// One message or batch of the account.
-///
-/// # Errors
-/// When nobody is signed in, the account has no such message or batch, or the service fails.
 #[server(prefix = "/fn", endpoint = "report", input = GetUrl)]
 pub async fn load_report(id: String) -> Result<Report, Problem> {
     let (current, account) = signed_in().await?;

@@ -82,7 +82,6 @@ impl ReportFilter {
     }
 
     /// The hour, where there is one day that it is of.
-    #[must_use]
     pub fn hour(&self) -> &str {
         let is_of_one_day = !self.from.is_empty() && ["", &*self.from].contains(&&*self.to);
         if is_of_one_day { &self.hour } else { "" }
@@ -108,20 +107,17 @@ impl ReportFilter {
     }
 
     /// Whether nothing is filtered.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.conditions().next().is_none()
     }
 
     /// Whether an application is chosen, and nothing else is filtered.
-    #[must_use]
     pub fn has_application_alone(&self) -> bool {
         let mut names = self.conditions().map(|of| of.name);
         names.next() == Some("application") && names.next().is_none()
     }
 
     /// An address with these filters and further parameters, of which empty ones are left out.
-    #[must_use]
     pub fn address(&self, path: &str, others: &[(&str, &str)]) -> String {
         let mut address = path.to_owned();
         let mut separator = '?';
@@ -137,20 +133,17 @@ impl ReportFilter {
     }
 
     /// The address of the page with these filters, at the beginning of its lists.
-    #[must_use]
     pub fn page(&self) -> String {
         self.page_at("", "")
     }
 
     /// The address of the page with these filters, at the end of the way of one of its lists.
-    #[must_use]
     pub fn page_at(&self, list: &'static str, way: &str) -> String {
         let others = [("by", &*self.by), ("columns", &self.columns), (list, way)];
         self.address(REPORTS_PATH, &others)
     }
 
     /// The address of the page with the filters that are left when some are changed.
-    #[must_use]
     pub fn page_with(&self, change: impl FnOnce(&mut Self)) -> String {
         let mut changed = self.clone();
         change(&mut changed);
@@ -158,7 +151,6 @@ impl ReportFilter {
     }
 
     /// The address of the page without one of the filters.
-    #[must_use]
     pub fn page_without(&self, name: &str) -> String {
         let rest = Self::read(|other| {
             let mut conditions = self.conditions().filter(|of| of.name != name);

@@ -61,9 +61,6 @@ pub struct Found {
 }
 
 /// Messages and batches of the account, newest first, with the filters that chose them.
-///
-/// # Errors
-/// When nobody is signed in, or the service fails.
 #[server(prefix = "/fn", endpoint = "reports", input = GetUrl)]
 pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Reports, Problem> {
     let (current, account) = signed_in().await?;
@@ -186,9 +183,6 @@ fn days_and_edges(
 
 /// The counts of an account's messages that can change, of one of its applications or of all of
 /// them, sent with one kind of key or with both.
-///
-/// # Errors
-/// When the application isn't the account's, or the service fails.
 #[cfg(feature = "ssr")]
 pub async fn open_counts(
     service: &Service,
@@ -204,7 +198,6 @@ pub async fn open_counts(
 }
 
 /// Whether some of these messages can still change.
-#[must_use]
 pub fn is_under_way(counts: &StatusCounts) -> bool {
     counts.completed() < counts.total()
 }

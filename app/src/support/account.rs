@@ -49,10 +49,6 @@ pub struct AccountView {
 }
 
 /// An account in full, for staff, and the reset link that was just made.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such account, or the
-/// service fails.
 #[server(prefix = "/fn", endpoint = "support-account", input = GetUrl)]
 pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
     let (current, _) = staff().await?;
@@ -77,10 +73,6 @@ pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
 
 /// Disables or enables an account, signs it out, changes its role, removes its second factor, or
 /// makes a reset link, which the page shows once.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such account, step-up
-/// authentication is needed or failed, the account's state doesn't allow it, or the service fails.
 #[server(prefix = "/fn", endpoint = "change-account")]
 pub async fn change_account(
     id: i64,
@@ -137,10 +129,6 @@ async fn change(
 }
 
 /// Writes a note on an account.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such account, the note
-/// is empty, too long or has control characters, or the service fails.
 #[server(prefix = "/fn", endpoint = "add-note")]
 pub async fn add_note(id: i64, text: String) -> Result<(), Problem> {
     let (current, account) = staff().await?;

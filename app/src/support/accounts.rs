@@ -28,9 +28,6 @@ pub struct AccountsView {
 }
 
 /// A page of accounts, for staff.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
 #[server(prefix = "/fn", endpoint = "support-accounts", input = GetUrl)]
 pub async fn load_support_accounts(
     #[server(default)] part: String,

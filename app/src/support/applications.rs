@@ -36,10 +36,6 @@ pub struct ApplicationsView {
 }
 
 /// A page of applications, for staff.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, the cursor isn't one that was given
-/// out, or the service fails.
 #[server(prefix = "/fn", endpoint = "support-applications", input = GetUrl)]
 pub async fn load_support_applications(
     #[server(default)] list: ApplicationList,
@@ -60,10 +56,6 @@ pub async fn load_support_applications(
 }
 
 /// Approves, suspends or reinstates an application.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such application, its
-/// status doesn't allow it, a reason is missing or too long, or the service fails.
 #[server(prefix = "/fn", endpoint = "change-application")]
 pub async fn change_application(
     reference: Reference,

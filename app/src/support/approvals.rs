@@ -32,9 +32,6 @@ pub struct ApprovalsView {
 }
 
 /// What waits for a second member of staff.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
 #[server(prefix = "/fn", endpoint = "approvals", input = GetUrl)]
 pub async fn load_approvals() -> Result<ApprovalsView, Problem> {
     let (current, account) = staff().await?;
@@ -45,11 +42,6 @@ pub async fn load_approvals() -> Result<ApprovalsView, Problem> {
 }
 
 /// Approves or declines what another member of staff asked for.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, step-up authentication is needed or
-/// failed, the request is gone or the reader's own, what was asked for can't be done, or the
-/// service fails.
 #[server(prefix = "/fn", endpoint = "decide-approval")]
 pub async fn decide_approval(
     id: i64,

@@ -33,10 +33,6 @@ pub struct AssignmentView {
 }
 
 /// A deposit and the application that it would be assigned to.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such deposit, or the
-/// service fails.
 #[server(prefix = "/fn", endpoint = "assignment", input = GetUrl)]
 pub async fn load_assignment(
     bank_id: String,
@@ -57,11 +53,6 @@ pub async fn load_assignment(
 }
 
 /// Assigns an unmatched deposit to an application.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, step-up authentication is needed or
-/// failed, there is no such deposit or application, the deposit was credited before, or the service
-/// fails.
 #[server(prefix = "/fn", endpoint = "assign-deposit")]
 pub async fn assign_deposit(
     bank_id: String,

@@ -57,7 +57,6 @@ impl AuditAddress {
     }
 
     /// An address with these filters and a cursor.
-    #[must_use]
     pub fn address(&self, path: &str, cursor: &str) -> String {
         let mut address = path.to_owned();
         let mut separator = '?';
@@ -118,9 +117,6 @@ pub struct AuditView {
 }
 
 /// Entries of the audit log, newest first, for staff.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
 #[server(prefix = "/fn", endpoint = "support-audit", input = GetUrl)]
 pub async fn load_audit(#[server(default)] filter: AuditAddress) -> Result<AuditView, Problem> {
     let (current, _) = staff().await?;

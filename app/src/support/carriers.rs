@@ -33,9 +33,6 @@ pub struct CarriersNow {
 #[cfg(feature = "ssr")]
 impl CarriersNow {
     /// Reads every carrier and the open notes.
-    ///
-    /// # Errors
-    /// When the service fails.
     pub async fn read(service: &Service) -> service::Result<Self> {
         let carriers = service.carriers().await?.into_iter();
         let now = service.clock().now();
@@ -47,9 +44,6 @@ impl CarriersNow {
 }
 
 /// Every carrier, for staff.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
 #[server(prefix = "/fn", endpoint = "carriers", input = GetUrl)]
 pub async fn load_carriers() -> Result<CarriersNow, Problem> {
     let (current, _) = staff().await?;
@@ -58,10 +52,6 @@ pub async fn load_carriers() -> Result<CarriersNow, Problem> {
 
 /// Drains or resumes a carrier. A carrier that is drained or resumed already stays so. The last
 /// carrier that takes messages is drained only when that was confirmed.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such carrier, step-up
-/// authentication is needed or failed, a confirmation is needed, or the service fails.
 #[server(prefix = "/fn", endpoint = "change-carrier")]
 pub async fn change_carrier(
     name: String,

@@ -30,10 +30,6 @@ pub struct DepositsView {
 }
 
 /// A page of deposits, for staff.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, the cursor isn't one that was given
-/// out, or the service fails.
 #[server(prefix = "/fn", endpoint = "support-deposits", input = GetUrl)]
 pub async fn load_support_deposits(
     #[server(default)] list: DepositList,

@@ -26,9 +26,6 @@ pub struct SupportView {
 }
 
 /// The work that waits for staff, and the carriers.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
 #[server(prefix = "/fn", endpoint = "support", input = GetUrl)]
 pub async fn load_support() -> Result<SupportView, Problem> {
     let (current, _) = staff().await?;

@@ -50,10 +50,6 @@ pub struct ImportView {
 }
 
 /// The bank statements, for staff, and what became of one's lines.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such statement, or the
-/// service fails.
 #[server(prefix = "/fn", endpoint = "support-import", input = GetUrl)]
 pub async fn load_import(#[server(default)] statement: Option<i64>) -> Result<ImportView, Problem> {
     let (current, _) = staff().await?;
@@ -77,10 +73,6 @@ pub async fn load_import(#[server(default)] statement: Option<i64>) -> Result<Im
 }
 
 /// Confirms a bank statement, whose lines are credited then.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, step-up authentication is needed or
-/// failed, or the service fails.
 #[server(prefix = "/fn", endpoint = "confirm-statement")]
 pub async fn confirm_statement(
     statement: i64,
@@ -98,10 +90,6 @@ pub async fn confirm_statement(
 }
 
 /// Remembers which columns are which in files with a header.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, a place can't be read, or the
-/// service fails.
 #[server(prefix = "/fn", endpoint = "choose-columns")]
 pub async fn choose_columns(
     header: String,

@@ -14,10 +14,6 @@ use crate::ui::{
 use service::Actor;
 
 /// Opens a note that customers read from now on.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, the text can't be a note, there is
-/// no such carrier, too many notes are open, or the service fails.
 #[server(prefix = "/fn", endpoint = "open-incident")]
 pub async fn open_incident(
     text: String,
@@ -36,10 +32,6 @@ pub async fn open_incident(
 }
 
 /// Ends a note.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such note, or the
-/// service fails.
 #[server(prefix = "/fn", endpoint = "end-incident")]
 pub async fn end_incident(id: i64) -> Result<(), Problem> {
     let (current, account) = staff().await?;

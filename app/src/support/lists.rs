@@ -9,10 +9,6 @@ use crate::ui::{FormState, PostForm, SubmitButton, text_in_area};
 use {crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
 /// Replaces a list, a line for each entry.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, the list is too long, or the service
-/// fails.
 #[server(prefix = "/fn", endpoint = "set-staff-list")]
 pub async fn set_staff_list(list: String, #[server(default)] lines: String) -> Result<(), Problem> {
     let (current, account) = staff().await?;

@@ -27,10 +27,6 @@ pub struct MailsView {
 }
 
 /// The mails, for staff.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, the cursor isn't one that was given
-/// out, or the service fails.
 #[server(prefix = "/fn", endpoint = "mails", input = GetUrl)]
 pub async fn load_mails(#[server(default)] cursor: Option<String>) -> Result<MailsView, Problem> {
     let (current, _) = staff().await?;
@@ -42,10 +38,6 @@ pub async fn load_mails(#[server(default)] cursor: Option<String>) -> Result<Mai
 }
 
 /// Queues a mail again.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, the mail is sent or gone, or the
-/// service fails.
 #[server(prefix = "/fn", endpoint = "retry-mail")]
 pub async fn retry_mail(id: i64) -> Result<(), Problem> {
     let (current, account) = staff().await?;

@@ -33,9 +33,6 @@ pub struct MarginView {
 }
 
 /// The margins of some days, for staff.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
 #[server(prefix = "/fn", endpoint = "margin", input = GetUrl)]
 pub async fn load_margin(
     #[server(default)] from: Option<String>,

@@ -16,10 +16,6 @@ pub fn text_name(transid: Transid) -> String {
 }
 
 /// Shows the text of a message on the message's page, once. The audit log records it.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such message, or the
-/// service fails.
 #[server(prefix = "/fn", endpoint = "show-text")]
 pub async fn show_text(transid: Transid) -> Result<(), Problem> {
     let (current, account) = staff().await?;

@@ -30,10 +30,6 @@ pub struct MessageView {
 }
 
 /// Any message, for staff, and its text if that was just asked for.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such message, or the
-/// service fails.
 #[server(prefix = "/fn", endpoint = "support-message", input = GetUrl)]
 pub async fn load_support_message(transid: String) -> Result<MessageView, Problem> {
     let (current, _) = staff().await?;

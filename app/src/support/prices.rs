@@ -36,9 +36,6 @@ pub struct PricesView {
 }
 
 /// The prices, for staff, and what a number costs where one is given.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
 #[server(prefix = "/fn", endpoint = "support-prices", input = GetUrl)]
 pub async fn load_support_prices(
     #[server(default)] number: Option<String>,
@@ -61,10 +58,6 @@ pub async fn load_support_prices(
 }
 
 /// Sets the base prices from a time on; at once where none is given.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, step-up authentication is needed or
-/// failed, the prices or the time can't be used, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-base-prices")]
 pub async fn set_base_prices(
     local: String,
@@ -86,10 +79,6 @@ pub async fn set_base_prices(
 }
 
 /// Sets or removes the price of a prefix from a time on; at once where none is given.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, step-up authentication is needed or
-/// failed, the prefix, the price or the time can't be used, or the service fails.
 #[server(prefix = "/fn", endpoint = "set-prefix-price")]
 pub async fn set_prefix_price(
     prefix: String,

@@ -26,9 +26,6 @@ pub struct SearchView {
 }
 
 /// What a text finds, for staff.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
 #[server(prefix = "/fn", endpoint = "support-search", input = GetUrl)]
 pub async fn load_support_search(#[server(default)] text: String) -> Result<SearchView, Problem> {
     let (current, _) = staff().await?;

@@ -34,10 +34,6 @@ pub struct SendersView {
 }
 
 /// The sender names that wait, for staff.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, the cursor isn't one that was given
-/// out, or the service fails.
 #[server(prefix = "/fn", endpoint = "support-senders", input = GetUrl)]
 pub async fn load_support_senders(
     #[server(default)] cursor: Option<String>,
@@ -55,11 +51,6 @@ pub async fn load_support_senders(
 }
 
 /// Accepts or rejects a sender name.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, there is no such request, it was
-/// decided before, the name belongs to somebody else, a reason is missing or too long, or the
-/// service fails.
 #[server(prefix = "/fn", endpoint = "decide-sender")]
 pub async fn decide_sender(
     id: i64,

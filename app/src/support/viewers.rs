@@ -15,9 +15,6 @@ const CASES_MAX: usize = 100;
 
 /// Records that a member of staff views cases of a kind, and returns the others who view them. The
 /// names of the cases are separated by commas.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, or the service fails.
 #[server(prefix = "/fn", endpoint = "view-cases")]
 pub async fn view_cases(kind: CaseKind, cases: String) -> Result<Vec<Viewer>, Problem> {
     let (current, account) = staff().await?;
@@ -34,9 +31,6 @@ pub async fn view_cases(kind: CaseKind, cases: String) -> Result<Vec<Viewer>, Pr
 }
 
 /// Like [`view_cases`], for a page that is being loaded.
-///
-/// # Errors
-/// When the service fails.
 #[cfg(feature = "ssr")]
 pub async fn view(
     service: &Service,

@@ -38,10 +38,6 @@ pub struct VisitView {
 }
 
 /// An application of an account, for staff. The audit log records the visit.
-///
-/// # Errors
-/// When nobody is signed in, whoever is signed in isn't staff, the account has no such application,
-/// a cursor isn't one that was given out, or the service fails.
 #[server(prefix = "/fn", endpoint = "support-visit", input = GetUrl)]
 pub async fn load_visit(
     id: String,

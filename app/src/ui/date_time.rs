@@ -39,7 +39,6 @@ pub fn DateTime(
 
 /// A heading over times, which ends with `(UTC)`; without that where the page shows them in
 /// another zone, which each then names.
-#[must_use]
 pub fn in_zone(heading: &'static str) -> &'static str {
     if ShownZone::read(Zone::is_utc) {
         heading

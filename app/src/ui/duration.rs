@@ -5,7 +5,6 @@ const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// A length of time, rounded up to its largest unit: "3 hours".
-#[must_use]
 pub fn within(ms: i64) -> String {
     let (unit, word) = if ms <= HOUR_MS {
         (MINUTE_MS, "minute")
@@ -20,7 +19,6 @@ pub fn within(ms: i64) -> String {
 }
 
 /// How long staff usually take to answer.
-#[must_use]
 pub fn answered_within(usual_ms: Option<i64>) -> String {
     match usual_ms {
         Some(ms) => format!("We usually answer within {}.", within(ms)),

@@ -96,7 +96,6 @@ fn FieldHint(id: String, hint: Option<String>, fault: Signal<Option<String>>) ->
 
 /// The text of a `<textarea>`. The library writes it into the page as it is: there, a text that ends
 /// the element would be read as a part of the page, and a line break at its beginning would be lost.
-#[must_use]
 pub fn text_in_area(text: &str) -> String {
     if cfg!(feature = "ssr") {
         format!("\n{}", text.replace('&', "&amp;").replace('<', "&lt;"))

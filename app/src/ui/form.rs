@@ -98,7 +98,6 @@ impl FormState {
     /// Lets the browser load the page that follows, where a script would only change the one that
     /// is shown. After a sign-in nothing is left then of who was signed in before, and the server
     /// hands out a form that waited for the sign-in.
-    #[must_use]
     pub fn loading_next(self) -> Self {
         Self {
             loads_next: true,

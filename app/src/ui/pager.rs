@@ -40,13 +40,11 @@ pub fn pager(
 
 /// The cursor at the end of a way: that of the page itself; `None` on the first page.
 #[cfg(feature = "ssr")]
-#[must_use]
 pub fn last(way: &str) -> Option<&str> {
     way.rsplit('.').next().filter(|cursor| !cursor.is_empty())
 }
 
 /// The way to the page after this one.
-#[must_use]
 pub fn older(way: &str, next: &str) -> String {
     if way.is_empty() {
         return next.to_owned();
@@ -60,7 +58,6 @@ pub fn older(way: &str, next: &str) -> String {
 }
 
 /// The way to the page before this one; empty for the first page. `None` on the first page.
-#[must_use]
 pub fn newer(way: &str) -> Option<&str> {
     let before = way.rsplit_once('.').map_or("", |(before, _)| before);
     (!way.is_empty()).then_some(before)

@@ -9,9 +9,6 @@ use crate::problem::Problem;
 
 /// What the browser is given to use a passkey in place of a code, as JSON: of the account that is
 /// signed in, or that waits for its code.
-///
-/// # Errors
-/// When there is neither, the account has no passkey, or the service fails.
 #[server(prefix = "/fn", endpoint = "ask-passkey")]
 pub async fn ask_passkey() -> Result<String, Problem> {
     let current = current_request()?;

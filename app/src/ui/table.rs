@@ -15,7 +15,6 @@ const NARROW: &str = "narrow";
 pub const BUTTONS: &str = "row-action";
 
 /// A table with a row for each value of a list. Its columns are added from left to right.
-#[must_use]
 pub struct Table<'a, T> {
     class: &'static str,
     values: &'a [T],

@@ -32,7 +32,6 @@ const NOBODY: i64 = i64::MIN;
 
 impl Clock {
     /// The machine's clock.
-    #[must_use]
     pub fn system() -> Self {
         Self(Source::Machine(Arc::new(Followed {
             started: Instant::now(),
@@ -41,7 +40,6 @@ impl Clock {
     }
 
     /// A clock that shows these unix milliseconds until they are changed.
-    #[must_use]
     pub fn fixed(unix_ms: Arc<AtomicI64>) -> Self {
         Self(Source::Fixed(unix_ms))
     }
@@ -60,7 +58,6 @@ impl Clock {
         machine_ms().saturating_sub(unix_ms)
     }
 
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         let ms = match &self.0 {
             Source::Fixed(fixed) => fixed.load(Ordering::Relaxed),

@@ -11,20 +11,17 @@ pub struct Entropy(Option<Arc<Mutex<StdRng>>>);
 
 impl Entropy {
     /// The system's generator; fit for secrets.
-    #[must_use]
     pub fn system() -> Self {
         Self(None)
     }
 
     /// A generator that gives the same bytes for the same seed, in the order in which they are
     /// asked for.
-    #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self(Some(Arc::new(Mutex::new(StdRng::seed_from_u64(seed)))))
     }
 
     /// Random bytes, as many as asked for.
-    #[must_use]
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         match &self.0 {
@@ -39,7 +36,6 @@ impl Entropy {
     }
 
     /// A random number.
-    #[must_use]
     pub fn number(&self) -> u64 {
         u64::from_le_bytes(self.bytes())
     }

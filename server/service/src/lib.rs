@@ -460,9 +460,6 @@ impl Service {
     }
 
     /// Whether the database answers and stores what is written: on a full disk it only answers.
-    ///
-    /// # Errors
-    /// When the database doesn't answer or doesn't store.
     pub async fn ping(&self) -> Result<()> {
         let service = self.clone();
         run_detached(async move {
@@ -478,9 +475,6 @@ impl Service {
 
     /// A secret that all processes of the installation share: what a form comes back in, to a
     /// browser without scripts, is sealed with it.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn form_key(&self) -> Result<String> {
         let mut conn = self.store().read().await?;
         store::installation::form_key(&mut conn).await

@@ -153,9 +153,6 @@ impl Service {
 
     /// Does work in each shard and returns the results. A shard whose database can't be reached is
     /// logged and skipped, so that it delays its own applications alone.
-    ///
-    /// # Errors
-    /// When the work fails for another reason, or in every shard.
     pub(crate) async fn in_each_shard<T, F>(&self, work: impl Fn(Shard) -> F) -> Result<Vec<T>>
     where
         F: Future<Output = Result<T>>,

@@ -37,7 +37,6 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 impl Service {
     /// The zone of a name, from 2020 until two years from now; `None` for a name that isn't in the
     /// database. Names that a zone had earlier are there too: browsers use some of them.
-    #[must_use]
     pub fn zone(&self, name: &str) -> Option<Zone> {
         zone(name, self.clock().now())
     }

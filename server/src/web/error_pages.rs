@@ -32,7 +32,6 @@ pub struct ErrorPages {
 }
 
 impl ErrorPages {
-    #[must_use]
     pub fn new(options: LeptosOptions, is_https: bool) -> Self {
         Self { options, is_https }
     }

@@ -205,7 +205,6 @@ fn pages_listed() -> Vec<AxumRouteListing> {
 }
 
 /// The portal's routes: each one's method, and the template of its path.
-#[must_use]
 pub fn routes() -> Vec<(String, String)> {
     let pages = pages_listed()
         .into_iter()

@@ -16,7 +16,6 @@ impl Default for Authenticator {
 
 impl Authenticator {
     /// Another one with the same passkeys and counter.
-    #[must_use]
     pub fn copy(&self) -> Self {
         Self(SoftToken::from_cbor(&self.0.to_cbor().unwrap()).unwrap())
     }

@@ -58,7 +58,6 @@ enum State {
 const ROW: State = State::Row { searched: 0 };
 
 impl BulkParser {
-    #[must_use]
     pub const fn new(mode: BulkMode, writing: BulkWriting, limits: BulkLimits) -> Self {
         Self {
             mode,

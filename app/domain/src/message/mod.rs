@@ -51,25 +51,21 @@ impl MessageText {
         Ok(Self(text))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// A text as it was stored.
-    #[must_use]
     pub const fn from_stored(text: String) -> Self {
         Self(text)
     }
 
     /// Pages that are billed.
-    #[must_use]
     pub fn pages(&self) -> usize {
         pages(&self.0)
     }
 
     /// Segments that go on air.
-    #[must_use]
     pub fn segments(&self) -> usize {
         segments(&self.0)
     }
@@ -82,13 +78,11 @@ impl std::fmt::Debug for MessageText {
 }
 
 /// Pages of a text: its Unicode scalar values divided by 160, rounded up.
-#[must_use]
 pub fn pages(text: &str) -> usize {
     text.chars().count().div_ceil(PAGE_CHARS)
 }
 
 /// The encoding in which a carrier is handed the text: GSM-7 when every character is in it.
-#[must_use]
 pub fn encoding(text: &str) -> Encoding {
     if text.chars().all(|c| gsm7_septets(c).is_some()) {
         Encoding::Gsm7
@@ -99,13 +93,11 @@ pub fn encoding(text: &str) -> Encoding {
 
 /// Segments of a text: 160 septets or 70 UTF-16 units in one, 153 or 67 in each of several, never
 /// splitting an escape sequence or a surrogate pair.
-#[must_use]
 pub fn segments(text: &str) -> usize {
     cuts(text, encoding(text), 0).count()
 }
 
 /// How many septets or UTF-16 units can be added to a text before it needs another segment.
-#[must_use]
 pub fn units_left(text: &str) -> usize {
     let encoding = encoding(text);
     let cuts = cuts(text, encoding, 0);
@@ -171,7 +163,6 @@ fn units(c: char, encoding: Encoding) -> usize {
 
 /// Septets of a character in GSM-7: 1 in the basic table, 2 in the extension, `None` in neither
 /// (3GPP TS 23.038 §6.2.1 and §6.2.1.1).
-#[must_use]
 pub fn gsm7_septets(c: char) -> Option<usize> {
     gsm7::septets(c).map(|septets| match septets {
         gsm7::Septets::Basic(_) => 1,

@@ -17,7 +17,6 @@ pub struct Run<'a> {
 }
 
 /// The runs of a text, in their order: together they are the text.
-#[must_use]
 pub fn runs(text: &str) -> Vec<Run<'_>> {
     let mut segments = segment_ends(text).into_iter().zip(1..).peekable();
     let mut runs = Vec::new();
@@ -51,7 +50,6 @@ pub fn runs(text: &str) -> Vec<Run<'_>> {
 }
 
 /// The characters that keep a text out of GSM-7, each once, in the order in which they come first.
-#[must_use]
 pub fn foreign_characters(text: &str) -> Vec<char> {
     let mut found = Vec::new();
     for c in text.chars().filter(|c| is_foreign(*c)) {
@@ -64,7 +62,6 @@ pub fn foreign_characters(text: &str) -> Vec<char> {
 
 /// How many segments a text would have if all of it were in GSM-7: with each foreign character in
 /// the place of one of the basic table.
-#[must_use]
 pub fn segments_in_gsm7(text: &str) -> usize {
     let plain: String = text
         .chars()

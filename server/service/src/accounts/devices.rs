@@ -43,9 +43,6 @@ pub struct SessionRow {
 
 impl Service {
     /// Stores a new session; false when a session with this token exists.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn session_create(&self, token: &str, row: &SessionRow) -> Result<bool> {
         let (hash, data) = (token_hash(token), row.data.clone());
         self.in_transaction(move |tx, now| {
@@ -55,9 +52,6 @@ impl Service {
     }
 
     /// Stores what changed in a session. A session that was signed out meanwhile stays so.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn session_save(&self, token: &str, row: &SessionRow) -> Result<()> {
         let (hash, data) = (token_hash(token), row.data.clone());
         self.in_transaction(move |tx, now| {
@@ -67,9 +61,6 @@ impl Service {
     }
 
     /// The session with this token, unless it is over; using a session extends it.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn session_load(&self, token: &str) -> Result<Option<SessionRow>> {
         let hash = token_hash(token);
         let now = self.now();
@@ -91,8 +82,6 @@ impl Service {
         }))
     }
 
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn session_delete(&self, token: &str) -> Result<()> {
         let hash = token_hash(token);
         self.in_transaction(move |tx, _| Box::pin(async move { sessions::delete(tx, &hash).await }))
@@ -179,9 +168,6 @@ impl Service {
     }
 
     /// The account that is signed in with a session; using the session extends it.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn session_account(&self, token: &str) -> Result<Option<AccountRecord>> {
         let hash = token_hash(token);
         let now = self.now();
@@ -198,9 +184,6 @@ impl Service {
 
     /// The account that is signed in with a session, as it is now, without extending the
     /// session's end: for requests that a page makes by itself.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn session_follower(&self, token: &str) -> Result<Option<AccountRecord>> {
         let mut conn = self.store().read().await?;
         let found = sessions::account(&mut conn, &token_hash(token), valid(self.now())).await?;
@@ -209,9 +192,6 @@ impl Service {
 
     /// When the session of somebody who is signed in ends, without putting that off. Its last use
     /// is known to a minute: the session may go on for so much longer.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn session_end(&self, token: &str) -> Result<Option<SessionEnd>> {
         let now = self.now();
         let stored = {
@@ -231,9 +211,6 @@ impl Service {
     }
 
     /// The devices of an account, the one seen last first.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn devices(&self, account_id: i64, current_token: &str) -> Result<Vec<DeviceRecord>> {
         let mut conn = self.store().read().await?;
         let current = token_hash(current_token);
@@ -315,9 +292,6 @@ impl Service {
 
     /// Gives a session, with everything that is stored of it, another token. A session that has
     /// that token is replaced.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn session_rename(&self, from: &str, to: &str) -> Result<()> {
         let (from, to) = (token_hash(from), token_hash(to));
         self.in_transaction(move |tx, _| {
@@ -330,9 +304,6 @@ impl Service {
     }
 
     /// Deletes sessions that are over and old security events; returns how many sessions.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn session_sweep(&self) -> Result<u64> {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {

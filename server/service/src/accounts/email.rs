@@ -89,9 +89,6 @@ impl Service {
     }
 
     /// Forgets the email that was asked for, be it confirmed or not: its link works no more.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn cancel_email_change(&self, account_id: i64) -> Result<()> {
         self.in_transaction(move |tx, now| {
             Box::pin(async move { cancel(tx, account_id, now).await.map(drop) })
@@ -167,9 +164,6 @@ impl Service {
     }
 
     /// Gives accounts the new emails that have waited for long enough.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be used.
     pub async fn apply_email_changes(&self) -> Result<()> {
         let due = {
             let mut conn = self.store().read().await?;

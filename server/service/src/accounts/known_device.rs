@@ -50,9 +50,6 @@ impl Service {
     }
 
     /// The cookie of a device in which this account has just been signed in.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn make_device_cookie(&self, account_id: i64) -> Result<Option<String>> {
         let row = {
             let mut conn = self.store().read().await?;
@@ -64,7 +61,6 @@ impl Service {
 
 /// Whose a device's cookie is: the account that was last signed in there. Whoever has the browser
 /// can change that, so that it gives no right.
-#[must_use]
 pub fn account_of_device(cookie: &str) -> Option<i64> {
     cookie.split_once('.')?.0.parse().ok()
 }

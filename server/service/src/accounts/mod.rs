@@ -230,8 +230,6 @@ impl Service {
         Ok(true)
     }
 
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn account(&self, account_id: i64) -> Result<Option<AccountRecord>> {
         let mut conn = self.store().read().await?;
         Ok(accounts::by_id(&mut conn, account_id)
@@ -240,9 +238,6 @@ impl Service {
     }
 
     /// The account with this email.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn find_account(&self, email: &str) -> Result<Option<AccountRecord>> {
         let mut conn = self.store().read().await?;
         Ok(accounts::by_email(&mut conn, &email.trim().to_lowercase())
@@ -251,9 +246,6 @@ impl Service {
     }
 
     /// How many accounts there are.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn account_count(&self) -> Result<i64> {
         let mut conn = self.store().read().await?;
         accounts::count(&mut conn).await

@@ -85,9 +85,6 @@ impl Service {
     }
 
     /// The passkeys of an account, in the order in which they were added.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn passkeys(&self, account_id: i64) -> Result<Vec<PasskeyRecord>> {
         let stored = self.stored_passkeys(account_id).await?;
         Ok(stored.into_iter().map(|stored| stored.record).collect())
@@ -99,9 +96,6 @@ impl Service {
     }
 
     /// Whether an account can use a passkey in place of a code.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn has_passkeys(&self, account_id: i64) -> Result<bool> {
         Ok(self.passkeys_work() && !self.stored_passkeys(account_id).await?.is_empty())
     }

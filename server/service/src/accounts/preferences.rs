@@ -9,9 +9,6 @@ use crate::{Service, zones};
 
 impl Service {
     /// Sets the colours in which an account sees the portal.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn set_theme(&self, account_id: i64, theme: Theme) -> Result<()> {
         self.in_transaction(move |tx, _| {
             Box::pin(async move { accounts::set_theme(tx, account_id, theme).await })
@@ -39,9 +36,6 @@ impl Service {
 
     /// Sets which of the optional mails an account doesn't get. A kind that isn't optional is left
     /// out.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn set_unwanted_mails(&self, account_id: i64, kinds: &[MailKind]) -> Result<()> {
         let optional = kinds.iter().copied().filter(|kind| kind.is_optional());
         let kinds: Vec<_> = optional.collect();

@@ -92,20 +92,17 @@ impl std::fmt::Debug for TotpSecret {
 
 impl TotpSecret {
     /// Reads what [`TotpSecret::base32`] wrote.
-    #[must_use]
     pub fn parse(base32: &str) -> Option<Self> {
         let secret = Secret::try_from_base32(base32).ok()?;
         Some(Self(secret.as_bytes().try_into().ok()?))
     }
 
     /// The secret as people type it into an app.
-    #[must_use]
     pub fn base32(&self) -> String {
         Secret::new_stack(self.0).to_base32()
     }
 
     /// The address that an app reads from a QR code.
-    #[must_use]
     pub fn address(&self, email: &str) -> String {
         let email = utf8_percent_encode(email, NON_ALPHANUMERIC);
         let secret = self.base32();
@@ -116,7 +113,6 @@ impl TotpSecret {
     }
 
     /// The code that an app shows at a time.
-    #[must_use]
     pub fn code(&self, at: Timestamp) -> String {
         self.totp().generate(seconds(at)).to_string()
     }
@@ -176,9 +172,6 @@ impl Service {
     }
 
     /// The second factor of an account.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn factor(&self, account_id: i64) -> Result<Option<FactorState>> {
         let mut conn = self.store().read().await?;
         let stored = second_factors::of(&mut conn, account_id).await?;
@@ -190,9 +183,6 @@ impl Service {
 
     /// Whether this is the secret of an account's second factor; asked by the demo, which prints
     /// its secret at every start.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn factor_in_force(&self, account_id: i64, secret: &TotpSecret) -> Result<bool> {
         let stored = {
             let mut conn = self.store().read().await?;
@@ -230,9 +220,6 @@ impl Service {
     }
 
     /// Gives an account a second factor whose secret its owner has; for the demo.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn give_factor(
         &self,
         actor: &Actor,
@@ -338,9 +325,6 @@ impl Service {
     }
 
     /// The account that waits for the second step of its sign-in in a session.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn awaited_account(&self, token: &str) -> Result<Option<AccountRecord>> {
         let made_after = self.now().plus_ms(-PROOF_HOLDS_MS);
         let mut conn = self.store().read().await?;

@@ -58,7 +58,6 @@ impl Event {
 impl Service {
     /// The service for requests of this client, with the cookie of a known device if it has one:
     /// events that are recorded name the client.
-    #[must_use]
     pub fn asked_by(&self, client: ClientInfo, device_cookie: Option<String>) -> Self {
         Self {
             client: client.into(),
@@ -91,9 +90,6 @@ impl Service {
     }
 
     /// Records that an account asked for what it may not see; at most 20 times an hour.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn record_denied(&self, account_id: i64, page: &str) -> Result<()> {
         let account = account_id.to_string();
         if self.count(Attempt::Denied, "", &account).is_err() {
@@ -105,18 +101,12 @@ impl Service {
     }
 
     /// The newest security events of an account.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn security_events(&self, account_id: i64) -> Result<Vec<SecurityEventRecord>> {
         let mut conn = self.store().read().await?;
         security_events::of_account(&mut conn, account_id, SHOWN_MAX).await
     }
 
     /// The security events of an account that are still kept, the newest first; at most 10,000.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn all_security_events(&self, account_id: i64) -> Result<Vec<SecurityEventRecord>> {
         let mut conn = self.store().read().await?;
         security_events::of_account(&mut conn, account_id, EXPORTED_MAX).await
@@ -124,9 +114,6 @@ impl Service {
 
     /// Stores how many attempts this process refused since the last call, as one sum; none when
     /// none was.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn store_throttled(&self) -> Result<()> {
         let refused = self.inner.throttle.take_refused();
         if refused.is_empty() {

@@ -46,9 +46,6 @@ pub(crate) enum Change {
 
 impl Service {
     /// Every account, by email.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn accounts(&self) -> Result<Vec<AccountDetail>> {
         let mut conn = self.store().read().await?;
         let rows = accounts::all(&mut conn).await?;

@@ -433,7 +433,6 @@ pub struct Networks {
 }
 
 impl Networks {
-    #[must_use]
     pub fn of(client: &str) -> Self {
         let address = client.to_owned();
         match client.parse() {

@@ -117,9 +117,6 @@ pub enum SendError {
 impl Service {
     /// The access of a key for reading, even while the application is Pending or Suspended: 504 and
     /// 505 are checked first.
-    ///
-    /// # Errors
-    /// The first reason that applies.
     pub async fn authorize(&self, key: Option<&str>) -> Result<KeyAccess, Reason> {
         let (_, _, access) = self.opened(key).await?;
         Ok(access)
@@ -143,9 +140,6 @@ impl Service {
 
     /// Whether a key may send, before the request's body is read. A send is admitted once more in
     /// the transaction that charges it.
-    ///
-    /// # Errors
-    /// The first reason that applies.
     pub async fn authorize_send(
         &self,
         key: Option<&str>,
@@ -249,9 +243,6 @@ impl Service {
 
     /// How many messages a test key may still send today (UTC), where its account never had a
     /// deposit; `None` for any number.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn test_messages_left(&self, key: &ApiKey) -> VerbResult<Option<i64>> {
         let row = self.key_row(key.reference()).await?;
         let funds = row.map(|row| self.funds(row, self.now()));
@@ -265,9 +256,6 @@ impl Service {
 
     /// Accepts a message: stores, charges and queues it in one transaction, and answers after the
     /// commit. Dropping the future doesn't undo that: the commit group owns the work.
-    ///
-    /// # Errors
-    /// See [`SendError`].
     pub async fn send(&self, request: SendRequest) -> Result<Sent, SendError> {
         let address = match self.address_to_send(request.key.reference()).await {
             Ok(address) => address,

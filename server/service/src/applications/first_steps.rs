@@ -9,9 +9,6 @@ use crate::store::{applications, tally};
 
 impl Service {
     /// The first steps of an account, by its SMS application; none once that has sent a message.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn first_steps(&self, account_id: i64) -> Result<Vec<(Step, StepState)>> {
         let is_confirmed = !self.must_confirm(account_id).await?;
         let shard = self.shard_of_account(account_id).await?;

@@ -65,9 +65,6 @@ impl Service {
     }
 
     /// Whether a key is the one in force; asked by the demo, which prints its keys at every start.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn key_in_force(&self, key: &ApiKey) -> Result<bool> {
         let row = self.key_row(key.reference()).await?;
         Ok(row.is_some_and(|row| row.holds(key)))

@@ -44,9 +44,6 @@ pub struct NewApplication {
 
 impl Service {
     /// An account's applications, oldest first.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn applications(&self, account_id: i64) -> Result<Vec<ApplicationRecord>> {
         let shard = self.shard_of_account(account_id).await?;
         let mut conn = self.store().read_at(shard).await?;
@@ -55,9 +52,6 @@ impl Service {
     }
 
     /// One of an account's applications.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn application(
         &self,
         account_id: i64,
@@ -70,9 +64,6 @@ impl Service {
     }
 
     /// Every application, for staff.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn all_applications(&self) -> Result<Vec<ApplicationRecord>> {
         let all = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -84,9 +75,6 @@ impl Service {
     }
 
     /// Any application, for staff.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn find_application(
         &self,
         reference: Reference,

@@ -108,9 +108,6 @@ impl Service {
     }
 
     /// How much work of each kind waits for staff.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn waiting_work(&self) -> Result<Vec<WaitingWork>> {
         let now = self.now();
         let mut waiting = Vec::new();
@@ -128,9 +125,6 @@ impl Service {
 
     /// How long staff usually take for a kind of work: the median of the last 30 days. `None` where
     /// there was none, and for work that isn't a decision.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn usual_answer_ms(&self, work: Work) -> Result<Option<i64>> {
         let since = self.now().plus_ms(-USUAL_MS);
         let found = self.in_each_shard(|shard| async move {
@@ -143,9 +137,6 @@ impl Service {
     }
 
     /// The entries of a list that staff keep.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn staff_list(&self, list: StaffList) -> Result<Vec<String>> {
         let mut conn = self.store().read().await?;
         let lines = staff_lists::lines(&mut conn, list.as_str()).await?;

@@ -119,9 +119,6 @@ impl Service {
     }
 
     /// Requests for sender names, oldest first.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn sender_requests(&self, only_pending: bool) -> Result<Vec<SenderRequestRecord>> {
         let all = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;

@@ -14,9 +14,6 @@ const RENEWED_AFTER_MS: i64 = 60 * 1000;
 impl Service {
     /// Records that a member of staff views these cases, and returns the others who viewed them in
     /// the last 2 minutes. A view is stored at most once a minute.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be read or written.
     pub async fn view_cases(
         &self,
         account_id: i64,

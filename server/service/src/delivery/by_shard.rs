@@ -70,9 +70,6 @@ fn by_shard<T>(values: Vec<T>, shard_of: impl Fn(&T) -> Shard) -> BTreeMap<Shard
 impl Service {
     /// Claims due messages of a carrier in the first shard that has some. The claim is durable
     /// before the messages are returned.
-    ///
-    /// # Errors
-    /// When the database can't be used.
     pub async fn claim(&self, carrier: &str, limit: i64) -> Result<(Lease, Vec<Claimed>)> {
         let limit = usize::try_from(limit).unwrap_or(0);
         let commits = &self.inner.group_commit;

@@ -17,9 +17,6 @@ const STATE_HOLDS_MS: i64 = 15_000;
 impl Service {
     /// Every carrier that is set up, by name, with the messages that wait for it and the state of
     /// its connections.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn carriers(&self) -> Result<Vec<CarrierRecord>> {
         let now = self.now();
         let mut conn = self.store().read().await?;
@@ -114,16 +111,12 @@ impl Service {
     }
 
     /// Whether a carrier takes messages now, in any process.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn has_carrier_for_messages(&self) -> Result<bool> {
         let mut conn = self.store().read().await?;
         self.has_usable_carrier(&mut conn, self.now()).await
     }
 
     /// The sender name that carriers are given for an application that has none.
-    #[must_use]
     pub fn default_sender(&self) -> &str {
         &self.inner.router.network.default_sender
     }
@@ -162,9 +155,6 @@ impl Service {
     }
 
     /// The connections that other processes have now.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn connections_elsewhere(&self) -> Result<Vec<ConnectionRecord>> {
         let now = self.now();
         let mut conn = self.store().read().await?;
@@ -175,9 +165,6 @@ impl Service {
     }
 
     /// The names of the carriers that are drained.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn drained_carriers(&self) -> Result<Vec<String>> {
         let mut conn = self.store().read().await?;
         let rows = carriers::all(&mut conn).await?;
@@ -190,9 +177,6 @@ impl Service {
     }
 
     /// Stores the state of this process's connections, for people who look.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn report_connections(&self, connections: Vec<ConnectionRecord>) -> Result<()> {
         let service = self.clone();
         run_detached(async move {

@@ -35,9 +35,6 @@ impl Service {
     /// Ends leases; returns how many. Whether a carrier has the messages can't be known: they wait
     /// for a receipt, and are sent once more where their application wants that. Messages for the
     /// sandbox go back into the queue.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn end_leases(&self, which: Leases) -> Result<u64> {
         let ended = self.in_each_shard(|shard| self.end_leases_at(shard, which));
         Ok(ended.await?.into_iter().sum())

@@ -17,9 +17,6 @@ const CHUNK: i64 = 500;
 impl Service {
     /// Makes every message final whose time ran out; returns how many. The price of a message that
     /// never reached a carrier is released.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn expire(&self) -> Result<u64> {
         let begun = self.now();
         let runs = self.in_each_shard(|shard| self.expire_at(shard));

@@ -9,9 +9,6 @@ use crate::store::incidents;
 
 impl Service {
     /// The open notes, oldest first.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn incidents(&self) -> Result<Vec<IncidentRecord>> {
         let mut conn = self.store().read().await?;
         incidents::open(&mut conn).await

@@ -305,9 +305,6 @@ async fn claim_found(
 
 impl Service {
     /// Lets messages go on that were deferred for a suspension which is over.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn resume_deferred(&self) -> Result<()> {
         let resumed = self.in_each_shard(|shard| self.resume_at(shard));
         if resumed.await?.into_iter().any(|resumed| resumed > 0) {
@@ -346,8 +343,6 @@ impl Service {
         .await
     }
 
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn queue_state(&self) -> Result<QueueState> {
         let states = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -362,9 +357,6 @@ impl Service {
 
     /// Messages that a carrier took before this time and that aren't final, in the order of their
     /// ids, after the given id.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn outstanding(
         &self,
         carrier: &str,

@@ -89,7 +89,6 @@ impl CarrierReceipt {
 
 /// A reference that a carrier may echo of a submit (SMPP 3.4 §5.3.2.17). With its two octets the
 /// reference tells messages apart only together with the number.
-#[must_use]
 pub const fn user_reference(id: Transid, segment: u16) -> u16 {
     // The low bits of an id count within a millisecond, the bits above are milliseconds.
     let [low, high, ..] = ((id.0 >> 21) ^ id.0).to_le_bytes();
@@ -143,10 +142,6 @@ impl Service {
     /// Makes messages final by a sandbox's receipts; durable when this returns. The charge stays
     /// whatever the receipt says. A receipt for a message that is final already goes into the
     /// message's timeline.
-    ///
-    /// # Errors
-    /// When the receipts can't be stored, or it isn't known whether they are: they may be recorded
-    /// again.
     pub async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
         self.end_at_shards(receipts).await
     }
@@ -154,9 +149,6 @@ impl Service {
     /// Makes messages final by a carrier's receipts; durable when this returns. A receipt for a
     /// name that nothing is known of is kept as unmatched: the answer to the submit may come after
     /// it.
-    ///
-    /// # Errors
-    /// As [`Service::record_receipts`].
     pub async fn record_carrier_receipts(
         &self,
         carrier: &str,
@@ -392,9 +384,6 @@ impl Service {
     /// unmatched, and neither sees what the other wrote. A receipt also stays unmatched when
     /// another process stores the answer by a call, which looks for the receipts of its own process
     /// alone.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn match_crossed(&self) -> Result<usize> {
         // Where one process writes to a file, its transactions follow each other.
         let Node::Member(_) = &self.inner.node else {
@@ -483,9 +472,6 @@ impl Service {
 
     /// Forgets the carriers' names of segments, and unmatched receipts, after a week. Receipts that
     /// come later are kept as unmatched, and forgotten after a week too.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn forget_segments(&self) -> Result<()> {
         self.do_chore(Chore::ForgetSegments, Priority::Bulk, |tx, now| {
             Box::pin(async move {

@@ -32,10 +32,6 @@ impl Service {
     /// Records what became of submits; returns the messages that are stored as taken as a whole.
     /// Where the lease was lost, only the carrier's names are kept: the next claim of the message
     /// decides.
-    ///
-    /// # Errors
-    /// When the results can't be stored, or it isn't known whether they are: they may be recorded
-    /// again.
     pub async fn record_submitted(
         &self,
         carrier: &str,

@@ -46,7 +46,6 @@ pub struct CarrierInfo {
 
 impl Network {
     /// The sandbox as the only carrier: nothing reaches anybody.
-    #[must_use]
     pub fn sandbox(country_code: String, default_sender: String) -> Self {
         Self {
             carriers: vec![CarrierInfo {
@@ -243,9 +242,6 @@ impl Service {
 
     /// The carriers that messages wait for though they aren't set up any more; an empty name stands
     /// for messages that wait for no carrier.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn unknown_carriers(&self) -> Result<Vec<String>> {
         let waited_for = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -262,9 +258,6 @@ impl Service {
 
     /// Looks for another carrier for the messages that wait for one. A message that no route is for
     /// is rejected and its price given back; a message of which the carrier has a part stays.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn reroute(&self, carrier: &str) -> Result<()> {
         // A backlog isn't read when no other carrier can take it.
         if carrier != NO_CARRIER && !self.inner.router.has_other(carrier) {

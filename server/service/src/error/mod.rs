@@ -35,7 +35,6 @@ pub enum Error {
 
 impl Error {
     /// The refusal; `None` when something failed.
-    #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
@@ -70,7 +69,6 @@ impl Error {
     }
 
     /// The message for whoever runs the server, who may see the fault.
-    #[must_use]
     pub fn for_operator(&self) -> String {
         match self {
             Self::Refused(refusal) => refusal.to_string(),
@@ -151,7 +149,6 @@ impl Error {
     }
 
     /// Whether waiting helps: the database has no time, or can't be reached now.
-    #[must_use]
     pub fn is_busy(&self) -> bool {
         match self {
             Self::Refused(_) => false,
@@ -163,7 +160,6 @@ impl Error {
 
     /// The reason that the SMS API answers when nothing was changed: `unavailable` where waiting
     /// helps.
-    #[must_use]
     pub fn reason(&self) -> Reason {
         if self.is_busy() {
             Reason::Unavailable

@@ -129,7 +129,6 @@ impl Credit {
 
 impl Service {
     /// Adds a connection that takes messages of this carrier.
-    #[must_use]
     pub fn consume(&self, carrier: &str) -> Consumer {
         self.inner.group_commit.consumers.add(carrier)
     }
@@ -151,7 +150,6 @@ impl Consumer {
     }
 
     /// Tells how many messages the connection would take.
-    #[must_use]
     pub fn credit(&self) -> Credit {
         self.credit.clone()
     }

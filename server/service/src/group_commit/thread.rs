@@ -30,9 +30,6 @@ use crate::{ATTEMPTS, Inner, STATEMENTS_TIMEOUT, Service};
 const SLOW: Duration = Duration::from_millis(250);
 
 /// Starts the thread of each shard's groups, which ends when the service is closed or dropped.
-///
-/// # Errors
-/// When the machine can't start a thread.
 pub(crate) fn spawn(service: &Service) -> std::io::Result<()> {
     service
         .shards()

@@ -19,9 +19,6 @@ const MAIL_PAUSE_MS: i64 = 5 * 60 * 1000;
 impl Service {
     /// Whether an account must confirm its email before it creates applications. Nobody must where
     /// no mail is sent.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn must_confirm(&self, account_id: i64) -> Result<bool> {
         let mut conn = self.store().read().await?;
         self.must_confirm_in(&mut conn, account_id).await

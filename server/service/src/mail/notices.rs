@@ -70,9 +70,6 @@ impl Service {
 
     /// Writes the mails about low balances, once each time that a balance falls below the
     /// threshold, and about batches that are done.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be used.
     pub async fn mail_notices(&self) -> Result<()> {
         let noting = |shard| self.mail_notices_of(shard);
         self.in_each_shard(noting).await.map(drop)
@@ -103,9 +100,6 @@ impl Service {
 
     /// Mails staff about what has waited for an hour since they were last mailed about its kind:
     /// at most one mail per kind and hour.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be used.
     pub async fn remind_staff(&self) -> Result<()> {
         for work in Work::ALL {
             let now = self.now();

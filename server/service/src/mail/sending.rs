@@ -74,9 +74,6 @@ impl Service {
 
     /// Takes mails that are due, at most `limit`, for a few minutes: nobody else gets them before
     /// that. The links of those that have secret ones are made now.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be used.
     pub async fn claim_mails(&self, limit: i64) -> Result<Vec<OutgoingMail>> {
         // Looked up first: most of the time nothing is due, and then nothing is written.
         let due = {
@@ -152,9 +149,6 @@ impl Service {
 
     /// Stores why a mail wasn't sent. It is tried again, unless it was refused for good or this was
     /// the last attempt. Returns how far the mail has come.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn mail_not_sent(
         &self,
         mail: &OutgoingMail,
@@ -179,9 +173,6 @@ impl Service {
     }
 
     /// Keeps the mails that wait, for staff to read, since no mail server is set up.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be used.
     pub async fn keep_mails(&self) -> Result<()> {
         let due = {
             let mut conn = self.store().read().await?;
@@ -230,8 +221,6 @@ impl Service {
         .await
     }
 
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn mail_counts(&self) -> Result<MailCounts> {
         let mut conn = self.store().read().await?;
         let (waiting, failed) = outbox::counts(&mut conn).await?;
@@ -240,9 +229,6 @@ impl Service {
 
     /// Deletes mails that were listed for a month, links to confirm an email that work no more,
     /// and devices that weren't seen for long.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn forget_mails(&self) -> Result<()> {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {

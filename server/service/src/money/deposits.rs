@@ -54,7 +54,6 @@ pub enum DepositStatus {
 }
 
 impl DepositStatus {
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Credited => "credited",
@@ -237,9 +236,6 @@ impl Service {
     }
 
     /// The deposit with this bank id.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn deposit(&self, bank_id: &str) -> Result<Option<DepositRecord>> {
         if !is_bank_id(bank_id) {
             return Ok(None);
@@ -249,9 +245,6 @@ impl Service {
     }
 
     /// Deposits whose reference is nobody's, oldest first.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn unmatched_deposits(&self) -> Result<Vec<DepositRecord>> {
         let mut conn = self.store().read().await?;
         deposits::unmatched(&mut conn).await

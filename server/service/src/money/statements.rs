@@ -150,9 +150,6 @@ impl Service {
     }
 
     /// Deletes what is stored of files that were never stored whole.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn forget_abandoned_statements(&self) -> Result<()> {
         let (chore, shard) = (Chore::ForgetStatements, Shard::FIRST);
         self.do_chore_at(shard, chore, Priority::Bulk, |tx, now| {
@@ -192,18 +189,12 @@ impl Service {
     }
 
     /// The newest bank statements.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn bank_statements(&self) -> Result<Vec<BankStatement>> {
         let mut conn = self.store().read().await?;
         statements::newest(&mut conn, STATEMENTS_LISTED).await
     }
 
     /// What became of a bank statement's lines, or would become of them now.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn statement_report(&self, id: i64) -> Result<Option<StatementReport>> {
         let mut conn = self.store().read().await?;
         let Some(statement) = statements::by_id(&mut conn, id).await? else {
@@ -234,9 +225,6 @@ impl Service {
 
     /// Credits the lines of confirmed statements: some in each transaction, with the place that
     /// they end at, so that a stop in the middle loses nothing and credits nothing twice.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be used.
     pub async fn credit_statements(&self) -> Result<()> {
         loop {
             let begun = Instant::now();
@@ -249,9 +237,6 @@ impl Service {
     }
 
     /// Credits the next lines. Does nothing while another process credits lines.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be used.
     pub async fn credit_statement_lines(&self) -> Result<CreditedLines> {
         {
             let mut conn = self.store().read().await?;

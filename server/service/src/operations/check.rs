@@ -24,9 +24,6 @@ struct Found {
 impl Service {
     /// Every broken invariant in words; empty when all hold. All statements about a shard see the
     /// same snapshot of the database. A shard that can't be reached is one of the words.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn check(&self) -> Result<Vec<String>> {
         let found = self.in_each_shard(|shard| self.check_shard(shard)).await?;
         let checked = found.len();

@@ -24,9 +24,6 @@ const CHUNKS_MAX: u32 = 500;
 
 impl Service {
     /// Makes the tables of the days to come.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn make_days(&self) -> Result<()> {
         let service = self.clone();
         run_detached(async move {
@@ -38,9 +35,6 @@ impl Service {
 
     /// Drops messages of days that are no longer kept, once they are final; their transfers stay.
     /// Those of a week's table are dropped once this holds for all of them.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn drop_history(&self) -> Result<()> {
         for _ in 0..CHUNKS_MAX {
             let service = self.clone();
@@ -107,9 +101,6 @@ impl Service {
     }
 
     /// Drops messages of test keys of days that are no longer kept, with their counts and batches.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn drop_tests(&self) -> Result<()> {
         let days = self.limits().test_history_days;
         // The chore that folds counts must not add up what is deleted meanwhile.
@@ -126,9 +117,6 @@ impl Service {
     }
 
     /// Folds the parts of counts by day and by quarter hour, where all messages are final.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn fold_days(&self) -> Result<()> {
         self.do_chore(Chore::FoldDays, Priority::Bulk, |tx, _| {
             Box::pin(async move {

@@ -121,15 +121,11 @@ async fn take_slot(store: &Store, token: i64, name: &str, now: Timestamp) -> Res
 
 impl Service {
     /// Whether other processes may serve the same database beside this one.
-    #[must_use]
     pub fn is_shared(&self) -> bool {
         matches!(self.inner.node, Node::Member(_))
     }
 
     /// Renews the row of this process, and follows the database server's clock.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn renew_node(&self) -> Result<()> {
         let Node::Member(node) = &self.inner.node else {
             return Ok(());
@@ -155,9 +151,6 @@ impl Service {
 
     /// How long the oldest transaction of the database has been open, in milliseconds; `None` with
     /// SQLite.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn oldest_transaction_ms(&self) -> Result<Option<i64>> {
         let mut conn = self.store().read().await?;
         self.store().dialect().oldest_ms(&mut conn).await
@@ -165,9 +158,6 @@ impl Service {
 
     /// Whether other processes ended since the last call. Processes that weren't seen for half a
     /// minute are given up; the messages that they claimed are freed when the lease ends.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn nodes_ended(&self) -> Result<bool> {
         let Node::Member(node) = &self.inner.node else {
             return Ok(false);

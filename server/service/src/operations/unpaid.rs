@@ -20,9 +20,6 @@ pub(crate) type LastUse = Mutex<Option<UnpaidUse>>;
 
 impl Service {
     /// Measures what is kept of test messages of accounts that never had a deposit.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn measure_unpaid(&self) -> Result<UnpaidUse> {
         let kept = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;

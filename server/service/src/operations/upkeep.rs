@@ -116,9 +116,6 @@ const GROUPS_KEPT_MS: i64 = 60 * 60 * 1000;
 impl Service {
     /// Forgets the answers whose idempotency keys are too old to count, and the commit groups that
     /// nobody asks for any more.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn forget_answers(&self) -> Result<()> {
         self.do_chore(Chore::ForgetAnswers, Priority::Bulk, |tx, now| {
             Box::pin(async move {

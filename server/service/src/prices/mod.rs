@@ -15,9 +15,6 @@ use crate::{Service, Verb};
 
 impl Service {
     /// The currency, and the base prices that a send would be charged now.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn price_list(&self) -> Result<PriceList> {
         let mut conn = self.store().read().await?;
         let currency = installation::currency(&mut conn).await?;
@@ -29,9 +26,6 @@ impl Service {
     }
 
     /// All prices in force and those that are set for later.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn price_table(&self) -> Result<PriceTable> {
         let mut conn = self.store().read().await?;
         let currency = installation::currency(&mut conn).await?;
@@ -45,9 +39,6 @@ impl Service {
     }
 
     /// All changes of prices that were ever set, the newest first.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn price_changes(&self) -> Result<Vec<PriceChangeRecord>> {
         let mut conn = self.store().read().await?;
         let mut changes = prices::records(&mut conn).await?;
@@ -56,9 +47,6 @@ impl Service {
     }
 
     /// What a page to a number costs now, and why.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn price_of(&self, number: &Number) -> Result<NumberPrice> {
         let mut conn = self.store().read().await?;
         let currency = installation::currency(&mut conn).await?;

@@ -74,9 +74,6 @@ impl Service {
     }
 
     /// One message that a key may see.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn message(
         &self,
         access: &KeyAccess,
@@ -116,9 +113,6 @@ impl Service {
     }
 
     /// One message of an account, and the application that sent it.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn account_message(
         &self,
         account_id: i64,

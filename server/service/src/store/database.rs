@@ -318,9 +318,6 @@ impl Store {
 
     /// What became of a transaction whose commit wasn't answered; the server may still be
     /// committing.
-    ///
-    /// # Errors
-    /// As [`WriteTx::commit`].
     pub(crate) async fn outcome(&self, unanswered: Unanswered) -> Result<()> {
         unanswered.outcome(&self.readers, self.dialect).await
     }

@@ -95,9 +95,6 @@ impl WriteTx<'_> {
     }
 
     /// Writes what the transaction changes in the counts.
-    ///
-    /// # Errors
-    /// When the database can't be used.
     pub(crate) async fn write_counts(&mut self) -> Result<()> {
         let tally = self.tally.take();
         if tally.is_empty() {

@@ -22,9 +22,6 @@ const VISIT_MS: i64 = 60 * 60 * 1000;
 
 impl Service {
     /// Accounts whose email has this part, by email; an empty part lists all.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn account_list(
         &self,
         part: &str,
@@ -72,9 +69,6 @@ impl Service {
     }
 
     /// The notes of staff on an account, newest first.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn account_notes(&self, account_id: i64) -> Result<Vec<NoteRecord>> {
         let mut conn = self.store().read().await?;
         let mut notes = account_notes::of_account(&mut conn, account_id).await?;

@@ -48,9 +48,6 @@ impl Service {
     }
 
     /// What waits for a second member of staff, oldest first.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn approvals(&self) -> Result<Vec<ApprovalRecord>> {
         let after = self.now().plus_ms(-APPROVAL_DAYS * DAY_MS);
         let mut conn = self.store().read().await?;

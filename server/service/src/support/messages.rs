@@ -14,9 +14,6 @@ use crate::store::{applications, messages, segments};
 
 impl Service {
     /// Any message, for staff; `None` when there is none with this id. Its text is empty.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn message_file(&self, transid: Transid) -> Result<Option<MessageFile>> {
         let Some((shard, place)) = self.place_of(transid).await? else {
             return Ok(None);

@@ -77,9 +77,6 @@ enum BatchDecision {
 
 impl Service {
     /// Accepts an upload: all of it, or nothing. The rows become messages in the background.
-    ///
-    /// # Errors
-    /// See [`SendError`].
     pub async fn accept_batch(
         &self,
         permit: &UploadPermit,

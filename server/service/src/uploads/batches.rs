@@ -46,9 +46,6 @@ impl Service {
     }
 
     /// One upload that a key may see.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn batch(&self, access: &KeyAccess, id: BatchId) -> Result<Option<BatchRecord>> {
         let shard = self.shard_of(access.reference).await?;
         let mut conn = self.store().read_at(shard).await?;
@@ -78,9 +75,6 @@ impl Service {
     }
 
     /// One upload of an account, and the application that it is of.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn account_batch(
         &self,
         account_id: i64,

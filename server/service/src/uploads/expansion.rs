@@ -31,9 +31,6 @@ const TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Service {
     /// The next upload after this one of which some rows aren't messages yet, the oldest first.
-    ///
-    /// # Errors
-    /// `Failed` when the database can't be read.
     pub async fn next_unexpanded(&self, after: Option<BatchId>) -> Result<Option<BatchId>> {
         let after = after.map_or(0, |id| id.0);
         let found = self.in_each_shard(|shard| async move {
@@ -47,9 +44,6 @@ impl Service {
     /// Turns the next rows of an upload into messages. The price of rows that can't be read
     /// any more is released. False when there was nothing to do, or another process expands the
     /// upload.
-    ///
-    /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written.
     pub async fn expand(&self, id: BatchId) -> Result<bool> {
         run_detached_with_attempts(
             self,

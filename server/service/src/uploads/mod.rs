@@ -427,9 +427,6 @@ impl Upload {
     }
 
     /// Ends the file: all of its rows are on disk when this returns.
-    ///
-    /// # Errors
-    /// See [`UploadError`].
     pub async fn finish(mut self) -> std::result::Result<Spooled, UploadError> {
         // An upload that failed is over, and the part of its file that came is no file.
         let parser = self.parser.take().ok_or_else(|| {

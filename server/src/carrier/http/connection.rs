@@ -57,9 +57,6 @@ struct Inner {
 
 impl HttpConnection {
     /// Doesn't connect yet. `lease` is how long claims hold.
-    ///
-    /// # Errors
-    /// When the file of authorities can't be used.
     pub fn new(
         mut settings: HttpSettings,
         clock: Clock,

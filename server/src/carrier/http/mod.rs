@@ -59,9 +59,6 @@ pub struct HttpCarrier {
 
 impl HttpCarrier {
     /// Doesn't connect yet.
-    ///
-    /// # Errors
-    /// When the file of authorities can't be used.
     pub fn new(settings: HttpSettings) -> Result<Self, ConfigError> {
         let tls = tls::client(settings.ca_file.as_deref())?;
         let client = Client::builder()
