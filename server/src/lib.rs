@@ -24,6 +24,7 @@ mod ops;
 mod public;
 mod report_csv;
 mod shutdown;
+mod spelling;
 mod startup;
 mod telemetry;
 mod tls;

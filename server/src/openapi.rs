@@ -1,4 +1,4 @@
-//! The OpenAPI document of the SMS API, put together from its handlers and from the types that they
+//! Generates the OpenAPI document of the SMS API from its handlers and from the types that they
 //! serialize.
 
 pub mod refusals;
@@ -11,18 +11,18 @@ use serde_json::{Map, Value, json};
 
 use crate::api;
 
-const DESCRIPTION: &str = "Send SMS, and look up what became of them. Every answer is JSON with a \
-    code and words; the key is a segment of the path or a Bearer token. With a test key nothing \
-    goes to a carrier and the test balance pays. Reserved local numbers decide the outcome there: \
-    00000001 delivered, 00000002 failed, 00000003 expired, 00000004 rejected, 00000005 delivered \
-    after 30 s, 00000501 to 00000505 answer that code, in an upload for all of it. With the key in \
-    a header, one message is at /sms/reports/{transid} and one batch at /sms/batches/{batchid}. A \
-    parameter that isn't known is refused.";
+const DESCRIPTION: &str = "Send SMS and look up their status. Every response is JSON with a code and \
+    a message. The API key is a path segment or a Bearer token. Messages of a test key go to no \
+    carrier and are charged to the test balance. With a test key, reserved local numbers decide the \
+    outcome: 00000001 delivered, 00000002 failed, 00000003 expired, 00000004 rejected, 00000005 \
+    delivered after 30 s. 00000501 to 00000505 return that code, in an upload for the whole upload. \
+    If the key is in a header, one message is at /sms/reports/{transid} and one batch at \
+    /sms/batches/{batchid}. An unknown parameter is refused.";
 
-/// The document, for the address that customers use and for messages of so many pages at most.
+/// Returns the document. `base_url` is the address that customers use.
 ///
 /// # Errors
-/// When it can't be written as JSON.
+/// If the document can't be serialized.
 pub fn document(base_url: &str, message_pages_max: usize) -> Result<Value, serde_json::Error> {
     let mut document = serde_json::to_value(api::documented_routes().into_openapi())?;
     document["openapi"] = json!("3.1.0");
@@ -45,9 +45,10 @@ pub fn document(base_url: &str, message_pages_max: usize) -> Result<Value, serde
     Ok(document)
 }
 
-/// Gives each operation what all have: the headers of its answers, and its twin without a key in
-/// the path. `/sms/reports/{key}` and the twin `/sms/reports/{transid}` are one template; what
-/// stands there is told apart by the header, for which the format has no words.
+/// Adds the common headers to the responses of each operation. Also adds a twin of each operation
+/// without the key in the path. `/sms/reports/{key}` and the twin `/sms/reports/{transid}` are the
+/// same template. The Authorization header decides which one applies, and OpenAPI can't express
+/// that.
 fn finish(paths: &mut Map<String, Value>) {
     let mut twins = Map::new();
     for (path, operations) in paths.iter_mut() {
@@ -73,7 +74,7 @@ fn finish(paths: &mut Map<String, Value>) {
     paths.extend(twins);
 }
 
-/// The headers that every answer has.
+/// The headers of every response.
 const OF_EVERY_ANSWER: [&str; 6] = [
     "X-Request-Id",
     "Cache-Control",
@@ -83,7 +84,7 @@ const OF_EVERY_ANSWER: [&str; 6] = [
     "Strict-Transport-Security",
 ];
 
-/// Replaces the names of headers by references, and adds those that every answer has.
+/// Replaces the names of headers with references, and adds the headers of every response.
 fn name_headers(operation: &mut Value) {
     let Some(responses) = operation["responses"].as_object_mut() else {
         return;
@@ -105,7 +106,8 @@ fn name_headers(operation: &mut Value) {
     }
 }
 
-/// Takes the choice of null from what may be left out of a request: it is left out, not null.
+/// Removes null from the schemas of optional parameters. Clients omit such a parameter; null isn't
+/// a value of it.
 fn leave_null_out(operation: &mut Value) {
     let parameters = operation.get_mut("parameters");
     let parameters = parameters.and_then(Value::as_array_mut);
@@ -128,7 +130,7 @@ fn never_null(schema: &mut Value) {
     }
 }
 
-/// The operation with the key in the header.
+/// Returns the operation with the key in the header.
 fn with_header(mut operation: Value) -> Value {
     if let Some(parameters) = operation["parameters"].as_array_mut() {
         parameters.retain(|parameter| parameter["name"] != "key");
@@ -148,7 +150,7 @@ fn examples() -> Value {
     Value::Object(examples.into_iter().collect())
 }
 
-/// Every header that an answer may have, with an example.
+/// Returns every header that a response may have, with an example.
 fn headers() -> Value {
     let header = |description: &str, example: &str| {
         json!({
@@ -158,43 +160,44 @@ fn headers() -> Value {
     };
     json!({
         "X-Request-Id": header("Names the request to support.", "1f8b0800-42"),
-        "Cache-Control": header("Nothing between us and the client may store an answer.", "no-store"),
+        "Cache-Control": header("No cache may store the response.", "no-store"),
         "Referrer-Policy": header(
-            "The address, which may hold the key, doesn't go on as a referrer.",
+            "Browsers don't send the address, which may hold the key, as a referrer.",
             "no-referrer",
         ),
         "X-Content-Type-Options": header("The content type is what it says.", "nosniff"),
         "Content-Security-Policy": header(
-            "A browser loads nothing for it and shows it in no frame.",
+            "Browsers load nothing for the response and show it in no frame.",
             "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
         ),
         "Strict-Transport-Security": header(
-            "By HTTPS: from now on ask by HTTPS alone.",
+            "Over HTTPS: from now on, use only HTTPS.",
             "max-age=31536000; includeSubDomains",
         ),
         "RateLimit": header(
-            "Where requests are limited: how many may still be made (r), and in how many seconds \
-             all of them may again (t).",
+            "If requests are limited: the requests that are left (r), and the seconds until the \
+             limit is reset (t).",
             "\"requests\";r=9;t=1",
         ),
         "RateLimit-Policy": header(
-            "Where requests are limited: how many (q) in a window of seconds (w).",
+            "If requests are limited: the number of requests (q) in a window of seconds (w).",
             "\"requests\";q=10;w=1",
         ),
         "Idempotency-Replayed": header(
-            "true on an answer that was given before under this Idempotency-Key; else absent.",
+            "true if an earlier request with this Idempotency-Key got the same response; otherwise \
+             absent.",
             "true",
         ),
         "Retry-After": header("Seconds to wait before another attempt.", "1"),
         "Allow": header("The methods that are allowed at this address.", "GET, POST"),
-        "WWW-Authenticate": header("How a key may be given beside the path.", "Bearer"),
-        "Connection": header("The connection isn't used again.", "close"),
+        "WWW-Authenticate": header("How to give a key outside the path.", "Bearer"),
+        "Connection": header("The server closes the connection.", "close"),
         "Content-Disposition": header(
             "On CSV: a name for the file.",
             "attachment; filename=\"reports.csv\"",
         ),
         "X-Next-Cursor": header(
-            "On CSV: what next is in JSON; absent after the last messages.",
+            "On CSV: the cursor that is next in JSON. Absent on the last page.",
             "m_0000000000000",
         ),
     })

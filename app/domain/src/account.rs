@@ -1,4 +1,4 @@
-//! What an account's email must look like, and what its owner chooses for it.
+//! The rules for an account's email and for the settings that its owner chooses.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 use crate::printable::is_invisible;
 use crate::words::words;
 
-/// Longest email address that can be used in SMTP (RFC 5321 §4.5.3.1.3, less the angle brackets).
+/// The maximum length of an email address in SMTP (RFC 5321 §4.5.3.1.3, less the angle brackets).
 pub const EMAIL_CHARS_MAX: usize = 254;
-/// Longest name of a device.
+/// The maximum number of characters in a device's name.
 pub const DEVICE_NAME_CHARS_MAX: usize = 60;
-/// Longest part before the `@` (RFC 5321 §4.5.3.1.1).
+/// The maximum length of the part before the `@` (RFC 5321 §4.5.3.1.1).
 const LOCAL_PART_CHARS_MAX: usize = 64;
 
-/// An email address, kept in lower case: two spellings of one address are one account.
+/// An email address in lower case. Two spellings of one address belong to the same account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Email(String);
 
 words! {
-    /// The colours in which an account sees the portal.
+    /// The portal's colour theme for an account.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Theme {
-        /// Those that the browser or its system prefers.
+        /// The theme that the browser or operating system prefers.
         #[default]
         System = "system",
         Light = "light",
@@ -31,19 +31,21 @@ words! {
     }
 }
 
-/// Why a text is no email address.
+/// The text isn't a valid email address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Enter an email address like name@example.org.")]
 pub struct InvalidEmail;
 
 impl Email {
-    /// Takes a text as it was typed; white space around it is dropped.
+    /// Parses an email address as typed. Drops white space around it.
     ///
     /// # Errors
-    /// When it isn't one local part, one `@` and a domain, without white space, control characters
-    /// or others that aren't seen: an address must not look like another one.
+    /// Returns an error unless the text has one local part, one `@` and a domain, none too long.
+    /// White space, control characters and other invisible characters aren't allowed, because they
+    /// could make one address look like another.
     pub fn parse(text: &str) -> Result<Self, InvalidEmail> {
-        // Lower case first: it can change characters, and the text that is kept is to be checked.
+        // Convert first: lower-casing can change characters, and the checks must see the stored
+        // text.
         let text = text.trim().to_lowercase();
         let (local, domain) = text.rsplit_once('@').ok_or(InvalidEmail)?;
         let plain =
@@ -68,8 +70,8 @@ impl Email {
         }
     }
 
-    /// The letters of an address that aren't plain Latin ones, in their order, each once: other
-    /// scripts have letters that look the same. `None` where there are none.
+    /// Returns the letters of an address that aren't plain Latin ones, each once, in order. Letters
+    /// of other scripts can look like Latin ones. Returns `None` if there are no such letters.
     pub fn unusual_letters(address: &str) -> Option<String> {
         let mut unusual = String::new();
         for c in address.chars() {
@@ -80,7 +82,7 @@ impl Email {
         (!unusual.is_empty()).then_some(unusual)
     }
 
-    /// The address, in lower case.
+    /// Returns the address, in lower case.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -92,16 +94,16 @@ impl fmt::Display for Email {
     }
 }
 
-/// ASCII, and the letters of Western and Central Europe whose accents are seen: not the dotless i,
-/// the kra, and the n with an apostrophe before it.
+/// Whether a character is ASCII, or a Western or Central European letter with a visible accent.
+/// Excludes the dotless i, the kra, and the n after an apostrophe.
 const fn is_usual(c: char) -> bool {
     c.is_ascii()
         || matches!(c, '\u{df}'..='\u{f6}' | '\u{f8}'..='\u{17e}')
             && !matches!(c, '\u{131}' | '\u{138}' | '\u{149}')
 }
 
-/// What a letter of an address is called that isn't a plain Latin one: its script, where that is one
-/// with letters that look like Latin ones, and its number.
+/// Returns a name for a letter that isn't plain Latin: the letter and its code point. If its script
+/// has letters that look like Latin ones, the name starts with the script.
 pub fn letter_name(c: char) -> String {
     let script = match c {
         '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}' => "Greek ",

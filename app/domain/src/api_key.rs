@@ -1,9 +1,13 @@
-//! The format of an API key.
+//! The format of an API key. A key consists of:
 //!
-//! 6 digits (the application's reference), `hk_` (live) or `ht_` (test), 30 random base62
-//! characters and the CRC-32/ISO-HDLC of the characters before as 6 base62 characters, big-endian,
-//! padded with `0`. By the checksum a mistyped or guessed key is refused without asking the
-//! database, and secret scanners recognise a leaked key.
+//! 1. 6 digits: the application's reference.
+//! 2. `hk_` (live) or `ht_` (test).
+//! 3. 30 random base62 characters.
+//! 4. A checksum: the CRC-32/ISO-HDLC of all characters before it, as 6 base62 characters,
+//!    big-endian, padded with `0`.
+//!
+//! The checksum lets the server refuse a mistyped or guessed key without a database query. It also
+//! lets secret scanners recognise a leaked key.
 
 use std::fmt;
 
@@ -18,22 +22,22 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const RANDOM_CHARS: usize = 30;
 const CRC_CHARS: usize = 6;
 const PREFIX_CHARS: usize = 3;
-/// Length of every API key in characters, all of them ASCII.
+/// The number of characters in every API key. All of them are ASCII.
 pub const API_KEY_CHARS: usize = REFERENCE_DIGITS + PREFIX_CHARS + RANDOM_CHARS + CRC_CHARS;
-/// How many characters of a key its owner is shown later.
+/// The number of characters at the end of a key that its owner can see later.
 const ENDING_CHARS: usize = 4;
-/// How many random bytes a key is made from: 256 bits for 30 base62 characters (179 bits), so that
-/// the bias of taking remainders stays below 2⁻⁷⁷.
+/// The number of random bytes that a key is made from. With 256 bits for 30 base62 characters (179
+/// bits), the modulo bias stays below 2⁻⁷⁷.
 pub const ENTROPY_BYTES: usize = 32;
 
 words! {
-    /// Which of an application's two keys.
+    /// Which of an application's two keys this is.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum KeyKind {
-        /// Sends for real and is charged.
+        /// Sends real messages, which are charged.
         Live = "live",
-        /// Sends to nobody, and is charged to the test balance.
+        /// Sends to nobody and charges the test balance.
         Test = "test",
     }
 }
@@ -47,7 +51,7 @@ impl KeyKind {
     }
 }
 
-/// A well-formed API key. `Debug` shows its reference and kind alone.
+/// A well-formed API key. `Debug` shows only its reference and kind.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     text: String,
@@ -55,13 +59,13 @@ pub struct ApiKey {
     kind: KeyKind,
 }
 
-/// The text isn't formed like an API key.
+/// The text isn't a well-formed API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not formed like an API key")]
 pub struct MalformedKey;
 
 impl ApiKey {
-    /// Makes the key of an application from random bytes.
+    /// Creates an application's key from random bytes.
     pub fn from_entropy(reference: Reference, kind: KeyKind, entropy: [u8; ENTROPY_BYTES]) -> Self {
         let mut text = String::with_capacity(API_KEY_CHARS);
         text.push_str(reference.as_str());
@@ -78,10 +82,10 @@ impl ApiKey {
         }
     }
 
-    /// Reads a key.
+    /// Parses a key.
     ///
     /// # Errors
-    /// When length, alphabet, prefix or checksum are wrong.
+    /// Returns an error if the length, alphabet, prefix or checksum is wrong.
     pub fn parse(text: &str) -> Result<Self, MalformedKey> {
         if text.len() != API_KEY_CHARS || !text.is_ascii() {
             return Err(MalformedKey);
@@ -105,15 +109,15 @@ impl ApiKey {
         })
     }
 
-    /// The whole key, to be shown once.
+    /// Returns the whole key, to be shown once.
     pub fn expose(&self) -> &str {
         &self.text
     }
 
-    /// The application's reference, the key's first 6 digits.
-    /// The last characters: they tell one key from another, and nobody sends with them.
+    /// Returns the last four characters. They identify the key to its owner, but nobody can send
+    /// with them.
     pub fn last_four(&self) -> &str {
-        // A key has ASCII characters alone.
+        // Keys are ASCII, so the slice starts at a character boundary.
         &self.text[API_KEY_CHARS - ENDING_CHARS..]
     }
 
@@ -121,12 +125,12 @@ impl ApiKey {
         self.reference
     }
 
-    /// Live or test.
     pub fn kind(&self) -> KeyKind {
         self.kind
     }
 
-    /// SHA-256 of the key's ASCII in lower-case hexadecimal: all that is stored of a key.
+    /// Returns the SHA-256 of the key's ASCII text in lower-case hexadecimal. The database stores
+    /// this hash instead of the key.
     pub fn hash(&self) -> String {
         let digest = Sha256::digest(self.text.as_bytes());
         let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
@@ -142,12 +146,12 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// Divides a big-endian number in place and returns the remainder.
+/// Divides a big-endian number by 62 in place and returns the remainder.
 fn divide_by_62(number: &mut [u8; ENTROPY_BYTES]) -> usize {
     let mut remainder = 0_u16;
     for byte in number.iter_mut() {
         let value = (remainder << 8) | u16::from(*byte);
-        // A remainder below 62 keeps the quotient below 256.
+        // The remainder is below 62, so the quotient fits into a byte.
         *byte = (value / 62).to_be_bytes()[1];
         remainder = value % 62;
     }

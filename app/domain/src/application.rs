@@ -1,12 +1,12 @@
-//! Applications: their categories, their statuses, and what becomes of a lost answer.
+//! Categories and statuses of applications, and their setting for lost answers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::words::words;
 
 words! {
-    /// What an application is for. Only `SMS` is served by the SMS API; the others are answered
-    /// 505.
+    /// The category of an application. The SMS API serves only `SMS`. It answers 505 for the other
+    /// categories.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     pub enum Category {
         #[serde(rename = "SMS")]
@@ -16,7 +16,7 @@ words! {
 }
 
 words! {
-    /// Whether an application may send.
+    /// The status of an application, which decides whether it may send.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     pub enum ApplicationStatus {
         Pending = "Pending",
@@ -26,19 +26,19 @@ words! {
 }
 
 words! {
-    /// What becomes of a message when a carrier's answer to its submit is lost.
+    /// What to do with a message if a carrier's answer to its submit is lost.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum LostAnswer {
-        /// The message waits for a receipt: it never arrives twice, and may never arrive.
+        /// Wait for a receipt. The message never arrives twice, but may never arrive.
         Hold = "hold",
-        /// Shortly after, the message is sent once more: it may arrive twice.
+        /// Submit the message once more after a short time. The message may arrive twice.
         Resend = "resend",
     }
 }
 
 impl LostAnswer {
-    /// What the portal calls it.
+    /// Returns the label in the portal.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Hold => "Don't resend",
@@ -47,7 +47,7 @@ impl LostAnswer {
     }
 }
 
-/// What staff can do to an application's status.
+/// An action by staff on an application's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StatusAction {
     Approve,
@@ -56,7 +56,7 @@ pub enum StatusAction {
 }
 
 impl StatusAction {
-    /// What an application is after the action, in a sentence about it.
+    /// Returns the participle for a sentence like "The application is approved".
     pub const fn participle(self) -> &'static str {
         match self {
             Self::Approve => "approved",
@@ -67,8 +67,8 @@ impl StatusAction {
 }
 
 impl ApplicationStatus {
-    /// The status after an action; `None` when the action is refused in this status. `before` is
-    /// the status that the application had before it was suspended, which reinstating brings back.
+    /// Returns the status after an action, or `None` if the action isn't possible in this status.
+    /// `before` is the status before the suspension, which reinstating restores.
     pub const fn after(self, action: StatusAction, before: Self) -> Option<Self> {
         match (self, action) {
             (Self::Pending, StatusAction::Approve) => Some(Self::Active),

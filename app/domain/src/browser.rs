@@ -1,13 +1,13 @@
-//! What a browser is called.
+//! Names for browsers.
 
-/// Browser and operating system, as far as a `User-Agent` names them. Whoever sends the header writes
-/// it; the names are all that a mail may repeat of it.
+/// Returns the names of the browser and the operating system in a `User-Agent` header. The client
+/// controls the header, so mails may repeat nothing of it except these fixed names.
 pub fn browser_name(user_agent: &str) -> String {
     const BROWSERS: [(&str, &str); 5] = [
         ("Edg/", "Edge"),
         ("OPR/", "Opera"),
         ("Firefox/", "Firefox"),
-        // The user agents of the browsers above name these two browsers too.
+        // The browsers above also name these two in their user agents.
         ("Chrome/", "Chrome"),
         ("Safari/", "Safari"),
     ];

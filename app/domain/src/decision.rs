@@ -1,32 +1,31 @@
-//! What staff decide by: reasons that customers read, and lists that staff keep.
+//! Staff decisions: the reasons that customers read, and the lists that staff edit.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::words::words;
 
-/// The most characters of a reason.
+/// The maximum number of characters in a reason.
 pub const REASON_CHARS_MAX: usize = 500;
-/// The most lines of a list.
+/// The maximum number of lines in a list.
 pub const LIST_LINES_MAX: usize = 100;
 
-/// The text can't be a reason.
+/// Why a text isn't a valid reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidReason {
     Missing,
-    /// Too long, or with control characters.
+    /// The text is too long, or has control characters.
     Unreadable,
 }
 
-/// The text can't be a list: it has too many entries, or one that can't be a reason.
+/// The text isn't a valid list: it has too many entries, or an entry isn't a valid reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidList;
 
-/// The reason of a decision, as it is stored: without space around it, and on lines that pages and
-/// mails can show.
+/// Returns the reason of a decision as it is stored: trimmed, with LF line ends.
 ///
 /// # Errors
-/// When there is none, it is too long, or it has control characters.
+/// Returns an error if the text is empty, too long, or has control characters other than line ends.
 pub fn parse_reason(text: &str) -> Result<String, InvalidReason> {
     let text = text.trim().replace("\r\n", "\n");
     if text.is_empty() {
@@ -39,7 +38,7 @@ pub fn parse_reason(text: &str) -> Result<String, InvalidReason> {
     Ok(text)
 }
 
-/// A decision that was made about a case.
+/// A decision about a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decided {
     /// The email of a member of staff, or `command line (USER)`.
@@ -52,29 +51,29 @@ words! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum CaseKind {
-        /// An application, named by its reference.
+        /// An application, identified by its reference.
         Application = "application",
-        /// A request for a sender name, named by its id.
+        /// A request for a sender name, identified by its ID.
         Sender = "sender",
     }
 }
 
-/// A member of staff who views a case.
+/// A member of staff who is viewing a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Viewer {
-    /// The name of the case, as its [`CaseKind`] says.
+    /// The identifier of the case. Its form depends on the [`CaseKind`].
     pub case: String,
     pub email: String,
 }
 
 words! {
-    /// A list that staff keep, a line for each entry.
+    /// A list that staff edit, with one entry per line.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum StaffList {
-        /// Reasons that are offered when an application is suspended.
+        /// Reasons that are offered when staff suspend an application.
         SuspendReasons = "suspend-reasons",
-        /// Reasons that are offered when a sender name is rejected.
+        /// Reasons that are offered when staff reject a sender name.
         RejectReasons = "reject-reasons",
         /// Words that sender names shouldn't contain.
         ReservedWords = "reserved-words",
@@ -82,7 +81,7 @@ words! {
 }
 
 impl StaffList {
-    /// The list before staff change it.
+    /// Returns the list as it is before staff edit it.
     pub const fn at_first(self) -> &'static str {
         match self {
             Self::SuspendReasons => {
@@ -99,10 +98,10 @@ impl StaffList {
         }
     }
 
-    /// The entries of a list as staff typed it.
+    /// Splits a list, as staff typed it, into its entries. Skips blank lines.
     ///
     /// # Errors
-    /// For too many entries, or one that can't be a reason.
+    /// Returns an error if there are too many entries, or if an entry isn't a valid reason.
     pub fn entries(text: &str) -> Result<Vec<String>, InvalidList> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let entries: Result<Vec<_>, _> = lines.map(parse_reason).collect();
@@ -115,7 +114,7 @@ impl StaffList {
 }
 
 words! {
-    /// A kind of work that waits for staff.
+    /// A kind of pending work for staff.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Work {
@@ -127,11 +126,11 @@ words! {
 }
 
 words! {
-    /// Which applications staff list.
+    /// A filter for the applications that staff list.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum ApplicationList {
-        /// Those whose activation is asked for, the longest waiting first.
+        /// Applications with an open activation request, oldest request first.
         #[default]
         Waiting = "waiting",
         Pending = "pending",
@@ -142,14 +141,14 @@ words! {
 }
 
 words! {
-    /// Which deposits staff list.
+    /// A filter for the deposits that staff list.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum DepositList {
-        /// Those whose reference is nobody's, the oldest first.
+        /// Deposits whose reference matches no application, oldest first.
         #[default]
         Unmatched = "unmatched",
-        /// All, the newest first.
+        /// All deposits, newest first.
         All = "all",
     }
 }

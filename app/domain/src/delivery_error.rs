@@ -1,51 +1,52 @@
-//! The stable words for why a message wasn't delivered.
+//! Stable codes for why a message wasn't delivered.
 
 use crate::words::words;
 
 words! {
     @only_written
-    /// Why a message wasn't delivered, as reports and the API name it. Carriers whose answers have
-    /// words of their own may leave others. `_` and a number of the network's or the carrier's may
-    /// follow the word.
+    /// Why a message wasn't delivered, as reports and the API show it.
+    ///
+    /// `_` and an error number from the network or the carrier may follow the code. Some carriers
+    /// send codes of their own, which are reported instead.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum DeliveryError {
-        /// No route leads to a carrier for it.
+        /// No route matches the message.
         NoRoute = "no_route",
-        /// The carrier refused its number.
+        /// The carrier refused the number.
         InvalidDestination = "invalid_destination",
-        /// The carrier refused its sender name.
+        /// The carrier refused the sender name.
         InvalidSender = "invalid_sender",
-        /// The carrier refused its length.
+        /// The carrier refused the length.
         InvalidLength = "invalid_length",
-        /// The carrier refused its validity period.
+        /// The carrier refused the validity period.
         InvalidValidity = "invalid_validity",
-        /// The carrier refused it for another reason, which follows the word.
+        /// The carrier refused the message for another reason, whose number follows the code.
         Refused = "refused",
         /// The handset was off or out of reach.
         HandsetUnavailable = "handset_unavailable",
-        /// The network couldn't deliver it.
+        /// The network couldn't deliver the message.
         Undeliverable = "undeliverable",
-        /// The network rejected it.
+        /// The network rejected the message.
         RejectedByNetwork = "rejected_by_network",
-        /// The carrier deleted it.
+        /// The carrier deleted the message.
         DeletedByCarrier = "deleted_by_carrier",
-        /// The carrier doesn't know how it ended.
+        /// The carrier doesn't know the outcome.
         UnknownToCarrier = "unknown_to_carrier",
-        /// Its validity period ended at the carrier.
+        /// The validity period ended at the carrier.
         ValidityExpired = "validity_expired",
-        /// The carrier never answered its submit, and no receipt came.
+        /// The carrier never answered the submit, and no receipt arrived.
         NoAnswer = "no_answer",
-        /// The carrier took it, and no receipt came.
+        /// The carrier accepted the message, but no receipt arrived.
         NoReceipt = "no_receipt",
-        /// Its time ran out in our own queue.
+        /// The message expired in our own queue.
         ExpiredInQueue = "expired_in_queue",
-        /// Its time ran out when a carrier had taken some of its segments.
+        /// The message expired after a carrier had accepted some of its segments.
         ExpiredInPart = "expired_in_part",
     }
 }
 
 impl DeliveryError {
-    /// Reads the word, with or without what may follow it; `None` for a carrier's own words.
+    /// Parses a code, with or without a suffix. Returns `None` for a carrier's own codes.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|error| {
             text.strip_prefix(error.as_str())

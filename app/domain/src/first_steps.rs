@@ -1,4 +1,4 @@
-//! The way of a new customer from the account to the first message.
+//! The steps that take a new customer from the account to the first message.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,47 +6,48 @@ use crate::application::ApplicationStatus;
 use crate::records::ApplicationRecord;
 use crate::sender_name::{SenderState, SenderStatus};
 
-/// A step of the way, in its order.
+/// A step, in the order in which customers see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     ConfirmEmail,
     CreateApplication,
     TryTestKey,
-    /// Nobody needs one.
+    /// A sender name is optional.
     AskForSenderName,
     RequestActivation,
     PayIn,
     SendFirstMessage,
 }
 
-/// How far a step is.
+/// The state of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepState {
     Done,
     /// The customer can take it now.
     Open,
-    /// The customer can take it now, or leave it out.
+    /// The customer can take it now, or skip it.
     Optional,
-    /// Staff decide.
+    /// Staff must decide first.
     Waits,
     /// Another step comes first.
     Later,
 }
 
-/// What decides how far a new customer is.
+/// The facts that determine the states of the steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
-    /// Whether the account needs no confirmation of its email any more.
+    /// Whether the email is confirmed, or needs no confirmation.
     pub is_confirmed: bool,
     /// The account's SMS application.
     pub application: Option<&'a ApplicationRecord>,
-    /// Whether a message was sent with the test key.
+    /// Whether the customer has sent a message with the test key.
     pub has_tried: bool,
-    /// Whether a message was sent with the API key.
+    /// Whether the customer has sent a message with the API key.
     pub has_sent: bool,
 }
 
-/// Every step with its state; none once a message was sent with the API key.
+/// Returns every step with its state. Returns no steps once the customer has sent a message with
+/// the API key.
 pub fn first_steps(progress: Progress<'_>) -> Vec<(Step, StepState)> {
     if progress.has_sent {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What was done with an application, as its owner reads it.
+//! The history of an application, as its owner sees it.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,8 +6,8 @@ use crate::timestamp::Timestamp;
 use crate::words::words;
 
 words! {
-    /// What was done, in the words of the audit log. What else is logged about an application is
-    /// for staff.
+    /// An action in an application's history, with its code in the audit log. Only staff see the
+    /// other audit log entries about an application.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     pub enum HistoryAction {
         Created = "application.create",
@@ -28,7 +28,7 @@ words! {
     }
 }
 
-/// Who did it. Staff have no names here.
+/// Who performed an action. The owner doesn't see the names of staff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HistoryAuthor {
     Owner,
@@ -45,6 +45,6 @@ pub struct HistoryEntry {
     pub action: HistoryAction,
     pub before: Option<String>,
     pub after: Option<String>,
-    /// A reason, an amount.
+    /// A reason or an amount.
     pub detail: Option<String>,
 }

@@ -1,24 +1,25 @@
-//! The home country: local numbers are its numbers, written without its country code.
+//! The home country. Local numbers are numbers of the home country, written without its country
+//! code.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A code and its country in each line, as ITU-T E.164 assigns them, with the word "the" where a
+/// One country per line with its code, as assigned by ITU-T E.164. The name includes "the" if a
 /// sentence needs it.
 const COUNTRIES: &str = include_str!("country_codes.txt");
 
-/// The home country, as pages name it.
+/// The home country, as shown on pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HomeCountry {
     /// 1 to 3 digits, without `+`.
     pub code: String,
-    /// `None` when no country has the code.
+    /// `None` if no country has the code.
     name: Option<String>,
 }
 
 impl HomeCountry {
-    /// The country with a code.
+    /// Returns the country with a code.
     pub fn of_code(code: &str) -> Self {
         let mut countries = COUNTRIES.lines().filter_map(|line| line.split_once(' '));
         let found = countries.find(|(assigned, _)| *assigned == code);
@@ -29,7 +30,7 @@ impl HomeCountry {
     }
 }
 
-/// Its name and code, as they stand in a sentence.
+/// Displays the name and code in a form that fits into a sentence.
 impl fmt::Display for HomeCountry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {

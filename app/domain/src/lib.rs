@@ -1,7 +1,7 @@
-//! The rules of Heliograph, pure: no IO, no clock, no randomness of its own.
+//! The business rules of Heliograph as pure code: no I/O, no clock, no randomness.
 //!
-//! Everything here compiles for the server and for the browser: a form is checked by the same code
-//! while a person types and when it arrives.
+//! Everything here compiles for the server and for the browser. The same code validates a form
+//! while a person types and when the server receives it.
 
 pub mod account;
 pub mod admission;

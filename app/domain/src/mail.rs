@@ -1,48 +1,49 @@
-//! Mails: their kinds and states.
+//! Kinds and states of mails.
 
 use serde::{Deserialize, Serialize};
 
 use crate::words::words;
 
 words! {
-    /// What a mail is about.
+    /// The kind of a mail.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum MailKind {
-        /// A link by which the owner of an address confirms it.
+        /// Contains a link that confirms the recipient's address.
         Confirm = "confirm",
-        /// A link by which the owner of an address makes it the email of an account.
+        /// Contains a link that makes the recipient's address the email of an account.
         EmailChange = "email-change",
-        /// To the address that the account has: another one is to take its place, which a link
-        /// stops.
+        /// Goes to the account's current address when someone requests another email for the
+        /// account. Contains a link that stops the change.
         EmailStop = "email-stop",
-        /// The email of the account is to be changed, or was.
+        /// Says that the email of the account will change or has changed.
         EmailChanged = "email-changed",
-        /// A link to set a new password.
+        /// Contains a link to set a new password.
         Reset = "reset",
         PasswordChanged = "password-changed",
-        /// Somebody signed in from a browser or network that the account didn't use before.
+        /// Someone signed in from a browser or network that is new to the account.
         NewDevice = "new-device",
         SecondFactor = "second-factor",
-        /// Somebody gave the right password and wrong codes.
+        /// Someone entered the right password and wrong codes.
         WrongCodes = "wrong-codes",
         KeyReplaced = "key-replaced",
         AccountClosed = "account-closed",
-        /// An application was approved, suspended or reinstated.
+        /// Staff approved, suspended or reinstated an application.
         Application = "application",
-        /// A sender name was accepted or rejected.
+        /// Staff accepted or rejected a sender name.
         SenderName = "sender-name",
         Deposit = "deposit",
-        /// A balance fell below the application's threshold.
+        /// The balance fell below the application's threshold.
         LowBalance = "low-balance",
         BatchDone = "batch-done",
-        /// To staff: something has waited for an hour.
+        /// Tells staff that something has waited for an hour.
         Waiting = "waiting",
     }
 }
 
 impl MailKind {
-    /// The mails that an account can do without. The others are about its security, or asked for.
+    /// The mails that an account can switch off. The others concern its security, or the owner
+    /// requested them.
     pub const OPTIONAL: [Self; 6] = [
         Self::Application,
         Self::SenderName,
@@ -52,19 +53,20 @@ impl MailKind {
         Self::Waiting,
     ];
 
-    /// Whether an address gets the mail before its owner said that it is theirs. Anybody can enter
-    /// anybody's address, and nothing that they do then may reach it.
+    /// Whether the mail may go to an address that its owner hasn't confirmed yet. Anyone can enter
+    /// someone else's address, so no other mail may reach an unconfirmed address.
     pub const fn is_for_unconfirmed(self) -> bool {
         matches!(self, Self::Confirm | Self::EmailChange | Self::Reset)
     }
 
-    /// Whether an account can do without these mails.
+    /// Whether an account can switch these mails off.
     pub fn is_optional(self) -> bool {
         Self::OPTIONAL.contains(&self)
     }
 
-    /// The page that the mail's secret link leads to; `None` for a mail without such a link. The
-    /// link's token is made when the mail is sent, and stands nowhere but in the mail.
+    /// Returns the path of the page that the mail's secret link opens. Returns `None` for mails
+    /// without such a link. The link's token is created when the mail is sent, and only the mail
+    /// contains it.
     pub const fn secret_page(self) -> Option<&'static str> {
         match self {
             Self::Confirm => Some("/confirm/"),
@@ -77,19 +79,19 @@ impl MailKind {
 }
 
 words! {
-    /// How far a mail has come.
+    /// The state of a mail.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum MailState {
-        /// Waits for its next attempt.
+        /// The mail waits for its next attempt.
         Queued = "queued",
-        /// A process hands it to the mail server.
+        /// A process is submitting the mail to the mail server.
         Sending = "sending",
-        /// The mail server has it.
+        /// The mail server accepted the mail.
         Sent = "sent",
-        /// No mail server was set up: staff read it.
+        /// No mail server is configured, so staff read the mail instead.
         Kept = "kept",
-        /// Given up: refused for good, or tried for a day.
+        /// The mail server refused the mail permanently, or all attempts of a day failed.
         Failed = "failed",
     }
 }

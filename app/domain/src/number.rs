@@ -1,4 +1,4 @@
-//! Destination numbers: local or international.
+//! Destination numbers, local and international.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::words;
 
-/// Digits of a local number, exactly.
+/// The number of digits in a local number.
 pub const LOCAL_DIGITS: usize = 8;
-/// Fewest digits of any number.
+/// The minimum number of digits in any number.
 pub const DIGITS_MIN: usize = 4;
-/// Most digits of any number (ITU-T E.164 §6.2.1).
+/// The maximum number of digits in any number (ITU-T E.164 §6.2.1).
 pub const DIGITS_MAX: usize = 15;
 
 words! {
-    /// Whether a number is local or international, which decides its price.
+    /// The kind of a number, which determines its base price.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Kind {
@@ -24,55 +24,57 @@ words! {
 }
 
 words! {
-    /// Why a number is probably not the one that was meant. In the order in which answers name them.
+    /// A sign that the sender probably meant a different number. Responses list warnings in this
+    /// order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum NumberWarning {
-        /// The home country's code before 8 digits: without the code it costs less.
+        /// The home country's code, followed by 8 digits. The number would cost less without the
+        /// code.
         LooksLocal = "looks_local",
-        /// No country code begins with 0.
+        /// The number starts with 0, but no country code does.
         LeadingZero = "leading_zero",
-        /// 7 or 9 digits, where a local number has 8.
+        /// The number has 7 or 9 digits. A local number has 8.
         NearLocal = "near_local",
     }
 }
 
-/// How many numbers have each warning.
+/// Counts of numbers by warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarningCounts([u64; NumberWarning::ALL.len()]);
 
 impl WarningCounts {
-    /// Counts the warnings about one more number.
+    /// Counts the warnings of one more number.
     pub fn add(&mut self, number: &Number, country_code: &str) {
         for warning in number.warnings(country_code) {
             self.0[warning as usize] += 1;
         }
     }
 
-    /// The warnings that some number has, and how many have it.
+    /// Returns each warning that at least one number has, with its count.
     pub fn present(self) -> impl Iterator<Item = (NumberWarning, u64)> {
         let counted = NumberWarning::ALL.into_iter().zip(self.0);
         counted.filter(|(_, count)| *count > 0)
     }
 }
 
-/// A destination: 4 to 15 ASCII digits, local or international.
+/// A destination number: 4 to 15 ASCII digits, local or international.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Number {
     digits: String,
     kind: Kind,
 }
 
-/// The text isn't a number.
+/// The text isn't a valid number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("number must be {DIGITS_MIN} to {DIGITS_MAX} digits, with at most a leading +")]
 pub struct InvalidNumber;
 
 impl Number {
-    /// Reads a number. A leading `+` marks an international number and is dropped. Exactly 8 digits
-    /// without it are a local number; every other number is international.
+    /// Parses a number. A leading `+` marks an international number and is dropped. Without it,
+    /// exactly 8 digits are a local number. Every other number is international.
     ///
     /// # Errors
-    /// When what is left isn't 4 to 15 ASCII digits.
+    /// Returns an error unless the rest is 4 to 15 ASCII digits.
     pub fn parse(text: &str) -> Result<Self, InvalidNumber> {
         match text.strip_prefix('+') {
             Some(digits) => Self::of_digits(digits, true),
@@ -80,8 +82,8 @@ impl Number {
         }
     }
 
-    /// Reads a number out of a query or a URL-encoded form, where a `+` that wasn't escaped decodes
-    /// to a space: a leading space is such a `+`.
+    /// Parses a number from a query or a URL-encoded form. An unescaped `+` decodes to a space
+    /// there, so a leading space is read as `+`.
     pub fn parse_url_decoded(text: &str) -> Result<Self, InvalidNumber> {
         match text.strip_prefix(' ') {
             Some(digits) => Self::of_digits(digits, true),
@@ -106,28 +108,28 @@ impl Number {
         })
     }
 
-    /// Reads a number as people type it: with spaces and hyphens wherever they like.
+    /// Parses a number as people type it. Ignores white space and hyphens.
     ///
     /// # Errors
-    /// As [`Self::parse`], of the text without them.
+    /// Returns an error if [`Self::parse`] refuses the remaining text.
     pub fn parse_typed(text: &str) -> Result<Self, InvalidNumber> {
         let is_left_out = |c: char| c.is_whitespace() || c == '-';
         let text: String = text.chars().filter(|c| !is_left_out(*c)).collect();
         Self::parse(&text)
     }
 
-    /// The number with its last three digits alone: `•••••987`.
+    /// Returns the number with all but its last three digits masked: `•••••987`.
     pub fn masked(&self) -> String {
         let hidden = self.digits.len().saturating_sub(3);
         format!("{}{}", "•".repeat(hidden), &self.digits[hidden..])
     }
 
-    /// A number as it was stored.
+    /// Creates a number from stored digits, without validation.
     pub fn from_stored(digits: String, kind: Kind) -> Self {
         Self { digits, kind }
     }
 
-    /// The digits, without `+`.
+    /// Returns the digits, without `+`.
     pub fn digits(&self) -> &str {
         &self.digits
     }
@@ -136,15 +138,16 @@ impl Number {
         self.kind
     }
 
-    /// The local number that an international one was probably meant to be, which costs less: its
-    /// digits are the country code and 8 more.
+    /// Returns the local number that the sender probably meant, if this is an international number
+    /// that consists of the country code and 8 digits. The local number costs less.
     pub fn local_form(&self, country_code: &str) -> Option<Self> {
         let digits = self.digits.strip_prefix(country_code)?;
         let is_meant = self.kind == Kind::International && digits.len() == LOCAL_DIGITS;
         is_meant.then(|| Self::from_stored(digits.to_owned(), Kind::Local))
     }
 
-    /// Why an international number is probably a mistake. A local number has no warning.
+    /// Returns the reasons why an international number is probably a mistake. Local numbers have
+    /// none.
     pub fn warnings(&self, country_code: &str) -> impl Iterator<Item = NumberWarning> {
         let is_international = self.kind == Kind::International;
         let near = [LOCAL_DIGITS - 1, LOCAL_DIGITS + 1];
@@ -157,7 +160,7 @@ impl Number {
         all.filter_map(|(warning, applies)| applies.then_some(warning))
     }
 
-    /// The number as a carrier gets it: with country code, without `+`.
+    /// Returns the number as carriers get it: with country code, without `+`.
     pub fn for_carrier(&self, country_code: &str) -> String {
         match self.kind {
             Kind::Local => format!("{country_code}{}", self.digits),
@@ -165,7 +168,7 @@ impl Number {
         }
     }
 
-    /// The rule by which the number is local or international, as a stable word.
+    /// Returns a stable code for the rule that made the number local or international.
     pub fn rule(&self) -> &'static str {
         match self.kind {
             Kind::Local => "local_8_digits",

@@ -1,4 +1,4 @@
-//! Prefixes: digits with which international numbers begin.
+//! Prefixes of international numbers.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::DIGITS_MAX;
 
-/// 1 to 15 ASCII digits, as international numbers begin, without `+`.
+/// The leading digits of international numbers: 1 to 15 ASCII digits, without `+`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Prefix(String);
 
-/// The text isn't a prefix.
+/// The text isn't a valid prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("A prefix is 1 to {DIGITS_MAX} digits, as international numbers begin, like 27 or +2782.")]
 pub struct InvalidPrefix;
 
 impl Prefix {
-    /// Reads a prefix; a `+` before it is dropped, and space around it too.
+    /// Parses a prefix. Drops a leading `+` and white space around the text.
     ///
     /// # Errors
-    /// When what is left isn't 1 to 15 ASCII digits.
+    /// Returns an error unless the rest is 1 to 15 ASCII digits.
     pub fn parse(text: &str) -> Result<Self, InvalidPrefix> {
         let text = text.trim();
         let digits = text.strip_prefix('+').unwrap_or(text);

@@ -1,4 +1,4 @@
-//! What a message costs.
+//! Prices of messages.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,23 +8,23 @@ use crate::money::Money;
 use crate::number::{Kind, Number};
 use crate::prefix::Prefix;
 
-/// The base prices per page: those of all numbers without a prefix that has its own price.
+/// The base prices per page. They apply to numbers that match no prefix with its own price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prices {
     pub local: Money,
     pub international: Money,
 }
 
-/// The prices can't be used.
+/// The prices aren't valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("prices must satisfy international > local > 0")]
 pub struct InvalidPrices;
 
 impl Prices {
-    /// Prices per page.
+    /// Creates base prices per page.
     ///
     /// # Errors
-    /// Unless international > local > 0.
+    /// Returns an error unless international > local > 0.
     pub fn new(local: Money, international: Money) -> Result<Self, InvalidPrices> {
         if international > local && local > Money::ZERO {
             Ok(Self {
@@ -36,7 +36,7 @@ impl Prices {
         }
     }
 
-    /// The price of one page to a number of this kind.
+    /// Returns the price of one page to a number of this kind.
     pub const fn per_page(&self, kind: Kind) -> Money {
         match kind {
             Kind::Local => self.local,
@@ -44,13 +44,12 @@ impl Prices {
         }
     }
 
-    /// The price of a message; `None` when it is more than can be held.
+    /// Returns the price of a message, or `None` on overflow.
     pub fn cost(&self, kind: Kind, pages: usize) -> Option<Money> {
         cost_at(self.per_page(kind), pages)
     }
 
-    /// The price of all messages that have these pages together: the sum of their prices. `None`
-    /// when it is more than can be held.
+    /// Returns the total price of all messages that have these pages, or `None` on overflow.
     pub fn cost_of_all(&self, pages: PageCount) -> Option<Money> {
         let local = self.cost(Kind::Local, usize::try_from(pages.local).ok()?)?;
         let international = usize::try_from(pages.international).ok()?;
@@ -58,14 +57,15 @@ impl Prices {
     }
 }
 
-/// The rule that all prices follow: each page of a message costs the same. Uploads rely on it,
-/// since they are priced by their pages in all, and two statements of the database repeat it.
-/// `None` when the price is more than can be held.
+/// Returns the price of a message, or `None` on overflow. Every page of a message costs the same.
+///
+/// Uploads rely on this rule, because they are priced by their total number of pages. Two SQL
+/// statements repeat the rule.
 pub fn cost_at(per_page: Money, pages: usize) -> Option<Money> {
     per_page.checked_times(pages)
 }
 
-/// Pages of several messages.
+/// The pages of several messages, by kind of number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageCount {
     pub local: u64,
@@ -81,7 +81,7 @@ impl PageCount {
         }
     }
 
-    /// These pages, multiplied; `None` when the product is more than can be held.
+    /// Returns the pages multiplied by `times`, or `None` on overflow.
     pub fn checked_times(self, times: u64) -> Option<Self> {
         Some(Self {
             local: self.local.checked_mul(times)?,
@@ -89,26 +89,26 @@ impl PageCount {
         })
     }
 
-    /// The pages of both kinds together; `None` when the sum is more than can be held.
+    /// Returns the total number of pages, or `None` on overflow.
     pub const fn total(self) -> Option<u64> {
         self.local.checked_add(self.international)
     }
 }
 
-/// All prices in force at a time: the base prices, and those of prefixes.
+/// All prices in force at a time: the base prices and the prices of prefixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PricesInForce {
     base: Prices,
     by_prefix: HashMap<Prefix, Money>,
-    /// Bit `n` is set if some prefix has `n` digits: no other length is looked up.
+    /// Bit `n` is set if some prefix has `n` digits. Lookups skip all other lengths.
     lengths: u16,
 }
 
-/// Why a page to a number costs what it costs.
+/// The price of a page to a number, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitPrice {
     pub per_page: Money,
-    /// The prefix whose price it is; `None` for a base price.
+    /// The prefix that has this price. `None` for a base price.
     pub prefix: Option<Prefix>,
 }
 
@@ -127,7 +127,7 @@ impl PricesInForce {
         self.base
     }
 
-    /// The prices of prefixes, in no order.
+    /// Returns the prices of prefixes, in no particular order.
     pub fn by_prefix(&self) -> impl Iterator<Item = (&Prefix, Money)> {
         self.by_prefix
             .iter()
@@ -138,13 +138,14 @@ impl PricesInForce {
         self.lengths != 0
     }
 
-    /// Whether the same prefixes have prices here as there, be they other prices.
+    /// Whether both have prices for the same prefixes. The prices may differ.
     pub fn has_prefixes_of(&self, other: &Self) -> bool {
         self.by_prefix.len() == other.by_prefix.len()
             && (self.by_prefix.keys()).all(|prefix| other.by_prefix.contains_key(prefix))
     }
 
-    /// The longest prefix of a number that has a price, and the price. Local numbers have none.
+    /// Returns the longest prefix of a number that has a price, and the price. Returns `None` for
+    /// local numbers.
     pub fn longest(&self, kind: Kind, digits: &str) -> Option<(&Prefix, Money)> {
         if kind == Kind::Local || self.lengths == 0 {
             return None;
@@ -157,13 +158,13 @@ impl PricesInForce {
         })
     }
 
-    /// The price of one page to a number.
+    /// Returns the price of one page to a number.
     pub fn per_page(&self, kind: Kind, digits: &str) -> Money {
         let longest = self.longest(kind, digits);
         longest.map_or_else(|| self.base.per_page(kind), |(_, price)| price)
     }
 
-    /// The price of one page to a number, and why.
+    /// Returns the price of one page to a number, and where it comes from.
     pub fn unit_price(&self, number: &Number) -> UnitPrice {
         let (kind, digits) = (number.kind(), number.digits());
         UnitPrice {
@@ -172,13 +173,13 @@ impl PricesInForce {
         }
     }
 
-    /// The price of a message; `None` when it is more than can be held.
+    /// Returns the price of a message, or `None` on overflow.
     pub fn cost(&self, number: &Number, pages: usize) -> Option<Money> {
         cost_at(self.per_page(number.kind(), number.digits()), pages)
     }
 
-    /// The price of all messages that have these pages together: the sum of their prices. `None`
-    /// when it is more than can be held, or pages of a prefix without a price are among them.
+    /// Returns the total price of all messages that have these pages. Returns `None` on overflow,
+    /// or if one of the prefixes has no price.
     pub fn cost_of_all(&self, pages: &PagesByPrice) -> Option<Money> {
         let mut sum = self.base.cost_of_all(pages.base)?;
         for (prefix, count) in &pages.by_prefix {
@@ -191,7 +192,7 @@ impl PricesInForce {
 }
 
 impl UnitPrice {
-    /// The rule by which a number has this price, as a stable word.
+    /// Returns a stable code for the rule that sets this price.
     pub fn rule(&self, number: &Number) -> String {
         match &self.prefix {
             Some(prefix) => format!("prefix_{prefix}"),
@@ -200,12 +201,12 @@ impl UnitPrice {
     }
 }
 
-/// Pages of several messages, by the prices that they have.
+/// The pages of several messages, by the price that applies to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PagesByPrice {
     /// Pages at base prices.
     base: PageCount,
-    /// Pages to numbers whose longest prefix with a price is this.
+    /// Pages at prefix prices, by the longest prefix of the number that has a price.
     by_prefix: BTreeMap<Prefix, u64>,
 }
 
@@ -229,7 +230,7 @@ impl PagesByPrice {
         self.base.add(Kind::International, pages.international);
     }
 
-    /// These pages, multiplied; `None` when the product is more than can be held.
+    /// Returns the pages multiplied by `times`, or `None` on overflow.
     pub fn checked_times(&self, times: u64) -> Option<Self> {
         let by_prefix = self.by_prefix.iter();
         let times_each = by_prefix.map(|(prefix, n)| Some((prefix.clone(), n.checked_mul(times)?)));
@@ -239,7 +240,7 @@ impl PagesByPrice {
         })
     }
 
-    /// All pages together; `None` when the sum is more than can be held.
+    /// Returns the total number of pages, or `None` on overflow.
     pub fn total(&self) -> Option<u64> {
         let mut counts = self.by_prefix.values();
         counts.try_fold(self.base.total()?, |sum, count| sum.checked_add(*count))

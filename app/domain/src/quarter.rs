@@ -1,8 +1,8 @@
-//! Figures of messages by quarter hour: how many were accepted and what they cost, how many were
-//! delivered and after what time, and how many were not.
+//! Message figures by quarter hour: accepted messages and their cost, deliveries by delivery time,
+//! and messages that weren't delivered.
 //!
-//! Every time zone that is in use begins its days with a quarter hour of UTC, so that hours and
-//! days of any zone are sums of these figures.
+//! In every time zone in use, days begin on a quarter hour of UTC. The hours and days of any zone
+//! are therefore sums of these figures.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,22 +11,24 @@ use crate::{MessageStatus, Money, Timestamp};
 /// The length of a quarter hour in milliseconds.
 pub const QUARTER_MS: i64 = 900_000;
 
-/// Delivery times are counted by the first of these that isn't exceeded, in milliseconds; those
-/// that exceed all of them are counted together.
+/// The upper limits of the delivery time buckets, in milliseconds. A message counts in the first
+/// bucket whose limit it doesn't exceed. One more bucket counts the messages that exceed all
+/// limits.
 pub const DELIVERY_TIMES_MS: [i64; 14] = [
     1_000, 2_000, 3_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 900_000,
     3_600_000, 21_600_000, 86_400_000,
 ];
 
-/// How many delivery times are told apart.
+/// The number of delivery time buckets.
 pub const DELIVERY_TIMES: usize = DELIVERY_TIMES_MS.len() + 1;
 
-/// One figure of the messages that were accepted within a quarter hour.
+/// A figure about the messages that were accepted within a quarter hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
-    /// All of them.
+    /// All accepted messages.
     Accepted,
-    /// Those that were delivered after a time: its place in [`DELIVERY_TIMES_MS`].
+    /// Messages delivered within a delivery time bucket. The index is that of its limit in
+    /// [`DELIVERY_TIMES_MS`].
     Delivered(usize),
     Failed,
     Expired,
@@ -34,8 +36,8 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// The figure that counts a message with a final status; `None` for other statuses. `took_ms`
-    /// is the time from the acceptance until now.
+    /// Returns the figure that counts a message with a final status, or `None` for other statuses.
+    /// `took_ms` is the time since the message was accepted.
     pub fn of_ending(status: MessageStatus, took_ms: i64) -> Option<Self> {
         match status {
             MessageStatus::Delivered => Some(Self::Delivered(
@@ -56,9 +58,9 @@ impl Figure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     pub accepted: i64,
-    /// What they cost, without what was released.
+    /// The cost of the messages, minus released amounts.
     pub cost: Money,
-    /// How many were delivered after which time, in the order of [`DELIVERY_TIMES_MS`].
+    /// The number of delivered messages in each bucket, in the order of [`DELIVERY_TIMES_MS`].
     pub delivered: [i64; DELIVERY_TIMES],
     pub failed: i64,
     pub expired: i64,
@@ -66,7 +68,8 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Adds to a figure; `cost` is what the messages cost or, negative, what was released.
+    /// Adds `n` to a figure. `cost` is the cost of the messages, or a released amount as a negative
+    /// number.
     pub fn add_to(&mut self, figure: Figure, n: i64, cost: Money) {
         let count = match figure {
             Figure::Accepted => &mut self.accepted,
@@ -90,19 +93,19 @@ impl Figures {
         self.add_to(Figure::Accepted, other.accepted, other.cost);
     }
 
-    /// How many were delivered.
+    /// Returns the number of delivered messages.
     pub fn delivered(&self) -> i64 {
         self.delivered.iter().sum()
     }
 
-    /// How many have no final status yet.
+    /// Returns the number of messages without a final status.
     pub fn under_way(&self) -> i64 {
         self.accepted - self.delivered() - self.failed - self.expired - self.rejected
     }
 
-    /// The time within which so many of a hundred delivered messages were delivered: a limit of
-    /// [`DELIVERY_TIMES_MS`], or `Some(None)` when more than the last one. `None` before any is
-    /// delivered.
+    /// Returns the time within which `percent` of the delivered messages were delivered. The time
+    /// is a limit from [`DELIVERY_TIMES_MS`], or `Some(None)` if it exceeds the last limit. Returns
+    /// `None` if no message was delivered yet.
     pub fn delivered_within_ms(&self, percent: i64) -> Option<Option<i64>> {
         let delivered = self.delivered();
         if delivered == 0 {
@@ -118,22 +121,22 @@ impl Figures {
     }
 }
 
-/// Some quarter hours, and the periods whose figures are wanted of them: hours, or days. The clocks
-/// of a zone don't change within a range.
+/// A range of quarter hours, and the periods (hours or days) into which to sum their figures. The
+/// zone's clocks don't change within a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuarterRange {
-    /// The first quarter hour since 1970-01-01 UTC.
+    /// The first quarter hour, counted since 1970-01-01 UTC.
     pub first: i64,
     /// The quarter hour after the last one.
     pub below: i64,
-    /// By how many quarter hours the zone is ahead of UTC.
+    /// How many quarter hours the zone is ahead of UTC.
     pub ahead: i64,
-    /// How many quarter hours a period has. Periods are counted since 1970-01-01 in the zone.
+    /// The number of quarter hours in a period. Periods are counted since 1970-01-01 in the zone.
     pub length: i64,
 }
 
 impl Timestamp {
-    /// Quarter hours since 1970-01-01, UTC.
+    /// Returns the quarter hour, counted since 1970-01-01 UTC.
     pub const fn quarter(self) -> i64 {
         self.unix_ms().div_euclid(QUARTER_MS)
     }

@@ -1,4 +1,4 @@
-//! What an application needs to send with its API key, and what of it is missing now.
+//! The requirements for sending with the API key, and which of them an application lacks.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,21 +7,21 @@ use crate::money::Money;
 use crate::records::ApplicationRecord;
 use crate::sender_name::SenderState;
 
-/// What an application needs to send with its API key.
+/// A requirement for sending with the API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     Activation,
     SenderName,
-    /// Money for a page to a local number.
+    /// Enough money for a page to a local number.
     Balance,
-    /// An application has it from the beginning.
+    /// Every application has a key from the start.
     Key,
-    /// A carrier that takes messages.
+    /// A carrier that accepts messages.
     Carrier,
 }
 
 impl Need {
-    /// In the order in which a customer meets them.
+    /// All requirements, in the order in which customers meet them.
     pub const ALL: [Self; 5] = [
         Self::Activation,
         Self::SenderName,
@@ -31,27 +31,27 @@ impl Need {
     ];
 }
 
-/// What keeps an application from sending, or what it sends from being submitted.
+/// Something that keeps an application from sending, or its messages from being submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Blocker {
-    /// Applications of its category send no messages at all.
+    /// Applications of this category can't send messages.
     Category,
-    /// It is Pending, and the customer didn't request activation yet.
+    /// The application is Pending, and the customer hasn't requested activation yet.
     ActivationNotRequested,
-    /// It is Pending, and staff decide about the request.
+    /// The application is Pending, and staff haven't decided on the activation request yet.
     ActivationWaits,
     Suspended,
-    /// Staff check the sender name that it was created with.
+    /// Staff haven't decided yet on the sender name that the application was created with.
     SenderNameWaits,
-    /// The sender name that it was created with was rejected.
+    /// Staff rejected the sender name that the application was created with.
     SenderNameRejected,
     Balance,
-    /// What is sent is accepted, and waits.
+    /// Messages are accepted but wait for a carrier.
     NoCarrier,
 }
 
 impl Blocker {
-    /// What is missing; `None` where nothing helps.
+    /// Returns the missing requirement, or `None` if nothing helps.
     pub const fn need(self) -> Option<Need> {
         match self {
             Self::Category => None,
@@ -64,7 +64,7 @@ impl Blocker {
         }
     }
 
-    /// Whether the customer can do something about it; otherwise staff or the operator act.
+    /// Whether the customer can do something about it. Otherwise, staff or the operator must act.
     pub const fn is_for_customer(self) -> bool {
         match self {
             Self::ActivationNotRequested | Self::SenderNameRejected | Self::Balance => true,
@@ -77,8 +77,8 @@ impl Blocker {
     }
 }
 
-/// Everything that keeps an application from sending now. `local_price` is what a page to a local
-/// number costs, `has_carrier` whether a carrier takes messages.
+/// Returns everything that keeps an application from sending now. `local_price` is the price of a
+/// page to a local number. `has_carrier` is true if a carrier accepts messages.
 pub fn blockers(
     application: &ApplicationRecord,
     local_price: Money,

@@ -1,9 +1,9 @@
-//! The answers of the SMS API: reason, code, HTTP status and words.
+//! Refusals of the SMS API, each with its response code, HTTP status and sentence.
 
 use crate::words::words;
 
 words! {
-    /// Why a request was not done. Programs may match on its word (`as_str`), which is stable.
+    /// Why the API refused a request. Clients may match on the stable string that `as_str` returns.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Reason {
         MissingParameter = "missing_parameter",
@@ -40,11 +40,11 @@ words! {
     }
 }
 
-/// The code of an action that was performed.
+/// The response code of a successful request.
 pub const CODE_SUCCESS: u16 = 200;
 
 impl Reason {
-    /// The specification's response code.
+    /// Returns the response code from the specification.
     pub const fn code(self) -> u16 {
         match self {
             Self::InsufficientFunds => 501,
@@ -56,8 +56,8 @@ impl Reason {
         }
     }
 
-    /// The HTTP status. A business answer never has 502, 503 or 504, which proxies and clients
-    /// retry.
+    /// Returns the HTTP status. Refusals by a business rule never use 502, 503 or 504, because
+    /// proxies and clients retry those.
     pub const fn http_status(self) -> u16 {
         match self {
             Self::MissingParameter
@@ -92,7 +92,7 @@ impl Reason {
         }
     }
 
-    /// A sentence that says what happened and what to do.
+    /// Returns a sentence that says what happened and what to do.
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::MissingParameter => "A required parameter is missing.",

@@ -1,5 +1,5 @@
-//! What the rules refuse, with the one sentence for each refusal: pages and the command line say
-//! the same. A sentence says what happened and what to do.
+//! Refusals by the rules. Each has one sentence, which pages and the command line share. The
+//! sentence says what happened and what to do.
 
 use std::fmt;
 
@@ -18,18 +18,18 @@ use crate::pricing::InvalidPrices;
 use crate::sender_name::{SENDER_REQUESTS_PER_DAY, SenderStatus};
 use crate::timestamp::Timestamp;
 
-/// What a person is told when a fault of ours changed nothing.
+/// The sentence for an internal error that changed nothing.
 pub const FAILED: &str =
     "Something went wrong on our side and nothing was changed. Try again in a few seconds.";
-/// What a person is told when a fault of ours leaves open whether anything was changed.
+/// The sentence for an internal error that may have changed something.
 pub const UNCERTAIN: &str = "Something went wrong on our side, and it isn't known whether this was \
     done. Reload the page and look whether it shows the change before you try again. A password or \
     a key was changed if the old one is refused.";
 
-/// Why the rules refuse what was asked for.
+/// Why the rules refuse a request.
 ///
-/// Only refusals that a page shows cross the network; the rest is for the command line alone, or
-/// carries a text that a page must not show. No refusal is ever read out of an address.
+/// Only refusals that a page shows cross the network. The others are for the command line alone, or
+/// carry a text that a page must not show. No refusal is ever parsed from a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
     #[error("An account with this email exists already. Sign in, or reset the password.")]
@@ -184,7 +184,7 @@ pub enum Refusal {
          to drain it all the same."
     )]
     LastCarrier {
-        /// How many messages wait for the carrier now.
+        /// The number of messages that wait for the carrier.
         waiting: i64,
     },
     #[error("There is no such note; it may be ended already.")]
@@ -201,7 +201,7 @@ pub enum Refusal {
     StatusConflict {
         status: ApplicationStatus,
         action: StatusAction,
-        /// The last decision about the application, if there was one.
+        /// The last decision about the application, if any.
         decided: Option<Decided>,
     },
     #[error("Activation can be requested for a Pending application; this one is {status}.")]
@@ -209,7 +209,7 @@ pub enum Refusal {
     #[error("This request was decided before: it is {}.{}", .status.as_str(), By(.decided))]
     SenderDecided {
         status: SenderStatus,
-        /// The decision; `None` for a request that the customer replaced.
+        /// The decision. `None` if the customer replaced the request.
         decided: Option<Decided>,
     },
     #[error("Write a reason.")]
@@ -267,7 +267,8 @@ pub enum Refusal {
         "The bank id {bank_id} is known with another reference or amount; nothing was credited."
     )]
     BankIdConflict { bank_id: String },
-    /// Which of many orders was refused, counted from 0; the others weren't done either.
+    /// One of several orders was refused, at an index counted from 0. None of the orders was
+    /// carried out.
     #[serde(skip)]
     #[error("{refusal}")]
     Order { index: usize, refusal: Box<Refusal> },
@@ -303,7 +304,7 @@ pub enum Refusal {
     InvalidCursor,
 }
 
-/// A waiting time in seconds, rounded up to minutes.
+/// Displays a waiting time in seconds as minutes, rounded up.
 struct Minutes(i64);
 
 impl fmt::Display for Minutes {
@@ -315,7 +316,7 @@ impl fmt::Display for Minutes {
     }
 }
 
-/// A waiting time in seconds.
+/// Displays a waiting time in seconds.
 struct Seconds(i64);
 
 impl fmt::Display for Seconds {
@@ -327,7 +328,8 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// A sentence about who decided and when, after a space; nothing without a decision.
+/// Displays a space and a sentence that says who decided and when. Displays nothing without a
+/// decision.
 struct By<'a>(&'a Option<Decided>);
 
 impl fmt::Display for By<'_> {

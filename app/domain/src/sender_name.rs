@@ -1,4 +1,4 @@
-//! Sender names, and the states of the requests for them.
+//! Sender names and the requests for them.
 
 use std::fmt;
 
@@ -6,26 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::words;
 
-/// Most characters of a sender name (the alphanumeric address of 3GPP TS 23.040 §9.1.2.5).
+/// The maximum number of characters in a sender name (the alphanumeric address of 3GPP TS 23.040
+/// §9.1.2.5).
 pub const SENDER_NAME_CHARS_MAX: usize = 11;
-/// The most sender names that an application can request within 24 hours: each request is kept for
-/// ever.
+/// The maximum number of sender names that an application can request within 24 hours. Requests are
+/// never deleted, so their number must be limited.
 pub const SENDER_REQUESTS_PER_DAY: i64 = 10;
 
-/// 1 to 11 ASCII letters and digits.
+/// A sender name: 1 to 11 ASCII letters and digits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SenderName(String);
 
-/// The text can't be a sender name.
+/// The text isn't a valid sender name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("A sender name has 1 to {SENDER_NAME_CHARS_MAX} letters and digits, without spaces.")]
 pub struct InvalidSenderName;
 
 impl SenderName {
-    /// Takes the text as it is.
+    /// Parses a sender name without trimming it.
     ///
     /// # Errors
-    /// When it isn't 1 to 11 ASCII letters and digits.
+    /// Returns an error unless the text is 1 to 11 ASCII letters and digits.
     pub fn parse(text: &str) -> Result<Self, InvalidSenderName> {
         let fits = (1..=SENDER_NAME_CHARS_MAX).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -40,18 +41,19 @@ impl SenderName {
         &self.0
     }
 
-    /// The name in lower case: names that differ in case alone are one name.
+    /// Returns the name in lower case. Names that differ only in case are the same name.
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }
 
-    /// What the name looks like: names that people take for each other look the same.
+    /// Returns a key that is the same for names that people could confuse.
     pub fn looks(&self) -> String {
         looks(&self.folded())
     }
 }
 
-/// What a text in lower case looks like: letters and digits that are taken for each other are one.
+/// Returns the similarity key of a lower-case text: letters and digits that look alike become the
+/// same character.
 fn looks(folded: &str) -> String {
     let alike = folded.chars().map(|c| match c {
         '0' => 'o',
@@ -69,7 +71,7 @@ fn looks(folded: &str) -> String {
     alike.replace("rn", "m").replace("vv", "w")
 }
 
-/// The reserved words that a name contains, also where it only looks like them.
+/// Returns the reserved words that a name contains, either exactly or in a look-alike spelling.
 pub fn reserved_in(name: &str, reserved: &[String]) -> Vec<String> {
     let name = looks(&name.to_ascii_lowercase());
     let within = |word: &&String| name.contains(&looks(&word.to_ascii_lowercase()));
@@ -83,39 +85,40 @@ impl fmt::Display for SenderName {
 }
 
 words! {
-    /// The state of a request for a sender name.
+    /// The status of a request for a sender name.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum SenderStatus {
         Pending = "pending",
         Accepted = "accepted",
         Rejected = "rejected",
-        /// A newer request came before staff decided, or a newer name was accepted.
+        /// The customer made a newer request before staff decided, or staff accepted a newer name.
         Replaced = "replaced",
-        /// The customer wants the name no more.
+        /// The customer withdrew the request.
         Withdrawn = "withdrawn",
     }
 }
 
 words! {
-    /// Whether an application has a sender name that its messages may carry. A name that it was
-    /// created with must be accepted before it sends; one that it asks for later never stops it.
+    /// The state of an application's sender name. If the application was created with a name, it
+    /// can't send until staff accept a name. A name requested later never blocks sending.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     pub enum SenderState {
-        /// It has none and asks for none; its messages carry the installation's.
+        /// No name and no request. Messages carry the installation's default sender.
         None = "none",
-        /// It asked for one later; its messages carry the installation's meanwhile.
+        /// The application was created without a name and requested one later. Messages carry the
+        /// installation's default sender for now.
         Requested = "requested",
-        /// It was created with a name that staff didn't accept yet.
+        /// The application was created with a name, and staff haven't decided yet.
         Pending = "pending",
-        /// It was created with a name that staff rejected.
+        /// The application was created with a name, and staff rejected it.
         Rejected = "rejected",
         Accepted = "accepted",
     }
 }
 
 impl SenderState {
-    /// The state after a request for a name.
+    /// Returns the state after the customer requests a name.
     pub const fn after_request(self) -> Self {
         match self {
             Self::None | Self::Requested => Self::Requested,
@@ -124,8 +127,8 @@ impl SenderState {
         }
     }
 
-    /// The state after the last request was rejected. An account has at most one application without
-    /// a sender name: `is_only` says that it has no other one.
+    /// Returns the state after staff reject the last request. An account can have only one
+    /// application without a sender name; `is_only` is true if the account has no other one.
     pub const fn after_rejection(self, is_only: bool) -> Self {
         match self {
             Self::None | Self::Requested if is_only => Self::None,
@@ -135,7 +138,7 @@ impl SenderState {
         }
     }
 
-    /// The state after the last request was withdrawn.
+    /// Returns the state after the customer withdraws the last request.
     pub const fn after_withdrawal(self) -> Self {
         match self {
             Self::Accepted => Self::Accepted,

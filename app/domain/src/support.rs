@@ -1,5 +1,5 @@
-//! What the desk of staff shows: the audit log, accounts, messages with masked texts, and what a
-//! search finds.
+//! Records for the staff pages: the audit log, accounts, messages without their texts, and search
+//! results.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,41 +13,41 @@ use crate::{MessageStatus, Money, Reference, Timestamp, Transid};
 pub struct AuditRecord {
     pub id: i64,
     pub at: Timestamp,
-    /// The author of the change: an account, by its email; the command line, with the operating
-    /// system's user; or the service itself.
+    /// The author of the change: the email of an account, the command line with the operating
+    /// system's user, or the service itself.
     pub who: String,
-    /// The network address of the client; `None` on the machine itself.
+    /// The client's network address. `None` for an action on the server itself.
     pub address: Option<String>,
-    /// What was done, in a stable word.
+    /// A stable code for the action.
     pub action: String,
-    /// What it was done to.
+    /// The object of the action.
     pub subject: String,
     pub before: Option<String>,
     pub after: Option<String>,
-    /// A reason, an amount.
+    /// A reason or an amount.
     pub detail: Option<String>,
 }
 
-/// What staff wrote down about an account.
+/// A note that staff wrote about an account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoteRecord {
     pub id: i64,
     pub at: Timestamp,
-    /// The author, as the audit log names authors.
+    /// The author, in the form of [`AuditRecord::who`].
     pub author: String,
     pub text: String,
 }
 
-/// An account in full, as staff see it.
+/// All details of an account, as staff see them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountFile {
     pub account: AccountRecord,
     pub created_at: Timestamp,
     pub disabled_at: Option<Timestamp>,
     pub disabled_reason: Option<String>,
-    /// When its authenticator app was set up, if it has one.
+    /// When its authenticator app was set up. `None` if it has none.
     pub factor_since: Option<Timestamp>,
-    /// How many devices are signed in.
+    /// The number of signed-in devices.
     pub devices: usize,
     pub applications: Vec<ApplicationRecord>,
     /// Newest first.
@@ -56,7 +56,7 @@ pub struct AccountFile {
     pub audit: Vec<AuditRecord>,
 }
 
-/// A line of the list of accounts.
+/// A row in the list of accounts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountLine {
     pub account: AccountRecord,
@@ -76,9 +76,9 @@ pub struct MaskedMessage {
     pub segments: i64,
     pub cost: Money,
     pub created_at: Timestamp,
-    /// Sent with the test key.
+    /// Whether it was sent with the test key.
     pub test: bool,
-    /// How many characters the text has.
+    /// The number of characters in the text.
     pub chars: usize,
 }
 
@@ -100,7 +100,7 @@ impl From<MessageRecord> for MaskedMessage {
     }
 }
 
-/// Whose a message, a batch or a deposit is.
+/// The owner of a message, a batch or a deposit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     pub account_id: i64,
@@ -108,60 +108,60 @@ pub struct Owner {
     pub reference: Reference,
 }
 
-/// A segment that was handed to a carrier, and what the carrier said.
+/// A segment that was submitted to a carrier, and the carrier's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentRecord {
-    /// Its number, from 1.
+    /// The number of the segment, from 1.
     pub segment: i64,
     pub carrier: String,
-    /// The carrier's name for it; `None`: not known.
+    /// The carrier message ID. `None` if unknown.
     pub carrier_id: Option<String>,
     pub status: MessageStatus,
     pub error: Option<String>,
-    /// How often it was, or may have been, submitted.
+    /// How many times it was, or may have been, submitted.
     pub submits: i64,
     /// When it was last submitted.
     pub submitted_at: Timestamp,
 }
 
-/// A message as staff see it: without its text.
+/// All details of a message except its text, as staff see them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageFile {
     pub owner: Owner,
-    /// Its text is empty.
+    /// The message with an empty text.
     pub record: MessageRecord,
-    /// How many characters the text has.
+    /// The number of characters in the text.
     pub chars: usize,
-    /// The carrier that took it.
+    /// The carrier that accepted the message.
     pub carrier: Option<String>,
     pub timeline: Vec<TimelineEntry>,
     pub charge: ChargeRecord,
     pub segments: Vec<SegmentRecord>,
 }
 
-/// A payment that a search found.
+/// A deposit that a search found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundDeposit {
     pub bank_id: String,
-    /// The reference that the payer wrote.
+    /// The reference, as the payer wrote it.
     pub reference: String,
     pub amount: Money,
     pub received_at: Timestamp,
-    /// Whose balance it went to; `None` while unmatched.
+    /// The owner of the credited balance. `None` while the deposit is unmatched.
     pub owner: Option<Owner>,
 }
 
-/// What a search found.
+/// The results of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// Accounts whose email is the text or begins with it.
+    /// Accounts whose email equals the search text or starts with it.
     pub accounts: Vec<AccountLine>,
     pub applications: Vec<(Owner, ApplicationRecord)>,
     pub batches: Vec<(Owner, BatchRecord)>,
     pub deposits: Vec<FoundDeposit>,
     /// Newest first.
     pub messages: Vec<(Owner, MaskedMessage)>,
-    /// Whether there wasn't time to look through the messages of every application.
+    /// True if time ran out before the search had read the messages of every application.
     pub incomplete: bool,
 }
 
@@ -175,13 +175,13 @@ impl Found {
     }
 }
 
-/// What is kept of test messages of all accounts together that never had a deposit.
+/// The stored test messages of all accounts that never had a deposit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnpaidUse {
     pub messages: i64,
-    /// About how much of the database they take.
+    /// The approximate space that the messages take up in the database.
     pub bytes: i64,
-    /// From how many bytes on it is too much.
+    /// The limit for `bytes`.
     pub bytes_max: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Clocks: where the time comes from.
+//! Clocks, which provide the current time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,11 +6,12 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use domain::Timestamp;
 
-/// How much two clocks may differ, in milliseconds: asking the other clock takes time too.
+/// The smallest change of the offset that is stored, in milliseconds. Smaller changes are noise,
+/// because querying the other clock takes time too.
 const APART_MS: i64 = 20;
 
-/// The machine's clock, the database server's clock where several machines must agree, or a clock
-/// that a test sets.
+/// The machine's clock, the database server's clock if several machines must agree on the time, or
+/// a clock that a test sets.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -23,15 +24,15 @@ enum Source {
 #[derive(Debug)]
 struct Followed {
     started: Instant,
-    /// Unix milliseconds at `started`, by the clock that is followed; [`NOBODY`] for the machine's
-    /// own clock.
+    /// Unix milliseconds at `started`, by the clock that is followed. [`NOBODY`] if no other clock
+    /// is followed.
     offset_ms: AtomicI64,
 }
 
 const NOBODY: i64 = i64::MIN;
 
 impl Clock {
-    /// The machine's clock.
+    /// Returns the machine's clock.
     pub fn system() -> Self {
         Self(Source::Machine(Arc::new(Followed {
             started: Instant::now(),
@@ -39,13 +40,14 @@ impl Clock {
         })))
     }
 
-    /// A clock that shows these unix milliseconds until they are changed.
+    /// Returns a clock that shows `unix_ms` until a test changes the value.
     pub fn fixed(unix_ms: Arc<AtomicI64>) -> Self {
         Self(Source::Fixed(unix_ms))
     }
 
-    /// Follows another clock from now on, which shows `unix_ms` now; the clock of a test follows
-    /// none. Returns how many milliseconds the machine's own clock is ahead of that one.
+    /// Follows another clock from now on, which currently shows `unix_ms`. Returns by how many
+    /// milliseconds the machine's own clock is ahead of it. A test's clock follows no other clock
+    /// and returns 0.
     pub(crate) fn follow(&self, unix_ms: i64) -> i64 {
         let Source::Machine(followed) = &self.0 else {
             return 0;
@@ -63,7 +65,8 @@ impl Clock {
             Source::Fixed(fixed) => fixed.load(Ordering::Relaxed),
             Source::Machine(followed) => match followed.offset_ms.load(Ordering::Relaxed) {
                 NOBODY => machine_ms(),
-                // The time since then is counted by the monotonic clock, which nobody can set.
+                // The monotonic clock counts the time since `started`, because nobody can set that
+                // clock.
                 offset => offset.saturating_add(elapsed_ms(followed.started)),
             },
         };
@@ -71,7 +74,7 @@ impl Clock {
     }
 }
 
-/// The machine's clock; a time before 1970 reads as 1970.
+/// Reads the machine's clock, in Unix milliseconds. A time before 1970 reads as 0.
 fn machine_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

@@ -1,4 +1,4 @@
-//! Makes ids: milliseconds, node, count within the millisecond.
+//! Generates IDs. An ID consists of milliseconds, the node, and a count within the millisecond.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,21 +6,22 @@ use domain::{Timestamp, ids};
 
 use crate::operations::nodes::SLOTS;
 
-/// A source of ids that only grow, whatever the clock does.
+/// A source of IDs that only ever increase, even if the clock is set back.
 pub(crate) struct IdSource {
     last: Mutex<i64>,
-    /// The last id of a batch's messages, which have node numbers of their own: a million ids take
-    /// those of half a second, and single sends meanwhile must not be dated into the future.
+    /// The last ID of a batch's messages. Batches have node numbers of their own: a batch of a
+    /// million messages uses up the IDs of half a second, and single sends in that time must not
+    /// get IDs from the future.
     last_of_batches: Mutex<i64>,
 }
 
-/// How many ids a node has in a millisecond.
+/// The number of IDs that a node can generate per millisecond.
 const IDS_PER_MS: i64 = 1 << 11;
 
 impl IdSource {
-    /// Goes on after the greatest ids that are stored, since the clock may have been set back.
+    /// Continues after the greatest stored IDs, because the clock may have been set back.
     pub(crate) fn after(last: i64, last_of_batches: i64) -> Self {
-        // The rest of that millisecond is left unused, whichever node made the id.
+        // Skips the rest of that millisecond, because another node may have generated `last`.
         let end = ids::compose_id(ids::id_unix_ms(last) + 1, 0) - 1;
         Self {
             last: Mutex::new(end),
@@ -28,8 +29,8 @@ impl IdSource {
         }
     }
 
-    /// The next id of the process with this slot. When a millisecond's ids are used up, it is an id
-    /// of the next millisecond.
+    /// Returns the next ID of the process with this slot. Continues with the next millisecond when
+    /// the current one has no ID left.
     pub(crate) fn next(&self, now: Timestamp, slot: i64) -> i64 {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let first_of = |ms: i64| ids::compose_id(ms, slot * IDS_PER_MS);
@@ -44,13 +45,15 @@ impl IdSource {
         *last
     }
 
-    /// The first and the last of `count` ids, which follow each other as [`ids::nth_id`] says.
+    /// Reserves `count` IDs and returns the first and the last of them. [`ids::nth_id`] returns the
+    /// ones in between.
     pub(crate) fn range(&self, now: Timestamp, count: i64, slot: i64) -> (i64, i64) {
         let mut last = self
             .last_of_batches
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // Not before the messages that exist: ids far enough below them count as swept.
+        // Start no lower than the newest message. Messages with IDs far enough below it count as
+        // swept.
         let newest = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let ms = now
             .unix_ms()

@@ -1,7 +1,9 @@
-//! The verbs of Heliograph: register, create an application, send, claim, credit a deposit.
+//! The operations of Heliograph: register, create an application, send, claim, credit a deposit.
+//! This code calls them verbs.
 //!
-//! A verb owns one transaction: its work happens as a whole, or not at all. SQL stands only in
-//! `store`. Time and randomness come from [`Clock`] and [`Entropy`], so that tests control both.
+//! Each verb owns one transaction, so its work happens completely or not at all. Only `store`
+//! contains SQL. Time and randomness come from [`Clock`] and [`Entropy`], so that tests control
+//! both.
 
 mod accounts;
 mod admission;
@@ -12,6 +14,7 @@ mod entropy;
 mod error;
 mod group_commit;
 mod id_source;
+mod limits;
 mod mail;
 mod money;
 mod operations;
@@ -59,6 +62,7 @@ pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 pub use entropy::Entropy;
 pub use error::{Error, Fault, OpenError, Refusal, Result, Uncertain};
 pub use group_commit::{Consumer, Credit, GroupFigures, Histogram, InboxDepth};
+pub use limits::{DEFAULT_SETTINGS, Limits};
 pub use mail::{MailCounts, MailSettings, OutgoingMail};
 pub use money::deposits::{DepositOutcome, DepositRequest, DepositStatus, ImportOutcome};
 pub use money::statement_file::BadStatement;
@@ -108,23 +112,24 @@ use uploads::spool_store::Spools;
 use wakeups::Wakeups;
 use webauthn_rs::Webauthn;
 
-/// How long a message may take, from acceptance to its final status.
+/// The longest time from a message's acceptance to its final status, in milliseconds.
 pub const MESSAGE_LIFETIME_MS: i64 = 48 * 60 * 60 * 1000;
-/// The carrier that always exists: it sends to nobody, and messages of test keys go to no other.
+/// The carrier that always exists. It delivers to nobody, and messages of test keys go to no other
+/// carrier.
 pub const SANDBOX_CARRIER: &str = "sandbox";
 
-/// What a [`Service`] is opened with.
+/// The configuration of a [`Service`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `sqlite:PATH`, whose file and folder are made when missing; or `postgres://…`, which any
-    /// number of processes may serve.
+    /// `sqlite:PATH` or `postgres://…`. A missing SQLite file is created together with its folder.
+    /// Any number of processes may serve a PostgreSQL database.
     pub database_url: String,
-    /// The base prices in force from this start on, if they differ from the stored ones and nobody
-    /// else has set a price.
+    /// The base prices. They come into force at this start if they differ from the stored ones,
+    /// unless prices have been set at the support desk or by command.
     pub prices: Prices,
-    /// ISO 4217 code; must be the same at every start.
+    /// The ISO 4217 code. It must be the same at every start.
     pub currency: String,
-    /// The folder where uploads wait until they are messages.
+    /// The folder for uploads whose rows aren't messages yet, and for the file `secret.key`.
     pub data_dir: PathBuf,
     pub network: Network,
     pub limits: Limits,
@@ -133,87 +138,13 @@ pub struct Config {
     pub entropy: Entropy,
 }
 
-/// Limits that an operator may change.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// The most pages of a message.
-    pub message_pages_max: usize,
-    /// The most rows of an upload.
-    pub bulk_rows_max: u64,
-    /// The most bytes of an upload.
-    pub bulk_bytes_max: u64,
-    /// The most uploads of one application at a time.
-    pub uploads_max: usize,
-    /// The most requests per second and key; `None` for no limit.
-    pub requests_per_second: Option<u32>,
-    /// The most failed sign-ins per email and address in 15 minutes.
-    pub sign_in_failures_max: i64,
-    /// The most registrations per address in an hour.
-    pub registrations_max: i64,
-    /// The most changes that an account makes in the portal at once, and the most per second from
-    /// then on.
-    pub changes_at_once: u32,
-    pub changes_per_second: u32,
-    /// The most messages a day that the test key of an account sends that never had a deposit.
-    pub unpaid_test_messages: i64,
-    /// From how many bytes of such messages on, of all accounts together, operator and staff are
-    /// warned.
-    pub unpaid_bytes_max: i64,
-    /// Whether staff may approve and credit applications of their own, and accept their sender
-    /// names.
-    pub own_applications: bool,
-    /// Whether money, second factors and new members of staff take two members of staff at the
-    /// desk.
-    pub four_eyes: bool,
-    /// Who must have a second factor.
-    pub require_second_factor: FactorRule,
-    /// How many days messages are kept once they are final.
-    pub history_days: i64,
-    /// How many days messages of test keys are kept.
-    pub test_history_days: i64,
-    /// The tables that are made for messages, with PostgreSQL.
-    pub message_tables: MessageTables,
-    /// How long a claim's lease is, in milliseconds. A submit takes far less; after a crash, other
-    /// processes wait this long.
-    pub lease_ms: i64,
-    /// How long one answer of a report may look for messages. The messages found by then are the
-    /// page, and the page's cursor goes on from there.
-    pub report_time: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            message_pages_max: domain::message::PAGES_MAX_DEFAULT,
-            bulk_rows_max: 1_000_000,
-            bulk_bytes_max: 256 * 1024 * 1024,
-            uploads_max: 8,
-            requests_per_second: None,
-            sign_in_failures_max: 10,
-            registrations_max: 20,
-            changes_at_once: 30,
-            changes_per_second: 1,
-            unpaid_test_messages: 5_000,
-            unpaid_bytes_max: 1024 * 1024 * 1024,
-            own_applications: false,
-            four_eyes: false,
-            require_second_factor: FactorRule::Staff,
-            history_days: 400,
-            test_history_days: 7,
-            message_tables: MessageTables::Day,
-            lease_ms: 60_000,
-            report_time: Duration::from_secs(1),
-        }
-    }
-}
-
 /// The service. Clones share all of its state.
 #[derive(Clone)]
 pub struct Service {
     inner: Arc<Inner>,
-    /// Who asks, for what is recorded.
+    /// The client that sent the request, for audit entries and security events.
     client: Arc<ClientInfo>,
-    /// What the client's browser kept of an earlier sign-in.
+    /// The cookie that an earlier sign-in left in the client's browser.
     device_cookie: Option<Arc<str>>,
 }
 
@@ -246,15 +177,15 @@ struct Inner {
     node: Node,
     shards: Shards,
     sealing: Sealing,
-    /// Checks passkeys; `None` where browsers make none for this site.
+    /// Verifies passkeys. `None` if browsers can't create passkeys for this site.
     relying_party: Option<Webauthn>,
-    /// The tasks that tell other processes of new work and listen to them; empty where there are no
+    /// The tasks that send wakeups to other processes and receive theirs. Empty if there can be no
     /// other processes.
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
 impl From<Arc<Inner>> for Service {
-    /// The service as it works by itself, asked by nobody.
+    /// Returns a service for work that no client requested.
     fn from(inner: Arc<Inner>) -> Self {
         Self {
             inner,
@@ -265,19 +196,20 @@ impl From<Arc<Inner>> for Service {
 }
 
 impl Service {
-    /// Connects, migrates, records currency and prices, and starts group commit.
+    /// Connects to the database, migrates it, records the currency and prices, and starts group
+    /// commit.
     ///
     /// # Errors
-    /// When the database can't be used, is of a newer release, or has another currency.
+    /// Fails if the database can't be used, belongs to a newer release, or has another currency.
     pub async fn open(config: Config) -> std::result::Result<Self, OpenError> {
         Self::open_as(config, Missing::Make).await
     }
 
-    /// Like [`Service::open`], for a command beside the server: the database must exist and have
-    /// the schema of this release, and the recorded prices and currency stay as they are.
+    /// Like [`Service::open`], for a command that may run next to a server. The database must exist
+    /// and have the schema of this release. The recorded prices and currency stay as they are.
     ///
     /// # Errors
-    /// When the database is missing, can't be used, or is of another release.
+    /// Fails if the database is missing, can't be used, or belongs to another release.
     pub async fn open_beside(config: Config) -> std::result::Result<Self, OpenError> {
         Self::open_as(config, Missing::Refuse).await
     }
@@ -285,8 +217,8 @@ impl Service {
     async fn open_as(config: Config, missing: Missing) -> std::result::Result<Self, OpenError> {
         let store = Store::open(&config.database_url, missing).await?;
         let beside = missing == Missing::Refuse;
-        // A command beside the server never changes the schema: the server that runs may be of
-        // another release.
+        // A command never changes the schema, because a running server may belong to another
+        // release.
         if beside {
             store.must_be_of_this_release().await?;
         } else {
@@ -301,8 +233,6 @@ impl Service {
         if !beside {
             operations::history::make_first_days(&store, now, config.limits.message_tables).await;
         }
-        // Asked only here: what depends on the answer is chosen below, and each part uses its own
-        // choice.
         let shared = store.dialect().is_shared();
         let token = (config.entropy.number() >> 1).cast_signed().max(1);
         let node = if beside || !shared {
@@ -310,8 +240,8 @@ impl Service {
         } else {
             Node::join(&store, token, now).await?
         };
-        // After the node has taken its slot: a distribution that begins later finds the node and is
-        // refused.
+        // Comes after the node has taken its slot. A distribution that begins later finds the node
+        // and refuses to run.
         if let Err(error) = operations::distribute::look(&store).await {
             node.leave(&store, now).await;
             return Err(error);
@@ -364,11 +294,11 @@ impl Service {
         Ok(service)
     }
 
-    /// Migrates the database and does nothing else; not while another process serves it, where only
-    /// one may.
+    /// Migrates the database and does nothing else. A SQLite database must not be served meanwhile.
     ///
     /// # Errors
-    /// When the database can't be used, is served by another process, or is of a newer release.
+    /// Fails if the database can't be used, is served by another process, or belongs to a newer
+    /// release.
     pub async fn migrate(database_url: &str) -> std::result::Result<(), OpenError> {
         let store = Store::open(database_url, Missing::Make).await?;
         store.serve_alone()?;
@@ -377,7 +307,7 @@ impl Service {
         Ok(())
     }
 
-    /// Answers the requests that wait, stores what was noted, then closes the database.
+    /// Answers the pending requests, stores the notes kept in memory, and closes the database.
     pub async fn close(&self) {
         self.inner.group_commit.close().await;
         self.store_notes().await;
@@ -393,8 +323,8 @@ impl Service {
         }
     }
 
-    /// Stores what was noted in memory since the last time, so that a stop loses none of it. Nobody
-    /// waits for long where the database doesn't answer.
+    /// Stores the API calls, key uses and throttled attempts that were noted in memory, so that a
+    /// stop doesn't lose them. Gives up after [`NOTES_TIMEOUT`] if the database doesn't answer.
     async fn store_notes(&self) {
         let stored = async {
             self.store_key_uses().await?;
@@ -405,7 +335,7 @@ impl Service {
         if !matches!(stored, Ok(Ok(()))) {
             tracing::warn!(
                 detail = ?stored,
-                "the last calls and uses of keys aren't stored at the stop"
+                "couldn't store the latest API calls and key uses before stopping"
             );
         }
     }
@@ -422,50 +352,55 @@ impl Service {
         &self.inner.limits
     }
 
-    /// What commit groups did and how long they took.
+    /// Returns the counts and durations of commit groups.
     pub fn group_figures(&self) -> GroupFigures {
         self.inner.group_commit.figures()
     }
 
-    /// Wakes the tasks that hand messages to carriers, after a carrier was drained or resumed.
+    /// Returns the [`Notify`] for the tasks that submit messages. It fires after a carrier was
+    /// drained or resumed.
     pub fn drained(&self) -> &Notify {
         &self.inner.wakeups.drained
     }
 
-    /// Wakes the task that reroutes messages, after a carrier became usable or unusable, or a probe
-    /// of a carrier was lost.
+    /// Returns the [`Notify`] for the task that reroutes messages. It fires after a carrier became
+    /// usable or unusable, or after a probe of a carrier was lost.
     pub fn routes_changed(&self) -> &Notify {
         &self.inner.routes_changed
     }
 
-    /// Wakes all tasks that wait on this after each commit that put messages into the queue.
+    /// Returns the [`Notify`] for tasks that wait for the queue. It wakes all of them after each
+    /// commit that put messages into the queue.
     pub fn queued(&self) -> &Notify {
         &self.inner.wakeups.queued
     }
 
-    /// Wakes the task that expands uploads after each upload that is accepted.
+    /// Returns the [`Notify`] for the task that expands uploads. It fires after each accepted
+    /// upload.
     pub fn batch_accepted(&self) -> &Notify {
         &self.inner.wakeups.batch_accepted
     }
 
-    /// Wakes the task that lets deferred messages go on, after each reinstatement.
+    /// Returns the [`Notify`] for the task that requeues deferred messages. It fires after each
+    /// reinstatement.
     pub fn reinstated(&self) -> &Notify {
         &self.inner.wakeups.reinstated
     }
 
-    /// Waits until nothing can be written any more, because what was written may not be on disk.
-    /// The process should stop: what is on disk is consistent.
+    /// Waits until the service stops writing for good, because an earlier write may not have
+    /// reached the disk. The process should then exit. The data on disk is consistent.
     pub async fn failed(&self) {
         self.store().failed().await;
     }
 
-    /// Whether the database answers and stores what is written: on a full disk it only answers.
+    /// Checks that the database answers queries and stores writes. On a full disk it answers but
+    /// doesn't store.
     pub async fn ping(&self) -> Result<()> {
         let service = self.clone();
         run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin_as(Priority::Verb).await?;
-            // Deleted before the commit; its pages are written all the same.
+            // The probe's row is deleted before the commit, but its pages are written anyway.
             store::security_events::probe(&mut tx, now).await?;
             tx.commit().await
         })
@@ -473,8 +408,8 @@ impl Service {
         self.price_list().await.map(drop)
     }
 
-    /// A secret that all processes of the installation share: what a form comes back in, to a
-    /// browser without scripts, is sealed with it.
+    /// Returns a secret that all processes of the installation share. It seals the content of a
+    /// form that is sent back to a browser without scripts.
     pub async fn form_key(&self) -> Result<String> {
         let mut conn = self.store().read().await?;
         store::installation::form_key(&mut conn).await
@@ -487,8 +422,8 @@ impl Service {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does a verb's work in a transaction of its own, which is committed when the work succeeds
-    /// and rolled back otherwise. The time that the work is given is the transaction's beginning.
+    /// Runs a verb's work in its own transaction. Commits if the work succeeds and rolls back
+    /// otherwise. The work receives the time at which the transaction began.
     async fn in_transaction<T: Send + 'static>(
         &self,
         work: impl for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send + 'static,
@@ -518,7 +453,7 @@ impl Service {
         .await
     }
 
-    /// Does a chore in each shard.
+    /// Runs a chore in each shard.
     async fn do_chore<F>(&self, chore: Chore, priority: Priority, work: F) -> Result<()>
     where
         F: for<'t> Fn(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
@@ -527,8 +462,8 @@ impl Service {
         self.in_each_shard(doing).await.map(drop)
     }
 
-    /// Does a chore in a shard, a part in each transaction, as long as the work says that more is
-    /// left; does nothing while another process does the chore.
+    /// Runs a chore in a shard. Repeats the work, each time in its own transaction, until the work
+    /// returns false. Does nothing while another process runs the chore.
     async fn do_chore_at<F>(
         &self,
         shard: Shard,
@@ -563,30 +498,30 @@ impl Service {
         self.inner.clock.now()
     }
 
-    /// The next id that this process makes.
+    /// Returns a new ID of this process.
     fn next_id(&self, now: Timestamp) -> i64 {
         self.inner.ids.next(now, self.inner.node.slot())
     }
 }
 
-/// The work of a verb or a chore in its transaction.
+/// The future of a verb's or chore's work in a transaction.
 type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 't>>;
 
-/// What a verb does in a transaction, its own or that of another verb.
+/// A verb's work, to run in its own transaction or in that of another verb.
 type Verb<T> = Box<dyn for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send>;
 
-/// Waits after a part of long work for three times as long as the part took, since its beginning:
-/// so that sends find the database free most of the time.
+/// Sleeps three times as long as the time since `begun`. Long work calls this after each part, so
+/// that sends find the database free most of the time.
 async fn leave_time(begun: Instant) {
     tokio::time::sleep(begun.elapsed() * 3).await;
 }
 
-/// How often work is tried that the database ends in favour of another process's work.
+/// The most attempts at work whose transaction the database ends in favour of another process's.
 pub(crate) const ATTEMPTS: u32 = 6;
 
 /// Like [`run_detached`], for work that several processes do on the same rows. Not all such work
-/// can take its locks in one order: of two transactions that wait for each other the database ends
-/// one, of which nothing is stored, and its work is tried again.
+/// can take its locks in the same order. If two transactions wait for each other, the database
+/// rolls one of them back, and its work is retried.
 async fn run_detached_with_attempts<
     T: Send + 'static,
     W: Future<Output = Result<T>> + Send + 'static,
@@ -610,15 +545,15 @@ async fn run_detached_with_attempts<
     .await
 }
 
-/// Runs a verb's work in a task of its own: the request's future may be dropped at any await, and
-/// work that has begun must finish or roll back as a whole.
+/// Runs a verb's work in its own task. The request's future may be dropped at any await, but work
+/// that has begun must finish or roll back as a whole.
 async fn run_detached<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
     run_detached_within(WORK_TIMEOUT, work).await
 }
 
-/// Like [`run_detached`], for work that may take longer.
+/// Like [`run_detached`], with another timeout.
 async fn run_detached_within<T: Send + 'static>(
     time: Duration,
     work: impl Future<Output = Result<T>> + Send + 'static,
@@ -630,16 +565,18 @@ async fn run_detached_within<T: Send + 'static>(
     done.unwrap_or(Err(Uncertain::TimedOut.into()))
 }
 
-/// Runs work that blocks on a thread for such work.
+/// Runs blocking work on a thread of Tokio's blocking pool.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|failed| Fault::Task(failed.to_string()).into())
 }
 
-/// How long work may take before the database counts as gone: a server without power or network
-/// says nothing. The limit is longer than a commit and asking for its outcome may take.
+/// The timeout for a verb's work. A server that has lost power or network doesn't answer at all, so
+/// after this time the database counts as unreachable. The timeout is longer than a commit and the
+/// query for its outcome can take.
 const WORK_TIMEOUT: Duration = Duration::from_mins(3);
-/// How long a stop waits for what was noted in memory to be stored.
+/// The longest time that a stop waits until the notes in memory are stored.
 const NOTES_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the statements before a commit may take before the database counts as gone.
+/// The timeout for the statements before a commit. After this time the database counts as
+/// unreachable.
 pub(crate) const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(40);

@@ -1,6 +1,6 @@
-//! Shards: where the rows of an account's applications are, in a database that can be spread over
-//! servers. What is done for one application is done in its shard; what is done for all
-//! applications is done shard by shard.
+//! Shards, which hold the rows of an account's applications in a database that can be distributed
+//! over servers. Work for one application runs in its shard. Work for all applications runs shard
+//! by shard.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,15 +14,14 @@ use crate::error::{Refusal, Result};
 use crate::store::applications::Address;
 use crate::store::{accounts, applications};
 
-/// The shards of the installation, and the addresses of references as they become known.
+/// The shards of the installation, and caches of the shards of applications.
 pub(crate) struct Shards {
-    /// How many shards there are; they are numbered from 1.
+    /// The number of shards. They are numbered from 1.
     count: i64,
-    /// The addresses of references, as far as they are known.
+    /// The cached addresses of applications, by reference.
     of: RwLock<HashMap<Reference, Address>>,
-    /// The shards of applications, as far as they are known.
+    /// The cached shards of applications, by ID.
     of_applications: RwLock<HashMap<ApplicationId, Shard>>,
-    /// How often a shard was skipped.
     skipped: AtomicU64,
 }
 
@@ -54,13 +53,13 @@ impl Shards {
         known.insert(reference, address);
     }
 
-    /// The only shard, where there is no other.
+    /// Returns the shard of an installation with only one shard.
     fn only(&self) -> Option<Shard> {
         (self.count == 1).then_some(Shard::FIRST)
     }
 }
 
-/// All shards of an installation with this many shards.
+/// Returns all shards of an installation with `count` shards.
 pub(crate) fn all(count: i64) -> impl Iterator<Item = Shard> {
     (1..=count).map(Shard)
 }
@@ -70,13 +69,13 @@ impl Service {
         all(self.inner.shards.count)
     }
 
-    /// How often a shard was skipped because its database couldn't be reached.
+    /// Returns how many times a shard was skipped because its database couldn't be reached.
     pub fn shards_skipped(&self) -> u64 {
         self.inner.shards.skipped.load(Ordering::Relaxed)
     }
 
-    /// The address of the application with this reference; `None` when the reference is nobody's.
-    /// For PostgreSQL alone.
+    /// Returns the address of the application with this reference, or `None` if there is none. Only
+    /// for PostgreSQL.
     pub(crate) async fn address_of(&self, reference: Reference) -> Result<Option<Address>> {
         let shards = &self.inner.shards;
         if let Some(address) = shards.address(reference) {
@@ -90,8 +89,8 @@ impl Service {
         Ok(found)
     }
 
-    /// The address that a send goes to. With SQLite, where a commit group reads all rows itself, it
-    /// isn't looked up.
+    /// Returns the address for a send. Returns `None` with SQLite, where a commit group reads all
+    /// rows itself.
     pub(crate) async fn address_to_send(&self, reference: Reference) -> Result<Option<Address>> {
         if self.store().dialect().is_shared() {
             self.address_of(reference).await
@@ -100,8 +99,8 @@ impl Service {
         }
     }
 
-    /// The shard of the application with this reference; `None` when the reference is nobody's,
-    /// unless the installation has one shard.
+    /// Returns the shard of the application with this reference, or `None` if there is no such
+    /// application. An installation with one shard returns that shard for any reference.
     pub(crate) async fn find_shard(&self, reference: Reference) -> Result<Option<Shard>> {
         if let Some(shard) = self.inner.shards.only() {
             return Ok(Some(shard));
@@ -112,7 +111,7 @@ impl Service {
             .map(|address| address.shard))
     }
 
-    /// The shard of the application with this reference.
+    /// Returns the shard of the application with this reference.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -121,12 +120,12 @@ impl Service {
         Ok(found.ok_or(Refusal::NoSuchApplication)?)
     }
 
-    /// The only shard, where there is no other.
+    /// Returns the shard of an installation with only one shard.
     pub(crate) fn only_shard(&self) -> Option<Shard> {
         self.inner.shards.only()
     }
 
-    /// The shard of an application.
+    /// Returns the shard of an application.
     pub(crate) async fn shard_of_application(&self, id: ApplicationId) -> Result<Shard> {
         let shards = &self.inner.shards;
         if let Some(shard) = shards.only().or_else(|| shards.of_application(id)) {
@@ -142,7 +141,7 @@ impl Service {
         Ok(shard)
     }
 
-    /// The shard of an account's applications.
+    /// Returns the shard of an account's applications.
     pub(crate) async fn shard_of_account(&self, account_id: i64) -> Result<Shard> {
         if let Some(shard) = self.inner.shards.only() {
             return Ok(shard);
@@ -151,8 +150,9 @@ impl Service {
         accounts::shard(&mut conn, account_id).await
     }
 
-    /// Does work in each shard and returns the results. A shard whose database can't be reached is
-    /// logged and skipped, so that it delays its own applications alone.
+    /// Runs work in each shard and returns the results. Logs and skips a shard whose database can't
+    /// be reached, so that only the shard's own applications are delayed. Fails if no shard can be
+    /// reached.
     pub(crate) async fn in_each_shard<T, F>(&self, work: impl Fn(Shard) -> F) -> Result<Vec<T>>
     where
         F: Future<Output = Result<T>>,

@@ -1,5 +1,5 @@
-//! A test of the plans of all statements on a database that is distributed over the workers of a
-//! cluster: a statement that names a shard is one task on one worker.
+//! Tests the plans of all statements on a database that is distributed over the workers of a
+//! cluster. A statement that names a shard must be one task on one worker.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -16,8 +16,9 @@ use crate::{Clock, Config, Entropy, Limits, MailSettings, Network, Service};
 const TYPES: &str = "SELECT array_to_string(parameter_types, ' ') FROM pg_prepared_statements \
                      WHERE name = 'planned'";
 
-/// Statements that name a shard and are seldom run: those of the check join tables by other columns
-/// than the shard, or read tables that are on the coordinator alone.
+/// Statements that name a shard but rarely run, so that their plans don't matter. The statements of
+/// the check join tables by columns other than the shard, or read tables that are only on the
+/// coordinator.
 const SELDOM: [&str; 8] = [
     "TAKE_REFERENCE",
     "CHARGE_HAS_A_MESSAGE",
@@ -29,7 +30,7 @@ const SELDOM: [&str; 8] = [
     "SENDER_NAME_HAS_ITS_OWNER",
 ];
 
-/// A database with four shards; its coordinator's URL.
+/// Creates a database with four shards and returns its coordinator's URL.
 async fn distributed(cluster: &Cluster, name: &str, folder: &std::path::Path) -> String {
     cluster.make(name).await;
     let url = cluster.urls(name).remove(0);
@@ -46,13 +47,13 @@ async fn distributed(cluster: &Cluster, name: &str, folder: &std::path::Path) ->
         entropy: Entropy::seeded(1),
     };
     Service::distribute(&config, 4, &|_| ()).await.unwrap();
-    // Makes the tables of days.
+    // Creates the tables of days.
     Service::open(config).await.unwrap().close().await;
     url
 }
 
-/// The name and the text of each statement that has a plan, which a COPY hasn't, and whether it
-/// names a shard.
+/// Returns the name and text of each statement that has a plan, and whether it names a shard. A
+/// COPY has no plan.
 fn statements() -> impl Iterator<Item = (&'static str, String, bool)> {
     let declared = declared()
         .filter(|(_, sql)| !sql.postgres.is_empty() && !sql.postgres.contains("FROM STDIN"));
@@ -63,7 +64,7 @@ fn statements() -> impl Iterator<Item = (&'static str, String, bool)> {
         .chain([("RUN", group_call::RUN.to_owned(), true)])
 }
 
-/// A value for a parameter of this type, as the statement uses it.
+/// Returns a value of type `of_type` that the statement accepts for this parameter.
 fn value(sql: &str, number: usize, of_type: &str) -> String {
     let is_used = |cast: &str| sql.contains(&format!("${number}{cast}"));
     let value = match of_type {
@@ -76,7 +77,7 @@ fn value(sql: &str, number: usize, of_type: &str) -> String {
     format!("'{value}'::{of_type}")
 }
 
-/// The steps of a statement's plan for some parameters.
+/// Returns the steps of a statement's plan.
 async fn plan(conn: &mut AnyConnection, sql: &str) -> Result<Vec<String>, sqlx::Error> {
     let run = |sql: String| sqlx::raw_sql(AssertSqlSafe(sql));
     conn.execute(run(format!("PREPARE planned AS {sql}")))
@@ -100,7 +101,7 @@ async fn plan(conn: &mut AnyConnection, sql: &str) -> Result<Vec<String>, sqlx::
     Ok(steps)
 }
 
-/// Why a plan isn't one task on one worker; `None` if it is.
+/// Returns why a plan isn't one task on one worker, or `None` if it is.
 fn fault(steps: &[String]) -> Option<&'static str> {
     let has = |text: &str| steps.iter().any(|step| step.contains(text));
     let tasks = steps

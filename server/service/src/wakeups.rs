@@ -1,5 +1,5 @@
-//! Wakes up the tasks that wait for work, in this process and in the others. A wakeup may get lost:
-//! each of these tasks also polls for work from time to time.
+//! Wakes the tasks that wait for work, in this process and in the others. A wakeup may get lost, so
+//! each of these tasks also polls from time to time.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
@@ -37,13 +37,14 @@ impl Wakeup {
     }
 }
 
-/// The shortest time between two notifications to the other processes. Each notification takes a
-/// lock that all commits with a notification share.
+/// The shortest time between two notifications to the other processes. All commits with a
+/// notification take the same lock.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long to wait before trying again to listen.
+/// The delay before another attempt to listen.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The tasks that wait, and the wakeups that the other processes haven't got yet.
+/// The notifications for this process's tasks, and the wakeups that the other processes haven't
+/// received yet.
 #[derive(Default)]
 pub(crate) struct Wakeups {
     pub(crate) queued: Notify,
@@ -55,7 +56,7 @@ pub(crate) struct Wakeups {
 }
 
 impl Wakeups {
-    /// Wakes the other processes soon.
+    /// Sends a wakeup to the other processes soon.
     pub(crate) fn notify_others(&self, what: Wakeup) {
         self.pending.fetch_or(what.bit(), Ordering::Relaxed);
         self.notifying.notify_one();
@@ -63,7 +64,7 @@ impl Wakeups {
 }
 
 impl Inner {
-    /// Wakes the tasks of this process and, soon, those of the other processes.
+    /// Wakes the tasks of this process at once, and those of the other processes soon.
     pub(crate) fn wake(&self, what: Wakeup) {
         self.wake_here(what);
         self.wakeups.notify_others(what);
@@ -82,8 +83,8 @@ impl Inner {
     }
 }
 
-/// Starts the task that notifies the other processes of work and, in a process that serves, the
-/// task that listens to them.
+/// Starts the task that sends wakeups to the other processes. If `listens` is set, also starts the
+/// task that receives theirs.
 pub(crate) fn spawn(service: &Service, listens: bool) -> Vec<AbortHandle> {
     let (wakeups, inner) = (
         Arc::clone(&service.inner.wakeups),
@@ -105,13 +106,13 @@ async fn notify(wakeups: Arc<Wakeups>, inner: Weak<Inner>) {
     }
 }
 
-/// Sends the other processes the wakeups that they haven't got yet.
+/// Sends the pending wakeups to the other processes.
 pub(crate) async fn notify_now(service: &Service) {
     let pending = service.inner.wakeups.pending.swap(0, Ordering::Relaxed);
     if pending == 0 {
         return;
     }
-    // A command beside the processes that serve has no token, and doesn't listen.
+    // A command isn't a node, so it has no token. It doesn't listen either.
     let token = service.inner.node.key().map_or(0, |key| key.token);
     let payload = format!("{token} {pending}");
     let sent = async {

@@ -8,7 +8,7 @@ use jiff::tz::{Offset, TimeZoneDatabase};
 use crate::Service;
 
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
-/// One name for each zone, without the names that it had earlier.
+/// The current name of each zone, without the zone's former names.
 static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let names = DATABASE.available();
     let zones = names.filter_map(|name| DATABASE.get(name.as_str()).ok());
@@ -18,25 +18,25 @@ static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
         .collect();
     names.sort_unstable();
     names.dedup();
-    // Few zones of the whole database are asked for.
+    // Frees the zones that the database has cached. Few of them will be used.
     DATABASE.reset();
     names
 });
 
 const UTC: &str = "UTC";
-/// No page shows times before 2020.
+/// 2020-01-01, in Unix seconds. Pages show no earlier times.
 const SHOWN_FROM_S: i64 = 1_577_836_800;
-/// How far ahead of the present pages show times.
+/// How far into the future pages show times, in milliseconds.
 const AHEAD_MS: i64 = 2 * 366 * 24 * 60 * 60 * 1000;
 
-/// The names of the zones that can be chosen, in the order of the alphabet: `Europe/Berlin`.
+/// Returns the names of the selectable zones in alphabetical order, such as `Europe/Berlin`.
 pub fn names() -> impl Iterator<Item = &'static str> {
     NAMES.iter().map(String::as_str)
 }
 
 impl Service {
-    /// The zone of a name, from 2020 until two years from now; `None` for a name that isn't in the
-    /// database. Names that a zone had earlier are there too: browsers use some of them.
+    /// Returns the zone with this name, from 2020 until two years from now. Former names work too,
+    /// because some browsers use them. Returns `None` if the database doesn't have the name.
     pub fn zone(&self, name: &str) -> Option<Zone> {
         zone(name, self.clock().now())
     }
@@ -59,7 +59,7 @@ fn zone(name: &str, now: Timestamp) -> Option<Zone> {
             change.abbreviation(),
         ));
     }
-    // Where neither changes, the database has other reasons for its entry.
+    // The database also has changes that concern neither the offset nor the short name.
     offsets.dedup_by(|later, earlier| later.1 == earlier.1 && later.2 == earlier.2);
     if offsets
         .iter()
@@ -70,14 +70,15 @@ fn zone(name: &str, now: Timestamp) -> Option<Zone> {
     Some(Zone::new(name, offsets))
 }
 
-/// An offset as pages have it.
+/// Converts an offset to the form that pages use.
 fn offset(from: jiff::Timestamp, offset: Offset, short: &str) -> domain::zone::Offset {
     let from = Timestamp::from_unix_ms(from.as_millisecond());
     let minutes = offset.seconds() / 60;
     (from, minutes, short_name(short, minutes))
 }
 
-/// The short name of an offset. Where people have none, the database has digits, like `+0545`.
+/// Returns the short name of an offset. The database has digits like `+0545` if there is no
+/// customary name.
 fn short_name(short: &str, minutes: i32) -> String {
     if !short.starts_with(['+', '-']) {
         return short.to_owned();
@@ -143,7 +144,7 @@ mod tests {
                 "2021-04-04 03:00:00 UTC+13",
             ),
             ("Africa/Abidjan", "2026-11-23", "2026-11-23 00:00:00 GMT"),
-            // The name that it had earlier.
+            // A former name.
             ("Asia/Calcutta", "2026-11-23", "2026-11-23 05:30:00 IST"),
         ] {
             assert_eq!(shown(name, time), expected, "{name}");

@@ -1,4 +1,4 @@
-//! What a request's address says: which key asks, and for which message or batch.
+//! Extracts the API key and the message or batch ID from a request.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -15,7 +15,8 @@ use super::form::decode;
 use super::{Api, rate};
 use crate::client_address::ClientAddress;
 
-/// How logs and metrics name the routes: with a key in a header as with one in the path.
+/// The route templates in logs and metrics. A request with its key in a header has the same
+/// template as one with its key in the path.
 pub const TEMPLATES: [&str; 9] = [
     DOCUMENT_PATH,
     "/sms/send/{key}",
@@ -28,17 +29,17 @@ pub const TEMPLATES: [&str; 9] = [
     "/sms/prices/{key}",
 ];
 
-/// What is answered to a request without a key.
+/// The error detail for a request without a key.
 const NO_KEY: &str = "The request has no API key. Write it at the end of the path, such as \
     /sms/send/<API_KEY>, or into the header Authorization: Bearer <API_KEY>.";
-/// What is answered to a request with different keys.
+/// The error detail for a request with conflicting keys.
 const DIFFERENT_KEYS: &str = "The request has different API keys in its path and its Authorization \
     header, or two such headers; give one key.";
-/// Where the OpenAPI document is.
+/// The path of the OpenAPI document.
 pub const DOCUMENT_PATH: &str = "/openapi.json";
 
-/// Whether the API answers for this path. It does so too where a base address that ends with a
-/// slash was put before it, to say that nothing is there.
+/// Returns true if the API handles this path. The API also handles `/sms` paths with extra leading
+/// slashes and answers them with `not_found`. They come from a base URL that ends with a slash.
 pub fn is_in(path: &str) -> bool {
     let inside = path.trim_start_matches('/');
     let is_sms = inside
@@ -47,12 +48,12 @@ pub fn is_in(path: &str) -> bool {
     path == DOCUMENT_PATH || (is_sms && inside.len() < path.len())
 }
 
-/// The address of a request that a route was found for.
+/// The key, the ID and the client of a request that matched a route.
 pub struct Address {
     pub key: KeyText,
-    /// The text that should be a transid or a batchid.
+    /// The path segment for a transid or batchid, not validated yet.
     pub id: Option<String>,
-    /// The client's address.
+    /// The client's IP address.
     client: Option<IpAddr>,
     method: &'static str,
     template: &'static str,
@@ -69,7 +70,7 @@ impl<S: Sync> FromRequestParts<S> for Address {
         let mut templates = TEMPLATES
             .into_iter()
             .filter(|template| template.starts_with(matched));
-        // An id that stands in the key's place is found at the shorter of two routes.
+        // If the ID stands in the key's segment, axum matched the shorter of two routes.
         let template = if id.is_some() {
             templates.next_back()
         } else {
@@ -86,7 +87,8 @@ impl<S: Sync> FromRequestParts<S> for Address {
 }
 
 impl Address {
-    /// The answer to a request, with what every answer of a route says.
+    /// Turns a handler's result into a response and records the call. Adds the rate limit headers
+    /// and the route template.
     pub fn answer(&self, api: &Api, answered: Result<Answer, Failure>) -> Answer {
         let answered = answered.map_err(|failure| self.key.explain(failure));
         self.note(api, answered.as_ref());
@@ -95,16 +97,16 @@ impl Address {
         self.name(answer)
     }
 
-    /// The answer to a method that the address doesn't take.
+    /// Returns the response to a method that the route doesn't support.
     pub fn refuse_method(&self, api: &Api) -> Answer {
         let failure = Failure::of(Reason::MethodNotAllowed);
         self.note(api, Err(&failure));
         self.name(failure.into_answer())
     }
 
-    /// Notes the call for the owner of its key.
+    /// Records the call for the application's owner.
     fn note(&self, api: &Api, answered: Result<&Answer, &Failure>) {
-        // Whatever else is refused, the key was in force then.
+        // With every other result, the key was valid at the time of the call.
         let is_known = !answered.is_err_and(Failure::leaves_key_unknown);
         if let Some(Ok(key)) = self.key.as_deref().map(ApiKey::parse) {
             if is_known {
@@ -114,7 +116,7 @@ impl Address {
         }
     }
 
-    /// The call for its application's owner.
+    /// Returns the record of the call that the application's owner sees.
     fn call(&self, answered: Result<&Answer, &Failure>, is_known: bool) -> ApiCall {
         let recipient = match answered {
             Ok(answer) => answer
@@ -135,7 +137,7 @@ impl Address {
         }
     }
 
-    /// An answer that names its route to log and metrics.
+    /// Attaches the route template to a response, for logs and metrics.
     pub fn name(&self, mut answer: Answer) -> Answer {
         let template = RouteTemplate(self.template.into());
         answer.extensions_mut().insert(template);
@@ -143,7 +145,7 @@ impl Address {
     }
 }
 
-/// A method as the owner of the key is told it.
+/// Returns the method's name for the owner's list of calls.
 fn word(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
@@ -157,8 +159,9 @@ fn word(method: &Method) -> &'static str {
     }
 }
 
-/// The segments of a path that stand for a key and for an id. A key starts with a digit, so that an
-/// id, also a mistyped one, may stand in its place while the key stands in a header.
+/// Returns the key segment and the ID segment of a path. If a header has the key, the ID of a
+/// report or batch may stand in the key's segment. Keys start with a digit, so any other text there
+/// is taken for an ID, even a mistyped one.
 fn segments(path: &str, key_in_header: bool) -> (Option<&str>, Option<&str>) {
     let mut segments = path.split('/').skip(2);
     let (route, first, second) = (segments.next(), segments.next(), segments.next());
@@ -172,13 +175,14 @@ fn segments(path: &str, key_in_header: bool) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// The text that should be a key. It has no `Debug`: it must not get into a log.
+/// The text in the key's position, not validated yet. It has no `Debug`, so that no key gets into a
+/// log.
 pub enum KeyText {
-    /// The request has no key at all.
+    /// The request has no key.
     Absent,
     Given(String),
-    /// The path and the header have different keys, or there are two headers: one of the keys may be
-    /// another customer's.
+    /// The path and the header have different keys, or there are two Authorization headers. One of
+    /// the keys may belong to another customer.
     Different,
 }
 
@@ -186,10 +190,11 @@ impl KeyText {
     fn find(in_path: Option<&str>, in_header: Option<Self>) -> Self {
         let in_path = in_path.map(|segment| {
             if segment.contains('%') {
-                // What isn't UTF-8 is no key, and must not fall back to the header.
+                // A segment that isn't UTF-8 is an invalid key. It must not fall back to the
+                // header's key.
                 decode(segment.as_bytes(), false).unwrap_or_default()
             } else {
-                // Keys need no escapes, so that most are taken as they are.
+                // Keys need no escapes, so most segments are copied unchanged.
                 segment.to_owned()
             }
         });
@@ -204,7 +209,8 @@ impl KeyText {
         }
     }
 
-    /// `None` when the request has no key at all; different keys are none that anybody has.
+    /// Returns `None` if the request has no key, and an empty text, which is never a valid key, if
+    /// the keys conflict.
     pub fn as_deref(&self) -> Option<&str> {
         match self {
             Self::Absent => None,
@@ -213,7 +219,8 @@ impl KeyText {
         }
     }
 
-    /// Says of a key that opens nothing what can be told without looking any key up.
+    /// Adds a detail to `api_invalid` if the request has no key or conflicting keys. The detail
+    /// reveals nothing about stored keys.
     fn explain(&self, failure: Failure) -> Failure {
         match self {
             Self::Absent if failure.reason() == Reason::ApiInvalid => failure.saying(NO_KEY),
@@ -225,7 +232,8 @@ impl KeyText {
     }
 }
 
-/// The key of the header. Of two headers, which may be of different customers, none is a key.
+/// Returns the key of the Authorization header. Two headers count as conflicting keys, since they
+/// may belong to different customers.
 fn in_header(headers: &HeaderMap) -> Option<KeyText> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     match (values.next(), values.next()) {
@@ -235,7 +243,8 @@ fn in_header(headers: &HeaderMap) -> Option<KeyText> {
     }
 }
 
-/// The token of `Authorization: Bearer …` (RFC 6750 §2.1; the scheme in any case, RFC 9110 §11.1).
+/// Returns the token of `Authorization: Bearer …` (RFC 6750 §2.1). The scheme is case-insensitive
+/// (RFC 9110 §11.1).
 fn bearer(value: &HeaderValue) -> Option<&str> {
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())

@@ -1,4 +1,4 @@
-//! The API's answers: always JSON, always with a code and words.
+//! The API's responses. Except for CSV reports, each is JSON with a code and a message.
 
 use std::borrow::Cow;
 
@@ -17,26 +17,28 @@ use utoipa::ToSchema;
 use crate::http::NoAnswer;
 use crate::openapi::schemas;
 
-/// The words for code 200, as the specification names it.
+/// The message of code 200 in the specification.
 pub const SUCCESS: &str = "SUCCESS";
-/// What a cursor may be, in words.
+/// Describes a valid cursor in error messages.
 pub const CURSOR_ALLOWED: &str = "the value of next in an earlier answer";
-/// Seconds that a client should wait before it tries again after `unavailable`, `rate_limited` or
-/// `idempotency_in_progress`, where nothing else is known.
+/// The seconds in `Retry-After` for `unavailable`, `rate_limited` and `idempotency_in_progress` if
+/// nothing better is known.
 const RETRY_AFTER_S: i64 = 1;
 
-/// An answer. Its body is there as a whole.
+/// A response with its whole body in memory.
 pub type Answer = Response<Body>;
 
-/// The template of the route that answered, on each response that has one; never the path itself.
+/// A response extension with the template of the matched route. It never holds the path itself,
+/// which may contain a key.
 #[derive(Clone, Debug)]
 pub struct RouteTemplate(pub Cow<'static, str>);
 
-/// The number that a message is for, masked, on the answer to a send.
+/// A response extension on sends with the recipient's masked number.
 #[derive(Clone)]
 pub struct Recipient(pub String);
 
-/// What every answer begins with. The specification names the words both `message` and `text`.
+/// The fields that every response begins with. The specification uses both message and text for the
+/// same text.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Success)]
 pub struct Head {
@@ -58,15 +60,15 @@ impl Head {
     }
 }
 
-/// A request that wasn't done, and why.
+/// A request that was refused or failed, and the reason.
 #[derive(Debug)]
 pub struct Failure {
     reason: Reason,
-    /// More exact than the reason's own sentence. Quotes nothing that the client sent, but for a
-    /// parameter's name.
+    /// More specific than the reason's own sentence. Quotes nothing from the request except
+    /// parameter names.
     detail: Option<String>,
     requestid: Option<RequestId>,
-    /// The number that the message is for, masked.
+    /// The recipient's masked number.
     recipient: Option<String>,
     file: Option<Box<BadFile>>,
     retry_after_s: i64,
@@ -74,33 +76,33 @@ pub struct Failure {
     unanswered: bool,
 }
 
-/// An answer whose code isn't 200.
+/// A response whose code isn't 200.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Error)]
 pub struct ErrorBody<'a> {
     #[schema(value_type = schemas::CodeFailure)]
     code: u16,
-    /// What happened and what to do, for people; the words may change.
+    /// What happened and what to do, for people. The wording may change.
     message: &'a str,
-    /// The same words as message.
+    /// The same text as message.
     text: &'a str,
     #[schema(value_type = schemas::Reason)]
     reason: &'static str,
     #[schema(value_type = schemas::RequestId, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     requestid: Option<&'a str>,
-    /// Of a refused file, the first 20 bad rows. To find the others, correct these and upload the
-    /// file with dryrun=1, which sends nothing, until none is left.
+    /// The first 20 bad rows of a refused file. To find the others, correct these and upload the
+    /// file with dryrun=1, which sends nothing. Repeat until no bad row is left.
     #[schema(value_type = Vec<RowError>, required = false, min_items = 1, max_items = 20)]
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<Vec<RowError>>,
-    /// All bad rows of a refused file.
+    /// The total number of bad rows in a refused file.
     #[schema(value_type = schemas::Positive, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     error_count: Option<u64>,
 }
 
-/// What is wrong with a row of a file.
+/// An error in a row of a file.
 #[derive(Serialize, ToSchema)]
 pub struct RowError {
     /// The physical line where the row starts.
@@ -142,13 +144,13 @@ impl Failure {
         }
     }
 
-    /// A parameter has a value that isn't one of the allowed ones.
+    /// A parameter's value isn't allowed.
     pub fn invalid(name: &str, allowed: &str) -> Self {
         let detail = format!("{name} must be {allowed}.");
         Self::with_detail(Reason::InvalidParameter, detail)
     }
 
-    /// The same, said more exactly.
+    /// Replaces the reason's own sentence with a more specific one.
     pub fn saying(self, detail: &str) -> Self {
         Self {
             detail: Some(detail.to_owned()),
@@ -156,7 +158,7 @@ impl Failure {
         }
     }
 
-    /// A parameter came twice.
+    /// A parameter occurs more than once.
     pub fn duplicate(name: &str) -> Self {
         let detail = format!("{name} is given more than once; give it once.");
         Self::with_detail(Reason::DuplicateParameter, detail)
@@ -165,7 +167,7 @@ impl Failure {
     /// A file has bad rows.
     pub fn of_file(file: BadFile) -> Self {
         let (listed, count) = (file.errors.len(), file.error_count);
-        // Otherwise all of them are listed.
+        // If all bad rows are listed, the reason's own sentence is enough.
         let cut = (count > listed as u64).then(|| {
             format!(
                 "The file has {count} bad rows; nothing was sent. The first {listed} are listed: \
@@ -180,13 +182,14 @@ impl Failure {
         }
     }
 
-    /// What makes a request unlike the one that an idempotency key stands for: whatever can be said
-    /// about the request alone.
+    /// Returns true if the failure depends only on the content of the request. Such a request can't
+    /// be the one that was accepted under its idempotency key.
     pub const fn is_about_the_request(&self) -> bool {
         !self.unanswered && matches!(self.reason.http_status(), 400 | 413 | 415)
     }
 
-    /// Whether something was done isn't known, so that no answer would be true.
+    /// The outcome of the request is unknown. Any response could be wrong, so the server sends
+    /// none.
     pub fn unanswered() -> Self {
         Self {
             unanswered: true,
@@ -194,7 +197,7 @@ impl Failure {
         }
     }
 
-    /// Says in how many seconds the request may be repeated.
+    /// Sets the number of seconds after which the client may repeat the request.
     pub fn retry_after(self, seconds: i64) -> Self {
         Self {
             retry_after_s: seconds,
@@ -202,7 +205,7 @@ impl Failure {
         }
     }
 
-    /// The connection can't be used again.
+    /// Closes the connection after the response.
     pub fn closing(self) -> Self {
         Self {
             close: true,
@@ -210,12 +213,12 @@ impl Failure {
         }
     }
 
-    /// Names the request in the caller's own words.
+    /// Adds the requestid that the caller chose.
     pub fn about(self, requestid: Option<RequestId>) -> Self {
         Self { requestid, ..self }
     }
 
-    /// Says which number the message was for.
+    /// Adds the recipient's masked number.
     pub fn to(self, recipient: Option<String>) -> Self {
         Self { recipient, ..self }
     }
@@ -228,10 +231,10 @@ impl Failure {
         self.recipient.as_deref()
     }
 
-    /// What was wrong, where that is more exact than the reason.
+    /// Returns the detail for the owner's list of calls, if it says more than the reason.
     pub fn detail(&self) -> Option<String> {
         if self.unanswered {
-            return Some("No answer could be given: ask for the message by its requestid.".into());
+            return Some("No response could be sent. Look the message up by its requestid.".into());
         }
         let Some(file) = &self.file else {
             return self.detail.clone();
@@ -243,9 +246,9 @@ impl Failure {
         ))
     }
 
-    /// Whether the key opens no application, or it wasn't found out whether it opens one.
+    /// Returns true if the key is invalid, or if the request failed before the key was checked.
     pub fn leaves_key_unknown(&self) -> bool {
-        // A method is refused before the key is looked at.
+        // A method is refused before the key is checked.
         let unknown = [
             Reason::ApiInvalid,
             Reason::Internal,
@@ -259,7 +262,7 @@ impl Failure {
         self.into_answer_of()
     }
 
-    /// The same with another kind of body.
+    /// Builds the response with any type of body.
     fn into_answer_of<B: From<Vec<u8>>>(self) -> Response<B> {
         let file = self.file.as_deref();
         let words = self.detail.as_deref().unwrap_or(self.reason.sentence());
@@ -279,7 +282,7 @@ impl Failure {
             Reason::Unavailable | Reason::RateLimited | Reason::IdempotencyInProgress => {
                 headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after_s));
             }
-            // RFC 9110 §11.6.1 wants it beside every 401.
+            // RFC 9110 §11.6.1 requires this header on every 401.
             Reason::ApiInvalid => {
                 headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
@@ -302,7 +305,8 @@ impl From<Reason> for Failure {
 }
 
 impl From<service::Error> for Failure {
-    /// For reads, of which the rules refuse a cursor alone: what is broken is logged here, once.
+    /// Converts the error of a read. The only refusal of a read is an invalid cursor. All other
+    /// errors are logged here, once.
     fn from(error: service::Error) -> Self {
         if let Some(Refusal::InvalidCursor) = error.refusal() {
             return Self::invalid("cursor", CURSOR_ALLOWED);
@@ -312,13 +316,13 @@ impl From<service::Error> for Failure {
     }
 }
 
-/// The answer to a panic.
+/// The response to a request whose handler panicked.
 pub fn internal() -> Answer {
     Failure::of(Reason::Internal).into_answer()
 }
 
-/// The answer to a request that doesn't say which host it is for, or says it twice. What else came
-/// with it may not be what its sender meant, so the connection is closed.
+/// The response to a request with no Host header or several. The connection is closed, because the
+/// rest of its data may not be what the client meant.
 pub fn without_host() -> Answer {
     let detail = "The request must have one Host header.";
     Failure::with_detail(Reason::InvalidParameter, detail)
@@ -326,8 +330,8 @@ pub fn without_host() -> Answer {
         .into_answer()
 }
 
-/// The answer to what can't be read as a request, for which HTTP has this status: 400 or 431.
-/// Its connection is closed.
+/// The response to data that isn't a valid HTTP request. The status is 400 or 431. The connection
+/// is closed.
 pub fn unreadable(status: StatusCode) -> Response<Bytes> {
     let (reason, detail) = if status == StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE {
         (
@@ -348,9 +352,9 @@ pub fn unreadable(status: StatusCode) -> Response<Bytes> {
     response
 }
 
-/// The answer to a request that names no path: to CONNECT, which wants a proxy, and to `*`.
+/// The response to a request without a path: to CONNECT, which asks for a proxy, and to `*`.
 pub fn without_path() -> Answer {
-    let detail = "The request names no path here; this server is no proxy.";
+    let detail = "The request has no path; this server isn't a proxy.";
     let failure = Failure::with_detail(Reason::MethodNotAllowed, detail).closing();
     let mut response = failure.into_answer();
     let allowed = HeaderValue::from_static("GET, HEAD, POST");
@@ -358,20 +362,19 @@ pub fn without_path() -> Answer {
     response
 }
 
-/// 200 with this body.
+/// Returns a 200 response with a JSON body.
 pub fn json<T: Serialize>(body: &T) -> Answer {
     json_of(body)
 }
 
 fn json_of<T: Serialize, B: From<Vec<u8>>>(body: &T) -> Response<B> {
-    // Serialising our own records fails only for maps with keys that aren't strings; there are
-    // none.
+    // Serialising fails only for maps whose keys aren't strings. No body contains such a map.
     let text = serde_json::to_vec(body).unwrap_or_else(|_| b"{\"code\":500}".to_vec());
     guarded(text, HeaderValue::from_static("application/json"))
 }
 
-/// 200 with the headers that every answer of the API has: nothing between us and the client may
-/// store it, and its address, which holds the key, may not go on as a referrer.
+/// Returns a 200 response with the headers of every API response. Caches must not store the
+/// response. Browsers must not send its URL, which may contain the key, as a referrer.
 pub fn guarded<B: From<Vec<u8>>>(body: Vec<u8>, content_type: HeaderValue) -> Response<B> {
     let mut response = Response::new(B::from(body));
     let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! `/sms/balance`: what can still be spent.
+//! `/sms/balance`: the balance that is left to spend.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -22,7 +22,7 @@ struct Spendable<'a> {
     currency: &'a str,
 }
 
-/// What the key can still spend.
+/// A query for the balance.
 pub struct Balance;
 
 impl Question for Balance {
@@ -36,8 +36,8 @@ impl Question for Balance {
     get,
     path = "/sms/balance/{key}",
     operation_id = "balance",
-    summary = "What can still be spent",
-    description = "The price of an accepted upload has left the balance already.",
+    summary = "Get the balance",
+    description = "The price of an accepted upload is already deducted.",
     params(("key" = schemas::ApiKey, Path)),
     responses(
         (status = 200, description = "Done.", body = Spendable, example = json!({

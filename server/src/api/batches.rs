@@ -1,4 +1,4 @@
-//! `/sms/batches`: what became of batches.
+//! `/sms/batches`: uploads and the statuses of their messages.
 
 use axum::extract::State;
 use domain::records::{BatchRecord, StatusCounts};
@@ -17,7 +17,7 @@ use crate::json::{Amount, DateTime};
 use crate::openapi::refusals::{BatchesRefusals, OneRefusals};
 use crate::openapi::schemas;
 
-/// The parameters of a list.
+/// The parameters of the list.
 const KNOWN: [&str; 3] = ["requestid", "limit", "cursor"];
 
 #[derive(Serialize, ToSchema)]
@@ -26,7 +26,7 @@ struct ListAnswer<'a> {
     #[serde(flatten)]
     head: Head,
     batches: Vec<Batch<'a>>,
-    /// Give it as cursor for the batches that follow; null after the last ones.
+    /// Pass it as cursor to get the next batches. Null on the last page.
     #[schema(value_type = Option<schemas::BatchId>, required)]
     next: Option<String>,
 }
@@ -39,7 +39,7 @@ struct OneAnswer<'a> {
     batch: Batch<'a>,
 }
 
-/// A batch and what became of it.
+/// A batch and the statuses of its messages.
 #[derive(Serialize, ToSchema)]
 struct Batch<'a> {
     #[schema(value_type = schemas::BatchId)]
@@ -79,7 +79,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// What is asked for: a list of batches, or one.
+/// A query for a list of batches or for one batch.
 pub enum Batches {
     List(BatchFilter),
     One(BatchId),
@@ -96,7 +96,7 @@ impl Question for Batches {
     }
 }
 
-/// Batches that match, newest first; with an id in the key's place, that one.
+/// Lists matching batches, newest first. If the key's segment holds a batchid, returns that batch.
 #[utoipa::path(
     get,
     path = "/sms/batches/{key}",
@@ -106,7 +106,8 @@ impl Question for Batches {
         ("key" = schemas::ApiKey, Path),
         ("requestid" = Option<schemas::RequestId>, Query, description = "Batches with this requestid."),
         ("limit" = Option<schemas::Limit>, Query),
-        ("cursor" = Option<schemas::BatchId>, Query, description = "next of the answer before."),
+        ("cursor" = Option<schemas::BatchId>, Query,
+            description = "The next of the previous response."),
     ),
     responses(
         (status = 200, description = "Done.", body = ListAnswer, example = json!({
@@ -120,12 +121,12 @@ pub async fn list(State(api): State<SharedApi>, asked: Asked<Batches>) -> Answer
     asked.address.answer(&api, found)
 }
 
-/// One batch.
+/// Returns one batch.
 #[utoipa::path(
     get,
     path = "/sms/batches/{key}/{batchid}",
     operation_id = "batch",
-    summary = "One batch with its counts by status",
+    summary = "Get one batch with its counts by status",
     params(("key" = schemas::ApiKey, Path), ("batchid" = schemas::BatchId, Path)),
     responses(
         (status = 200, description = "Done.", body = OneAnswer, example = json!({
@@ -139,7 +140,7 @@ pub async fn one(State(api): State<SharedApi>, asked: Asked<Batches>) -> Answer 
     asked.address.answer(&api, found)
 }
 
-/// A batch for the documentation.
+/// An example of a batch for the OpenAPI document.
 fn example() -> serde_json::Value {
     json!({
         "batchid": "b_0000000000000", "requestid": null, "rows": 2, "pages": 2, "cost": 0.1,

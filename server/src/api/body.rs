@@ -19,33 +19,34 @@ use super::json_body;
 use super::multipart::{self, PARTS_MAX};
 use super::parameters::Parameters;
 
-/// A character in the worst form: each byte of a four-byte one escaped, or two surrogates in JSON.
+/// The most bytes that one character can take: a four-byte character with each byte
+/// percent-encoded, or two escaped surrogates in JSON.
 const CHARACTER_BYTES_MAX: usize = 12;
-/// Room for the other parameters.
+/// Space for the other parameters.
 const OTHERS_BYTES_MAX: usize = 32 * 1024;
-/// How long such a body may take to arrive.
+/// The time limit for receiving a body.
 const SEND_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a single send's parameters may be written in.
+/// The accepted content types of a single send, for error messages.
 const ACCEPTED: &str = "application/x-www-form-urlencoded, multipart/form-data or application/json";
 
-/// What a body is written in.
+/// The encoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form<'a> {
     UrlEncoded,
     Json,
-    /// With its content type, which names the boundary.
+    /// Holds the content type, which contains the boundary.
     Multipart(&'a str),
 }
 
-/// Largest body of a single send: it holds the longest message, however that is written.
+/// The size limit for the body of a single send. The longest message fits in any encoding.
 const fn bytes_max(message_pages_max: usize) -> usize {
     let characters = message_pages_max.saturating_mul(PAGE_CHARS);
     let message = characters.saturating_mul(CHARACTER_BYTES_MAX);
     message.saturating_add(OTHERS_BYTES_MAX)
 }
 
-/// Reads the body's parameters into those of the query. On failure the rest of the body is dropped.
+/// Adds the body's parameters to those of the query. On failure, drops the rest of the body.
 pub async fn read_parameters(
     headers: &HeaderMap,
     body: Body,
@@ -84,7 +85,7 @@ pub async fn read_parameters(
     }
 }
 
-/// Adds the parts of a body that is there as a whole.
+/// Adds the parts of a body that is completely in memory.
 async fn add_parts(
     parameters: &mut Parameters,
     content_type: &str,
@@ -111,8 +112,8 @@ async fn add_parts(
     Err(multipart::too_many_parts())
 }
 
-/// The form of a body that isn't compressed, by its content type; `None` for another one, and
-/// unless there is exactly one.
+/// Returns the encoding of an uncompressed body by its content type. Returns `None` if the type
+/// isn't supported, or if the request doesn't have exactly one.
 pub fn form(headers: &HeaderMap) -> Option<Form<'_>> {
     if headers.contains_key(CONTENT_ENCODING) {
         return None;
@@ -124,7 +125,7 @@ pub fn form(headers: &HeaderMap) -> Option<Form<'_>> {
     }
 }
 
-/// The refusal of a body, which names what is accepted.
+/// Refuses a body. `accepted` lists the supported content types.
 pub fn unsupported(accepted: &str) -> Failure {
     let detail = format!(
         "This content type isn't supported here; send {accepted}, in UTF-8 and without \
@@ -145,7 +146,7 @@ fn media_type(value: &str) -> Option<Form<'_>> {
     }
 }
 
-/// Whether a content type is this one, in UTF-8.
+/// Returns true if the content type is `wanted` and its charset, if any, is UTF-8.
 fn is_text(value: &str, wanted: &str) -> bool {
     is(value, wanted)
         && value
@@ -160,7 +161,7 @@ fn is_text(value: &str, wanted: &str) -> bool {
             })
 }
 
-/// Whether a content type is this one, whatever its parameters.
+/// Returns true if the content type is `wanted`, with any parameters.
 pub fn is(value: &str, wanted: &str) -> bool {
     let essence = value.split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case(wanted)

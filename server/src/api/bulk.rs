@@ -1,4 +1,4 @@
-//! `/sms/bulk`: many messages, or one message to many numbers, as a file.
+//! `/sms/bulk`: a file of messages, or one message to a file of numbers.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -21,7 +21,7 @@ use crate::json::Amount;
 use crate::openapi::refusals::BulkRefusals;
 use crate::openapi::schemas;
 
-/// An upload that was accepted.
+/// An accepted upload.
 #[derive(Serialize, ToSchema)]
 struct Accepted<'a> {
     #[serde(flatten)]
@@ -39,32 +39,32 @@ struct Accepted<'a> {
     cost: Amount,
     #[schema(value_type = schemas::Currency)]
     currency: &'a str,
-    /// Each kind once.
+    /// Each kind occurs once.
     warnings: Vec<Warning>,
     #[schema(value_type = schemas::OnlyTrue, required = false)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dryrun: bool,
 }
 
-/// Something about the rows that was probably not meant.
+/// A probable mistake in the rows.
 #[derive(Serialize, ToSchema)]
 #[schema(as = CountedWarning)]
 struct Warning {
     #[schema(value_type = schemas::Warning)]
     warning: &'static str,
-    /// Rows that it is about.
+    /// The number of rows with this warning.
     #[schema(value_type = schemas::Positive)]
     count: u64,
 }
 
-/// Number, comma and message in each row.
+/// A number, a comma and a message in each row.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct OneToOne {
-    /// UTF-8, with lines that end with LF or CRLF and without a header line. A row is the number, a
-    /// comma, and the message, to which everything after the first comma belongs. A message that
-    /// starts with a quote is a quoted field as in RFC 4180 and may hold line breaks. In a
-    /// URL-encoded form a leading + is written %2B, or comes as the space that it decodes to.
+    /// UTF-8, with lines that end with LF or CRLF and without a header line. Each row is a number,
+    /// a comma and a message. Everything after the first comma belongs to the message. A message
+    /// that starts with a quote is an RFC 4180 quoted field and may contain line breaks. In a
+    /// URL-encoded form, write a leading + as %2B. A leading space there is read as +.
     #[schema(example = "57000001,Hello\n57000002,\"Two\nlines\"")]
     bulksms: String,
     #[schema(value_type = schemas::RequestId, required = false)]
@@ -73,7 +73,7 @@ struct OneToOne {
     dryrun: String,
 }
 
-/// A number in each row; all get the same message.
+/// One number in each row. All of them get the same message.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct OneToMany {
@@ -98,16 +98,16 @@ enum Uploaded {
     OneToMany(OneToMany),
 }
 
-// A choice between two would be more exact, but generators of clients can't use one here.
+// A oneOf would be more exact, but client generators can't use one here.
 /// Either kind of upload in a multipart body: bulksms, or numbers and message.
 #[derive(ToSchema)]
 #[schema(as = BulkMultipart)]
 #[expect(dead_code, reason = "bodies are read by hand; this documents them")]
 struct UploadedParts {
-    /// Number, comma and message in each row.
+    /// A number, a comma and a message in each row.
     #[schema(required = false)]
     bulksms: String,
-    /// A number in each row; all get the same message.
+    /// One number in each row. All of them get the same message.
     #[schema(required = false)]
     numbers: String,
     #[schema(value_type = schemas::Message, required = false)]
@@ -118,33 +118,34 @@ struct UploadedParts {
     dryrun: String,
 }
 
-/// An upload: whoever may not send is told so before the body is read.
+/// Accepts an upload. A caller that isn't allowed to send is refused before the body is read.
 #[utoipa::path(
     post,
     path = "/sms/bulk/{key}",
     operation_id = "bulk",
     summary = "Send a file of messages",
-    description = "All or nothing: one bad row refuses the file. The first 20 bad rows are named, \
-        and how many there are: correct them and upload the file with dryrun=1 until none is left. \
-        Too little money refuses it too. Otherwise the whole price is reserved and the answer comes at once, \
-        while the rows become messages. At most 1,000,000 rows and 256 MiB unless the service is \
-        set up otherwise. An application has only so many uploads under way at a time, with its \
-        live and its test key together, and a test key has two, dry runs included; one more is \
-        refused before its body is read, whatever is in it.",
+    description = "All or nothing: one bad row refuses the file. The response lists the first 20 \
+        bad rows and gives their total. Correct them and upload the file with dryrun=1 until no \
+        bad row is left. A file that costs more than the balance is refused too. Otherwise the \
+        whole price is reserved and the response comes at once, while the rows become messages. \
+        At most 1,000,000 rows and 256 MiB unless the service is set up otherwise. The number of \
+        concurrent uploads is limited for each application, with its live and test keys together. \
+        A test key can have two, dry runs included. Any more are refused before their bodies are \
+        read.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("message" = Option<schemas::Message>, Query,
             description = "With numbers: the message to all of them."),
         ("requestid" = Option<schemas::RequestId>, Query),
         ("dryrun" = Option<schemas::DryRun>, Query,
-            description = "With an Idempotency-Key, ask for a dry run here: that the body asks for \
-            it is known only once the key was looked up."),
+            description = "With an Idempotency-Key, request a dry run here. In the body it comes \
+            too late, after the key was looked up."),
         ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
     ),
     request_body(
-        description = "The small parameters may also stand in the query; each may be given once, \
-            in any order. A multipart body has at most 32 parts. It may take a minute, and a \
-            second more for every 64 KiB.",
+        description = "The small parameters can also be in the query. Give each parameter once, \
+            in any order. A multipart body has at most 32 parts. The body may take a minute, and \
+            a second more for every 64 KiB.",
         content(
             (UploadedParts = "multipart/form-data"),
             (Uploaded = "application/x-www-form-urlencoded"),
@@ -162,7 +163,7 @@ struct UploadedParts {
 pub async fn post(State(api): State<SharedApi>, address: Address, request: Request) -> Answer {
     let answered = take(&api, &address.key, request).await;
     let mut answer = address.answer(&api, answered);
-    // Parts of the body may still be on their way.
+    // Parts of the body may still be in transit.
     let close = HeaderValue::from_static("close");
     answer.headers_mut().insert(CONNECTION, close);
     answer
@@ -172,8 +173,8 @@ async fn take(api: &Api, key: &KeyText, request: Request) -> Result<Answer, Fail
     let (head, body) = request.into_parts();
     let query = head.uri.query();
     let asked = Parameters::of_query(&["requestid", "dryrun"], query);
-    // That a dry run is asked for in the body comes too late: by then the key was looked up and
-    // held.
+    // A dry run requested in the body is found too late: by then, the idempotency key has been
+    // looked up and reserved.
     let idempotency = match shared_parameters::dry_run(&asked) {
         Ok(true) => Ok(None),
         _ => shared_parameters::idempotency(&head.headers),
@@ -194,21 +195,21 @@ async fn take(api: &Api, key: &KeyText, request: Request) -> Result<Answer, Fail
     }
 }
 
-/// The refusal of an upload that was not begun. Requests per second are counted later: what there
-/// are too many of are uploads.
+/// Returns the refusal of an upload that couldn't begin. Here, `rate_limited` means too many
+/// concurrent uploads. Requests per second are counted later.
 fn not_begun(api: &Api, reason: Reason) -> Failure {
     if reason != Reason::RateLimited {
         return reason.into();
     }
-    let uploads_max = api.service.limits().uploads_max;
+    let uploads_max = api.service.limits().uploads_per_application;
     let detail = format!(
-        "The application has as many uploads under way as it may, {uploads_max}; a test key may \
-         have {TEST_UPLOADS_MAX}. Wait until one of them is answered."
+        "The application has reached its limit of {uploads_max} concurrent uploads; a test key has a \
+         limit of {TEST_UPLOADS_MAX}. Wait until one of them completes."
     );
     Failure::with_detail(reason, detail)
 }
 
-/// Reads the upload and hands it over.
+/// Reads the upload and submits it to the service.
 async fn upload(
     api: &Api,
     key: &KeyText,
@@ -234,9 +235,9 @@ async fn upload(
     answered.map_err(|failure| failure.about(requestid))
 }
 
-/// The rows of an upload, and what is asked for them. The first fault wins: what is missing, the
-/// file, message, requestid, dryrun, unknown parameters, the idempotency key, which a dry run has
-/// no use for.
+/// Returns the rows of an upload and the parameters of the batch. Reports the first error in this
+/// order: a missing parameter, the file, message, requestid, dryrun, unknown parameters, and the
+/// idempotency key unless this is a dry run.
 fn request(
     api: &Api,
     file: Option<File>,
@@ -277,7 +278,7 @@ fn request(
     }
 }
 
-/// Hands it to the service and words the outcome.
+/// Submits the rows to the service and builds the response.
 async fn submission(
     api: &Api,
     permit: &UploadPermit,

@@ -8,7 +8,7 @@ use domain::records::MessageRecord;
 use super::answer::{Answer, Failure, guarded};
 use crate::report_csv;
 
-/// The whole answer.
+/// Returns the messages as a CSV response.
 pub fn response(messages: &[MessageRecord], currency: &str) -> Result<Answer, Failure> {
     let lines = report_csv::header().and_then(|header| {
         let rows = report_csv::rows(messages, currency)?;

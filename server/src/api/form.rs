@@ -1,10 +1,9 @@
-//! URL encoding (WHATWG URL §5.1), with the difference between a wrong encoding and a strange text
-//! kept.
+//! URL decoding (WHATWG URL §5.1), except that invalid UTF-8 is an error instead of being replaced.
 
 use percent_encoding::percent_decode;
 
-/// Percent-decodes; in forms and queries `+` is a space. A `%` that starts no escape stands for
-/// itself, as browsers have it. `None` when the bytes are no UTF-8.
+/// Percent-decodes a text. In forms and queries, `+` is a space. A `%` that doesn't start an escape
+/// is literal, as in browsers. Returns `None` if the result isn't UTF-8.
 pub fn decode(text: &[u8], plus_is_space: bool) -> Option<String> {
     let bytes = if plus_is_space {
         unescape(text)
@@ -14,15 +13,15 @@ pub fn decode(text: &[u8], plus_is_space: bool) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Decodes a part of a form, in which `+` is a space.
+/// Percent-decodes a part of a form, in which `+` is a space.
 pub fn unescape(text: &[u8]) -> Vec<u8> {
     let is_space = |&byte: &u8| if byte == b'+' { b' ' } else { byte };
-    // A space is no part of an escape.
+    // No escape contains a space, so the replacement can come first.
     let spaced: Vec<u8> = text.iter().map(is_space).collect();
     percent_decode(&spaced).collect()
 }
 
-/// The names and values of a query or a form. Either is `None` when it isn't UTF-8.
+/// Returns the name-value pairs of a query or form. A name or value is `None` if it isn't UTF-8.
 pub fn pairs(text: &[u8]) -> impl Iterator<Item = (Option<String>, Option<String>)> {
     text.split(|&byte| byte == b'&')
         .filter(|pair| !pair.is_empty())

@@ -1,4 +1,4 @@
-//! A request's body as it comes.
+//! Streams the body of a request, with limits on size and time.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,22 +13,22 @@ use hyper::body::{Frame, SizeHint};
 
 use super::answer::Failure;
 
-/// How long the rest of a refused body is read; otherwise a client that is still writing would see
-/// a closed connection instead of the answer.
+/// How long the server keeps reading the rest of a refused body. Otherwise, a client that is still
+/// writing would see a closed connection instead of the response.
 const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How large a body may be, and how long it may take.
+/// The limits on a body's size and time.
 #[derive(Clone, Copy)]
 pub struct Allowed {
     pub bytes_max: u64,
-    /// The sentence that refuses a larger body.
+    /// Returns the error message for a larger body.
     pub too_large: fn(bytes_max: u64) -> String,
-    /// How long the next bytes may take, by the bytes and the time so far.
+    /// Returns the timeout for the next bytes, given the bytes received and the time elapsed.
     pub timeout: fn(received: u64, elapsed: Duration) -> Duration,
 }
 
-/// Reads a body piece by piece, never more of it than allowed. When this is dropped, the rest is
-/// read for a while, so that the client sees the answer.
+/// Reads a body piece by piece within its limits. When this is dropped, a background task reads the
+/// rest for a while, so that the client sees the response.
 pub struct Frames {
     body: Option<Body>,
     allowed: Allowed,
@@ -38,7 +38,7 @@ pub struct Frames {
 
 impl Frames {
     /// # Errors
-    /// `too_large` when the request says that its body is.
+    /// `too_large` if the declared length exceeds the limit.
     pub fn new(body: Body, allowed: Allowed) -> Result<Self, Failure> {
         let declared = body.size_hint().lower();
         let frames = Self {
@@ -51,15 +51,16 @@ impl Frames {
         Ok(frames)
     }
 
-    /// The next piece, `None` at the end.
+    /// Returns the next piece, or `None` at the end.
     ///
     /// # Errors
-    /// `too_large`; `timeout`; unanswered when the client left or broke the framing.
+    /// `too_large`; `timeout`; unanswered if the client disconnected or broke the framing.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         while let Some(body) = &mut self.body {
             let timeout = (self.allowed.timeout)(self.received, self.started.elapsed());
             let Ok(frame) = tokio::time::timeout(timeout, body.frame()).await else {
-                // The body's time is over: the rest isn't waited for, even while the server stops.
+                // The time is up. Dropping the body here keeps `Drop` from reading the rest, which
+                // would delay a shutdown.
                 self.body = None;
                 return Err(Failure::of(Reason::Timeout).closing());
             };
@@ -67,7 +68,7 @@ impl Frames {
                 self.body = None;
                 break;
             };
-            // Nobody is there to answer.
+            // The client is gone, so no response can be sent.
             let frame = frame.map_err(|_| Failure::unanswered())?;
             let Ok(data) = frame.into_data() else {
                 continue;
@@ -97,8 +98,8 @@ impl Drop for Frames {
     }
 }
 
-/// A body for whoever may answer without having read it. When this is dropped, the rest is read for
-/// a while, so that the client, or a proxy before it, sees the answer.
+/// A body for handlers that may respond without reading it. When this is dropped, a background task
+/// reads the rest for a while, so that the client, or a proxy in between, sees the response.
 pub struct ReadToEnd(Body);
 
 impl ReadToEnd {
@@ -136,7 +137,7 @@ impl Drop for ReadToEnd {
     }
 }
 
-/// Reads what is left of a body for a while, in a task of its own, so that the answer can be seen.
+/// Reads the rest of a body for a while in a background task, so that the client sees the response.
 pub fn drop_rest(mut body: Body) {
     if body.is_end_stream() {
         return;

@@ -1,4 +1,4 @@
-//! A JSON object's members, all of them: also those that come twice, and those whose text isn't
+//! Parses the members of a JSON object. Keeps duplicate members, and members whose text isn't valid
 //! Unicode.
 
 use std::fmt;
@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 use super::answer::Failure;
 use super::parameters::Given;
 
-/// A member's name (`None` when it isn't text) and value.
+/// A member's name, which is `None` if it isn't text, and its value.
 type Member = (Option<String>, Given);
 
-/// The members in their order, without those that are null: such a one counts as absent.
+/// Returns the members in order. A member that is null counts as absent.
 pub fn members(body: &[u8]) -> Result<Vec<Member>, Failure> {
     let text = std::str::from_utf8(body).map_err(|_| Failure::of(Reason::InvalidEncoding))?;
     let mut json = serde_json::Deserializer::from_str(text);
@@ -24,11 +24,11 @@ pub fn members(body: &[u8]) -> Result<Vec<Member>, Failure> {
     Ok(members)
 }
 
-/// What is wrong with the JSON, and where.
+/// Describes the JSON error and its position.
 fn bad(error: &serde_json::Error) -> Failure {
     let detail = match error.classify() {
         Category::Data => "The body must be one JSON object.".to_owned(),
-        // The words quote nothing of the body, and end with line and column.
+        // serde_json's message quotes nothing from the body and ends with line and column.
         Category::Syntax | Category::Eof | Category::Io => {
             let hint = if error.to_string().starts_with("control character") {
                 " In a string, a line break is written \\n."
@@ -52,8 +52,8 @@ impl<'de> Visitor<'de> for Members {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::new();
-        // Raw values are skipped over without recursion, however deep, and keep bad surrogates
-        // apart from bad JSON.
+        // `RawValue` skips values of any depth without recursion. It also tells bad surrogates from
+        // bad JSON.
         while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
             if value.get() != "null" {
                 members.push((serde_json::from_str(name.get()).ok(), read(value)));
@@ -68,7 +68,7 @@ fn read(raw: &RawValue) -> Given {
     match text {
         "true" => Given::Boolean(true),
         "false" => Given::Boolean(false),
-        // It is a well-formed JSON string, so that only its surrogates can be wrong.
+        // The text is a well-formed JSON string, so only its surrogates can be wrong.
         _ if text.starts_with('"') => {
             serde_json::from_str(text).map_or(Given::BadEncoding, Given::Text)
         }

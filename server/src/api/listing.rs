@@ -1,29 +1,29 @@
-//! What the lists of the API have in common: how many, and from where on.
+//! The parameters that all lists of the API share: limit and cursor.
 
 use domain::Reason;
 
 use super::answer::{CURSOR_ALLOWED, Failure};
 use super::parameters::Parameters;
 
-/// Rows per answer unless asked otherwise.
+/// The default number of rows per response.
 const LIMIT_DEFAULT: i64 = 100;
-/// Most rows per answer.
+/// The maximum number of rows per response.
 const LIMIT_MAX: i64 = 1000;
 
-/// Most rows of the answer.
+/// Returns the requested number of rows, or the default.
 pub fn limit(parameters: &Parameters) -> Result<i64, Failure> {
     let allowed = format!("a whole number from 1 to {LIMIT_MAX}");
     Ok(read(parameters, "limit", &allowed, rows)?.unwrap_or(LIMIT_DEFAULT))
 }
 
-/// Where the answer before ended.
+/// Returns the cursor of the previous response.
 pub fn cursor(parameters: &Parameters) -> Result<Option<String>, Failure> {
     read(parameters, "cursor", CURSOR_ALLOWED, |text| {
         (!text.is_empty()).then(|| text.to_owned())
     })
 }
 
-/// A parameter that may be absent, in its own type; `allowed` says which values there are.
+/// Parses an optional parameter. `allowed` describes the valid values in the error message.
 pub fn read<T>(
     parameters: &Parameters,
     name: &str,
@@ -38,7 +38,7 @@ pub fn read<T>(
     }
 }
 
-/// Plain digits, 1 to 1000.
+/// Parses plain digits from 1 to 1000.
 fn rows(text: &str) -> Option<i64> {
     let plain = text.bytes().all(|b| b.is_ascii_digit());
     text.parse()

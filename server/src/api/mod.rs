@@ -1,7 +1,7 @@
-//! The SMS API: everything under `/sms`, as an axum router.
+//! The SMS API: an axum router for everything under `/sms`.
 //!
-//! Every answer is JSON with a code: that of a handler, and that of an extractor or a fallback
-//! which refuses a request before there is a handler for it.
+//! Every response is JSON with a code. That includes the responses of extractors and fallbacks,
+//! which refuse a request before it reaches a handler.
 
 mod address;
 mod answer;
@@ -49,10 +49,10 @@ pub use address::{DOCUMENT_PATH, is_in};
 pub use answer::{Answer, RouteTemplate, internal, unreadable, without_host, without_path};
 pub use state::{Api, SharedApi};
 
-/// How logs and metrics name what is at no route.
+/// The route template in logs and metrics for requests that match no route.
 const NO_ROUTE: &str = "/sms/…";
 
-/// The schemas of refusals and of parameters, which aren't found by themselves.
+/// The schemas of refusals and parameters, which utoipa can't discover by itself.
 #[derive(OpenApi)]
 #[openapi(components(schemas(
     answer::ErrorBody,
@@ -71,13 +71,13 @@ const NO_ROUTE: &str = "/sms/…";
 )))]
 struct Schemas;
 
-/// Answers everything whose path [`is_in`] the API.
+/// Returns a router for all paths that satisfy [`is_in`].
 pub fn router(api: Api) -> Router {
     let routes: Router<SharedApi> = documented_routes().into();
     routes.fallback(not_found).with_state(Arc::new(api))
 }
 
-/// The routes with their documentation.
+/// Returns the routes together with their OpenAPI documentation.
 pub fn documented_routes() -> OpenApiRouter<SharedApi> {
     let routes = OpenApiRouter::with_openapi(Schemas::openapi());
     let routes = add(routes, "GET, POST", routes!(send::get, send::post));
@@ -91,8 +91,8 @@ pub fn documented_routes() -> OpenApiRouter<SharedApi> {
     add(routes, "GET", routes!(document))
 }
 
-/// Adds the methods of an address; where it ends with the key, also at the address without one, for
-/// a key in a header.
+/// Adds the methods of a path. If the path ends with the key, also adds the path without the key,
+/// for keys in the Authorization header.
 fn add(
     routes: OpenApiRouter<SharedApi>,
     allowed: &'static str,
@@ -109,7 +109,8 @@ fn add(
     routes.routes((schemas, paths, methods))
 }
 
-/// Refuses every other method. HEAD is one of them: it would have to do what GET does, and send.
+/// Refuses every other method. HEAD is refused too: it would have to do what GET does, which is to
+/// send a message.
 fn only(allowed: &'static str, methods: MethodRouter<SharedApi>) -> MethodRouter<SharedApi> {
     let refuse = move |State(api): State<SharedApi>, address: Address, request: Request| async move {
         frames::drop_rest(request.into_body());
@@ -126,7 +127,7 @@ fn only(allowed: &'static str, methods: MethodRouter<SharedApi>) -> MethodRouter
     get,
     path = "/openapi.json",
     operation_id = "openapi",
-    summary = "This document",
+    summary = "Get this document",
     responses((status = 200, description = "OpenAPI 3.1.", body = Object)),
 )]
 async fn document(State(api): State<SharedApi>, address: Address) -> Answer {
@@ -136,7 +137,7 @@ async fn document(State(api): State<SharedApi>, address: Address) -> Answer {
     address.name(answer)
 }
 
-/// Nothing is at this path.
+/// Responds `not_found` to a path that matches no route.
 pub async fn not_found(request: Request) -> Answer {
     let failure = if request.uri().path().starts_with("//") {
         let detail = "There is nothing at this address: its path starts with more than one slash.";

@@ -1,5 +1,6 @@
-//! `multipart/form-data` (RFC 7578). The `multer` crate finds the parts; their names are read here,
-//! since it takes a `name=` inside a quoted file name for the part's own and knows no `Name=`.
+//! `multipart/form-data` (RFC 7578). The `multer` crate splits the body into parts. This module
+//! parses their names itself: multer mistakes a `name=` inside a quoted file name for the part's
+//! name, and doesn't recognise `Name=`.
 
 use axum::http::header::CONTENT_DISPOSITION;
 use domain::Reason;
@@ -7,14 +8,14 @@ use multer::Field;
 
 use super::answer::Failure;
 
-/// Parts of a body: more than there are parameters, of which some may be misspelt. Each may leave a
-/// piece of the body in multer's memory.
+/// The maximum number of parts. It is larger than the number of parameters, since some may be
+/// misspelt. Each part may leave a piece of the body in multer's memory.
 pub const PARTS_MAX: usize = 32;
 
-/// The boundary that a content type names.
+/// Returns the boundary in a content type.
 ///
 /// # Errors
-/// `invalid_parameter` when it names none.
+/// `invalid_parameter` if there is none.
 pub fn boundary(content_type: &str) -> Result<String, Failure> {
     multer::parse_boundary(content_type)
         .ok()
@@ -22,11 +23,11 @@ pub fn boundary(content_type: &str) -> Result<String, Failure> {
         .ok_or_else(|| unreadable("The content type names no boundary."))
 }
 
-/// The name of the parameter that a part is. `None` for a part without a name, or with one that
+/// Returns the parameter name of a part. Returns `None` if the part has no name, or if the name
 /// isn't text.
 ///
 /// # Errors
-/// `unsupported_media_type` when the part's content is encoded; `invalid_parameter` when it has two
+/// `unsupported_media_type` if the part's content is encoded; `invalid_parameter` if it has two
 /// names.
 pub fn name(part: &Field<'_>) -> Result<Option<String>, Failure> {
     if is_encoded(part) {
@@ -49,8 +50,8 @@ pub fn name(part: &Field<'_>) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Names and values of the parameters of a header field (RFC 9110 §5.6.6). In quotes, `\"` is a
-/// quote; other backslashes stand for themselves, since file names have them.
+/// Returns the parameters of a header field (RFC 9110 §5.6.6). In quotes, `\"` is a quote. Other
+/// backslashes are literal, because file names contain them.
 fn parameters(field: &[u8]) -> Vec<(&[u8], Vec<u8>)> {
     let mut found = Vec::new();
     let mut rest = field;
@@ -68,7 +69,7 @@ fn parameters(field: &[u8]) -> Vec<(&[u8], Vec<u8>)> {
     found
 }
 
-/// The value that a text starts with, and what comes after it.
+/// Returns the value at the start of a text, and the rest.
 fn value(text: &[u8]) -> (Vec<u8>, &[u8]) {
     let Some(quoted) = text.strip_prefix(b"\"") else {
         let end = text.iter().position(|&byte| byte == b';');
@@ -93,8 +94,8 @@ fn value(text: &[u8]) -> (Vec<u8>, &[u8]) {
     }
 }
 
-/// RFC 7578 §4.7 has done away with encodings; taking the content as it is would send what nobody
-/// wrote.
+/// Returns true if the part's content is encoded. RFC 7578 §4.7 deprecates encodings. Without
+/// decoding, the message would be a text that nobody wrote.
 fn is_encoded(part: &Field<'_>) -> bool {
     let plain = ["7bit", "8bit", "binary"];
     let is_plain = |encoding: &str| {
@@ -106,17 +107,17 @@ fn is_encoded(part: &Field<'_>) -> bool {
     encoding.is_some_and(|encoding| !encoding.to_str().is_ok_and(is_plain))
 }
 
-/// The body can't be taken apart.
+/// The body can't be parsed.
 pub fn unreadable(detail: &'static str) -> Failure {
     Failure::with_detail(Reason::InvalidParameter, detail)
 }
 
-/// The body has more parts than a request has any use for.
+/// The body has more parts than any request needs.
 pub fn too_many_parts() -> Failure {
     unreadable("The body has too many parts.")
 }
 
-/// What multer says of a body, in our words.
+/// Converts an error of multer.
 pub fn failure(error: &multer::Error) -> Failure {
     match error {
         multer::Error::IncompleteStream | multer::Error::IncompleteFieldData { .. } => unreadable(

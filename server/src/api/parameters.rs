@@ -1,31 +1,30 @@
-//! The parameters of a request, from query and body together.
+//! The parameters of a request, from the query and the body.
 
 use domain::{Number, Reason};
 
 use super::answer::Failure;
 use super::form;
 
-/// Longest unknown name that is repeated: longer than any parameter's name, misspelt or not.
+/// The longest unknown name that an error message repeats. No parameter has a longer name, even
+/// misspelt.
 const NAME_BYTES_MAX: usize = 32;
-/// From how similar on, from 0 to 1, an unknown name is taken for a misspelling.
-const SIMILAR_MIN: f64 = 0.8;
 
-/// How a parameter was given.
+/// A parameter's value, by the form in which it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given {
     Text(String),
-    /// Of a query or a URL-encoded form, where a `+` that wasn't escaped became a space.
+    /// From a query or a URL-encoded form, where an unescaped `+` became a space.
     UrlDecoded(String),
-    /// JSON's true or false.
+    /// JSON true or false.
     Boolean(bool),
-    /// Another JSON value that is no string.
+    /// Any other JSON value that isn't a string.
     NotText,
-    /// Not UTF-8, or a JSON string with half of a surrogate pair.
+    /// Text that isn't UTF-8, or a JSON string with an unpaired surrogate.
     BadEncoding,
     Twice,
 }
 
-/// The parameters with a known name, and the first one with another name.
+/// The known parameters of a request, and the first unknown one.
 #[derive(Debug)]
 pub struct Parameters {
     known: &'static [&'static str],
@@ -33,16 +32,16 @@ pub struct Parameters {
     unknown: Option<Unknown>,
 }
 
-/// A parameter that isn't known.
+/// A parameter that the route doesn't accept.
 #[derive(Debug)]
 struct Unknown {
-    /// Empty when it isn't text.
+    /// Empty if the name isn't text.
     name: String,
     is_url_encoded: bool,
 }
 
 impl Parameters {
-    /// Reads the query.
+    /// Parses a query. `known` lists the names that the route accepts.
     pub fn of_query(known: &'static [&'static str], query: Option<&str>) -> Self {
         let mut parameters = Self {
             known,
@@ -53,7 +52,7 @@ impl Parameters {
         parameters
     }
 
-    /// Adds a query's or a form's.
+    /// Adds the parameters of a query or a form.
     pub fn add_form(&mut self, text: &[u8]) {
         for (name, value) in form::pairs(text) {
             let given = value.map_or(Given::BadEncoding, Given::UrlDecoded);
@@ -61,7 +60,7 @@ impl Parameters {
         }
     }
 
-    /// Adds one whose end may have been cut off.
+    /// Adds a parameter. If `cut` is true, the value was truncated and may end inside a character.
     pub fn add_bytes(&mut self, name: Option<&str>, value: Vec<u8>, cut: bool) {
         let given = match String::from_utf8(value) {
             Ok(text) => Given::Text(text),
@@ -77,7 +76,7 @@ impl Parameters {
         self.add(name, given);
     }
 
-    /// Adds one; the name is `None` when it isn't text.
+    /// Adds a parameter. The name is `None` if it isn't text.
     pub fn add(&mut self, name: Option<&str>, given: Given) {
         let place = name.and_then(|name| self.known.iter().position(|known| *known == name));
         match place {
@@ -95,11 +94,11 @@ impl Parameters {
         }
     }
 
-    /// Refuses a parameter that isn't known: a misspelt one must not cost money, or show too much,
-    /// in silence.
+    /// Refuses an unknown parameter. If a misspelt parameter were ignored, it could cost money or
+    /// show too much.
     ///
     /// # Errors
-    /// `invalid_parameter`, which says how the name is probably spelt.
+    /// `invalid_parameter`, with the parameter that was probably meant.
     pub fn refuse_unknown(&self) -> Result<(), Failure> {
         let Some(unknown) = &self.unknown else {
             return Ok(());
@@ -125,26 +124,20 @@ impl Parameters {
         Err(Failure::with_detail(Reason::InvalidParameter, detail))
     }
 
-    /// The known name of which the unknown one is probably a misspelling.
+    /// Returns the known name that the unknown one probably misspells.
     fn meant_by_unknown(&self) -> Option<&'static str> {
         let name = quotable(&self.unknown.as_ref()?.name)?;
         let letters = name.chars().filter(char::is_ascii_alphanumeric);
         let name: String = letters.map(|c| c.to_ascii_lowercase()).collect();
-        let similar = self
-            .known
-            .iter()
-            .map(|known| (strsim::jaro_winkler(&name, known), *known));
-        let similar = similar.filter(|(similarity, _)| *similarity >= SIMILAR_MIN);
-        let closest = similar.max_by(|one, other| one.0.total_cmp(&other.0));
-        closest.map(|(_, known)| known)
+        spelling::closest(&name, self.known.iter().copied())
     }
 
-    /// Whether the parameter came at all, however wrong.
+    /// Returns true if the request has the parameter, even with an invalid value.
     pub fn has(&self, name: &str) -> bool {
         self.slot(name).is_some()
     }
 
-    /// The value of a parameter that came as JSON's true or false.
+    /// Returns the value of a parameter that was given as JSON true or false.
     pub fn json_boolean(&self, name: &str) -> Option<bool> {
         match self.slot(name) {
             Some(Given::Boolean(value)) => Some(*value),
@@ -152,8 +145,8 @@ impl Parameters {
         }
     }
 
-    /// The text of a parameter that may be absent. `invalid` is the reason for a value of a wrong
-    /// kind.
+    /// Returns the text of an optional parameter. `invalid` is the reason for a value that isn't
+    /// text.
     pub fn optional(&self, name: &str, invalid: Reason) -> Result<Option<&str>, Failure> {
         match self.slot(name) {
             None => Ok(None),
@@ -170,13 +163,13 @@ impl Parameters {
         }
     }
 
-    /// The text of a parameter that must be there.
+    /// Returns the text of a required parameter.
     pub fn required(&self, name: &str, invalid: Reason) -> Result<&str, Failure> {
         self.optional(name, invalid)?
             .ok_or_else(|| self.missing(name))
     }
 
-    /// The number of a parameter that may be absent.
+    /// Returns the phone number in an optional parameter.
     pub fn number(&self, name: &str) -> Result<Option<Number>, Failure> {
         let Some(text) = self.optional(name, Reason::InvalidNumber)? else {
             return Ok(None);
@@ -195,12 +188,12 @@ impl Parameters {
         })
     }
 
-    /// Whether the unknown parameter is probably a misspelling of this one.
+    /// Returns true if the unknown parameter is probably a misspelling of `name`.
     pub fn is_misspelt(&self, name: &str) -> bool {
         self.meant_by_unknown() == Some(name)
     }
 
-    /// The refusal of a request without a parameter that must be there.
+    /// Refuses a request that lacks a required parameter.
     pub fn missing(&self, name: &str) -> Failure {
         let unknown = self.unknown.as_ref();
         let detail = match unknown.filter(|_| self.is_misspelt(name)) {
@@ -219,7 +212,7 @@ impl Parameters {
     }
 }
 
-/// A name that may be repeated: what could be anything else than a misspelt parameter isn't.
+/// Returns the name if error messages may repeat it, that is, if it looks like a parameter's name.
 fn quotable(name: &str) -> Option<&str> {
     let is_of_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     let is_word = (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_of_word);

@@ -1,4 +1,4 @@
-//! `/sms/prices`: what a page costs.
+//! `/sms/prices`: the price of a page.
 
 use axum::extract::State;
 use domain::{Kind, Number, PriceRecord};
@@ -21,20 +21,20 @@ struct PricesAnswer<'a> {
     #[serde(flatten)]
     head: Head,
     prices: Vec<Price<'a>>,
-    /// Only where a number was given: what a page to it costs now.
+    /// The current price of a page to the number. Present only if the request has a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<OfNumber>,
 }
 
-/// A price that is in force, or will be.
+/// A current or future price.
 #[derive(Serialize, ToSchema)]
 struct Price<'a> {
-    /// The numbers that it is for begin so; null for all numbers of the kind.
+    /// The price is for numbers that begin with these digits. Null for all numbers of the kind.
     #[schema(value_type = Option<schemas::PrefixDigits>, required)]
     prefix: Option<String>,
     #[schema(value_type = schemas::Kind)]
     kind: Kind,
-    /// Null: from then on the prefix has no price of its own.
+    /// Null if the prefix has no price of its own from this time on.
     #[schema(required)]
     per_page: Option<Amount>,
     #[schema(value_type = schemas::Currency)]
@@ -54,16 +54,16 @@ impl<'a> Price<'a> {
     }
 }
 
-/// What a page to a number costs.
+/// The price of a page to a number.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PriceOfNumber)]
 struct OfNumber {
     per_page: Amount,
-    /// A stable word, as in the charge of a report.
+    /// A stable code, the same as in a report's charge.
     rule: String,
 }
 
-/// The prices, and the price of a number where one is given.
+/// A query for all prices and, optionally, for the price of a number.
 pub struct Prices(Option<Number>);
 
 impl Question for Prices {
@@ -79,14 +79,14 @@ impl Question for Prices {
     get,
     path = "/sms/prices/{key}",
     operation_id = "prices",
-    summary = "What a page costs",
-    description = "The prices in force, then those that are set for later, each from its time \
-        on. Of the prefixes that an international number begins with, the longest decides; without \
-        one, the price without prefix does.",
+    summary = "Get the price of a page",
+    description = "Lists the current prices, then the future ones, each with the time from which \
+        it applies. For an international number, the longest matching prefix decides. If none \
+        matches, the price without a prefix applies.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("number" = Option<schemas::Number>, Query,
-            description = "A number whose price is asked for."),
+            description = "Adds the price of this number."),
     ),
     responses(
         (status = 200, description = "Done.", body = PricesAnswer, example = json!({

@@ -1,5 +1,4 @@
-//! Requests that ask for something and change nothing: the key is judged first, then what is asked,
-//! then whether it is one request too many.
+//! Read-only requests. The key is checked first, then the parameters, then the rate limit.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -9,16 +8,16 @@ use super::SharedApi;
 use super::address::Address;
 use super::answer::{Answer, Failure};
 
-/// What a request may ask for.
+/// The parameters of a read-only request.
 pub trait Question: Sized {
-    /// Reads it from the id in the address and from the query.
+    /// Parses the ID in the path and the query.
     ///
     /// # Errors
-    /// `not_found` for an id that is none; what is wrong with a parameter.
+    /// `not_found` if the ID is malformed, or the refusal of a parameter.
     fn read(id: Option<&str>, query: Option<&str>) -> Result<Self, Failure>;
 }
 
-/// A question of somebody who may ask it.
+/// A read-only request with a valid key and valid parameters.
 pub struct Asked<T> {
     pub address: Address,
     pub access: KeyAccess,
@@ -33,7 +32,7 @@ impl<T: Question + Send> FromRequestParts<SharedApi> for Asked<T> {
         let judged = async {
             let access = api.service.authorize(address.key.as_deref()).await?;
             let question = T::read(address.id.as_deref(), parts.uri.query());
-            // It counts whatever it is; a fault of its own comes before the limit.
+            // Every request counts, but its own error takes precedence over the rate limit.
             let taken = api.service.take_request(&access).await;
             let question = question?;
             taken?;

@@ -1,4 +1,4 @@
-//! How many requests a key may still make, in header fields (draft-ietf-httpapi-ratelimit-headers).
+//! Rate limit headers (draft-ietf-httpapi-ratelimit-headers).
 
 use axum::http::{HeaderValue, StatusCode};
 use domain::ApiKey;
@@ -6,8 +6,7 @@ use service::Service;
 
 use super::answer::Answer;
 
-/// Says it on an answer, where requests are limited. An answer that the key isn't known says
-/// nothing.
+/// Adds the headers to a response if requests are limited. A 401 response gets none.
 pub fn note(service: &Service, key: Option<&str>, response: &mut Answer) {
     if response.status() == StatusCode::UNAUTHORIZED {
         return;
@@ -17,7 +16,7 @@ pub fn note(service: &Service, key: Option<&str>, response: &mut Answer) {
         return;
     };
     let (limit, remaining) = (state.limit, state.remaining);
-    // Whole seconds, rounded up: whoever waits so long finds what was promised.
+    // Rounded up to whole seconds, so that a client that waits this long finds the limit reset.
     let reset_s = (state.reset_ms + 999) / 1000;
     let policy = format!("\"requests\";q={limit};w=1");
     let rate = format!("\"requests\";r={remaining};t={reset_s}");

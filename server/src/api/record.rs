@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::json::{Amount, DateTime};
 use crate::openapi::schemas;
 
-/// One row of a report.
+/// A message in a report.
 #[derive(Serialize, ToSchema)]
 pub struct Report<'a> {
     #[schema(value_type = schemas::Transid)]
@@ -20,7 +20,7 @@ pub struct Report<'a> {
     pub number: String,
     #[schema(value_type = schemas::Kind)]
     pub kind: &'static str,
-    /// Null where the default sender was used.
+    /// Null if the default sender was used.
     #[schema(required)]
     pub sender: Option<String>,
     #[schema(value_type = schemas::Message)]
@@ -31,13 +31,13 @@ pub struct Report<'a> {
     pub pages: i64,
     #[schema(value_type = schemas::Positive)]
     pub segments: i64,
-    /// The price.
+    /// The price of the message.
     pub cost: Amount,
-    /// What was given back of it: all, where no carrier took the message.
+    /// The part of the cost that was released: all of it if no carrier accepted the message.
     pub released: Amount,
     #[schema(value_type = schemas::Currency)]
     pub currency: &'a str,
-    /// Sent with the test key.
+    /// True if the message was sent with the test key.
     pub test: bool,
     #[schema(value_type = Option<schemas::DeliveryError>, required)]
     pub error: Option<String>,
@@ -73,7 +73,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A step in a message's life.
+/// A step in a message's timeline.
 #[derive(Serialize, ToSchema)]
 pub struct Step {
     #[schema(value_type = schemas::Status)]
@@ -93,7 +93,7 @@ impl From<TimelineEntry> for Step {
     }
 }
 
-/// How a message's price came about and what became of it.
+/// How the price of a message was calculated, and how much of it was released.
 #[derive(Serialize, ToSchema)]
 pub struct Charge {
     rule: String,

@@ -1,4 +1,4 @@
-//! `/sms/reports`: what became of messages.
+//! `/sms/reports`: messages and their statuses.
 
 use axum::extract::State;
 use axum::http::HeaderValue;
@@ -18,7 +18,7 @@ use super::{Api, SharedApi, shared_parameters};
 use crate::openapi::refusals::{OneRefusals, ReportsRefusals};
 use crate::openapi::schemas;
 
-/// The parameters of a list.
+/// The parameters of the list.
 const KNOWN: [&str; 10] = [
     "transid",
     "requestid",
@@ -31,14 +31,14 @@ const KNOWN: [&str; 10] = [
     "cursor",
     "format",
 ];
-/// The parameters of one message.
+/// The parameters of a single report.
 const KNOWN_OF_ONE: [&str; 1] = ["format"];
-/// What a transid and a batchid may be.
+/// Describe a valid transid and a valid batchid in error messages.
 const TRANSID: &str = "the transid of a send's answer: m_ and 13 characters";
 const BATCHID: &str = "the batchid of an upload's answer: b_ and 13 characters";
-/// Bytes of a date, such as 2026-11-21.
+/// The length in bytes of a date such as 2026-11-21.
 const DATE_BYTES: usize = 10;
-/// Where a CSV report, which has no other place for it, carries the cursor.
+/// The header with the cursor of a CSV report, which has no other place for it.
 const NEXT_CURSOR: &str = "x-next-cursor";
 
 #[derive(Serialize, ToSchema)]
@@ -47,9 +47,9 @@ struct ListAnswer<'a> {
     #[serde(flatten)]
     head: Head,
     reports: Vec<Report<'a>>,
-    /// Give it as cursor for the messages that follow; null after the last ones. Where several
-    /// filters are combined and few messages fit, an answer can have fewer than limit, or none, and
-    /// still a next: looking for more took too long, and goes on from there.
+    /// Pass it as cursor to get the next messages. Null on the last page. If several filters are
+    /// combined and few messages match, a response can have fewer messages than limit, or none, and
+    /// still have a next. The search then took too long, and the next request continues it.
     #[schema(value_type = Option<schemas::Transid>, required)]
     next: Option<String>,
 }
@@ -62,7 +62,7 @@ struct OneAnswer<'a> {
     report: Detailed<'a>,
 }
 
-/// A message with its timeline and its explained charge.
+/// A message with its timeline and an explanation of its charge.
 #[derive(Serialize, ToSchema)]
 #[schema(as = DetailedReport)]
 struct Detailed<'a> {
@@ -72,7 +72,7 @@ struct Detailed<'a> {
     charge: Charge,
 }
 
-/// What is asked for: a list of messages, or one; either as JSON or as a CSV file.
+/// A query for a list of messages or for one message, as JSON or as a CSV file.
 pub enum Reports {
     List { filter: MessageFilter, as_csv: bool },
     One { transid: Transid, as_csv: bool },
@@ -94,13 +94,14 @@ impl Question for Reports {
     }
 }
 
-/// Messages that match, newest first; with an id in the key's place, that one.
+/// Lists matching messages, newest first. If the key's segment holds a transid, returns that
+/// message.
 #[utoipa::path(
     get,
     path = "/sms/reports/{key}",
     operation_id = "reports",
     summary = "List messages, newest first",
-    description = "Only those that were sent with the same kind of key, live or test.",
+    description = "Lists only messages sent with the same kind of key, live or test.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("transid" = Option<schemas::Transid>, Query, description = "One message."),
@@ -112,7 +113,8 @@ impl Question for Reports {
         ("from" = Option<schemas::Since>, Query, description = "Accepted at this time or later."),
         ("to" = Option<schemas::Since>, Query, description = "Accepted before this time."),
         ("limit" = Option<schemas::Limit>, Query),
-        ("cursor" = Option<schemas::Transid>, Query, description = "next of the answer before."),
+        ("cursor" = Option<schemas::Transid>, Query,
+            description = "The next of the previous response."),
         ("format" = Option<schemas::Format>, Query),
     ),
     responses(
@@ -131,12 +133,12 @@ pub async fn list(State(api): State<SharedApi>, asked: Asked<Reports>) -> Answer
     asked.address.answer(&api, found)
 }
 
-/// One message with its timeline and its explained charge.
+/// Returns one message with its timeline and an explanation of its charge.
 #[utoipa::path(
     get,
     path = "/sms/reports/{key}/{transid}",
     operation_id = "report",
-    summary = "One message with its timeline and its charge",
+    summary = "Get one message with its timeline and its charge",
     params(
         ("key" = schemas::ApiKey, Path),
         ("transid" = schemas::Transid, Path),
@@ -157,7 +159,7 @@ pub async fn one(State(api): State<SharedApi>, asked: Asked<Reports>) -> Answer 
     asked.address.answer(&api, found)
 }
 
-/// A message for the documentation.
+/// An example of a message for the OpenAPI document.
 fn example() -> serde_json::Value {
     json!({
         "transid": "m_0000000000000", "requestid": "login-81", "batchid": null, "number": "57000001",
@@ -168,7 +170,7 @@ fn example() -> serde_json::Value {
     })
 }
 
-/// The same with timeline and charge.
+/// The same message with its timeline and charge.
 fn detailed_example() -> serde_json::Value {
     let mut message = example();
     message["timeline"] = json!([
@@ -273,7 +275,7 @@ fn filter(parameters: &Parameters) -> Result<MessageFilter, Failure> {
     Ok(filter)
 }
 
-/// A time in RFC 3339, or a date, which begins at midnight UTC.
+/// Parses a time in RFC 3339, or a date, which means midnight UTC.
 fn time(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, Failure> {
     let Some(text) = parameters.optional(name, Reason::InvalidParameter)? else {
         return Ok(None);
@@ -281,7 +283,7 @@ fn time(parameters: &Parameters, name: &str) -> Result<Option<Timestamp>, Failur
     let found = if text.len() == DATE_BYTES {
         Timestamp::parse(&format!("{text}T00:00:00Z"))
     } else {
-        // The `+` of an offset that wasn't escaped came as a space.
+        // An unescaped `+` of an offset was decoded to a space.
         let (before, after) = text.split_at_checked(DATE_BYTES + 1).unwrap_or((text, ""));
         Timestamp::parse(&format!("{before}{}", after.replace(' ', "+")))
     };

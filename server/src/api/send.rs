@@ -21,7 +21,7 @@ use crate::openapi::schemas;
 /// The parameters of a send.
 const KNOWN: [&str; 4] = ["number", "message", "requestid", "dryrun"];
 
-/// A message that was accepted.
+/// An accepted message.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Sent)]
 struct Accepted<'a> {
@@ -30,7 +30,7 @@ struct Accepted<'a> {
     #[schema(value_type = schemas::RequestId, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     requestid: Option<&'a str>,
-    /// What can still be spent.
+    /// The balance that is left to spend.
     balance: Amount,
     /// Null for a dry run.
     #[schema(value_type = Option<schemas::Transid>, required)]
@@ -62,18 +62,18 @@ struct SendParametersBody {
     dryrun: String,
 }
 
-/// A send by GET: everything is in the query, so that a good one costs one call of the service,
-/// which checks key, status and sender itself. Only when the parameters are bad are those checked
-/// before.
+/// Sends a message by GET. All parameters are in the query, so a valid request takes a single call
+/// of the service, which checks key, status and sender itself. Only if the parameters are invalid
+/// does the handler check key, status and sender, because their errors come first.
 #[utoipa::path(
     get,
     path = "/sms/send/{key}",
     operation_id = "send",
     summary = "Send one message",
-    description = "200 means that the message is stored and charged once. Any other answer means \
-        that nothing was. With a test key, an account that never made a deposit has a daily number \
-        of messages, uploads included; one more is refused as `rate_limited` until the next day \
-        (UTC).",
+    description = "200 means that the message is stored and charged once. Any other response means \
+        that nothing was stored or charged. With a test key, an account that never made a deposit \
+        has a daily number of messages, uploads included. Any more are refused as `rate_limited` \
+        until the next day (UTC).",
     params(
         ("key" = schemas::ApiKey, Path),
         ("number" = schemas::Number, Query),
@@ -94,7 +94,7 @@ pub async fn get(State(api): State<SharedApi>, address: Address, request: Reques
     address.answer(&api, answered)
 }
 
-/// An accepted message for the documentation.
+/// An example of a response for the OpenAPI document.
 fn example() -> serde_json::Value {
     json!({
         "code": 200, "message": "SUCCESS", "text": "SUCCESS", "requestid": "login-81", "balance": 9.95,
@@ -121,14 +121,14 @@ async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Fa
         .to(recipient(&parameters)))
 }
 
-/// A send by POST: whoever may not send is told so before the body is read.
+/// Sends a message by POST. A caller that isn't allowed to send is refused before the body is read.
 #[utoipa::path(
     post,
     path = "/sms/send/{key}",
     operation_id = "sendPost",
     summary = "Send one message",
-    description = "Like GET, with parameters in the body; those of the query count too, and each \
-        may be given once.",
+    description = "Like GET, with parameters in the body, in the query or in both. Give each \
+        parameter once.",
     params(
         ("key" = schemas::ApiKey, Path),
         ("number" = Option<schemas::Number>, Query),
@@ -137,11 +137,11 @@ async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Fa
         ("dryrun" = Option<schemas::DryRun>, Query),
         ("Idempotency-Key" = Option<schemas::IdempotencyKey>, Header),
     ),
-    // Generators of clients choose the kind of body by its schema. From a third kind with the same
-    // one they make clients that send each parameter twice, or that don't compile.
+    // Client generators tell bodies apart by their schemas. If a third body had the same schema,
+    // they would generate clients that send each parameter twice or don't compile.
     request_body(
-        description = "May be left out, with all parameters in the query. multipart/form-data is \
-            taken too, with the same fields.",
+        description = "Optional if all parameters are in the query. multipart/form-data is \
+            accepted too, with the same fields.",
         content(
             (Option<SendParametersBody> = "application/json"),
             (Option<SendParametersBody> = "application/x-www-form-urlencoded"),
@@ -187,19 +187,20 @@ async fn send_body(api: &Api, key: &KeyText, request: Request) -> Result<Answer,
     }
 }
 
-/// The request id when there is a good one: errors carry it too.
+/// Returns the requestid if it is valid. Error responses contain it too.
 fn requestid(parameters: &Parameters) -> Option<RequestId> {
     shared_parameters::requestid(parameters).ok().flatten()
 }
 
-/// The number when there is a good one, masked: the owner is shown it beside the call.
+/// Returns the masked number if it is valid. The owner's list of calls shows it.
 fn recipient(parameters: &Parameters) -> Option<String> {
     let number = parameters.number("number").ok().flatten()?;
     Some(number.masked())
 }
 
-/// What the parameters ask for. The first fault wins: the API key, number, message, requestid,
-/// dryrun, unknown parameters, the idempotency key, which a dry run has no use for.
+/// Returns the request that the parameters describe. Reports the first error in this order: the API
+/// key, number, message, requestid, dryrun, unknown parameters, and the idempotency key unless this
+/// is a dry run.
 fn read(
     api: &Api,
     key: &KeyText,
@@ -229,7 +230,7 @@ fn read(
     })
 }
 
-/// Hands a send to the service and words the outcome.
+/// Submits a message to the service and builds the response.
 async fn submission(api: &Api, request: SendRequest) -> Result<Answer, Failure> {
     let warnings = request.number.warnings(&api.country_code);
     let warnings = warnings.map(NumberWarning::as_str).collect();

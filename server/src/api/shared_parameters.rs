@@ -1,5 +1,5 @@
-//! What single sends and uploads are asked for in the same words: message, request id, dry run, and
-//! the key that makes a repeated request safe.
+//! The parameters that single sends and uploads share: message, requestid, dryrun and the
+//! idempotency key.
 
 use axum::http::{HeaderMap, HeaderValue};
 use domain::message::{InvalidMessage, PAGE_CHARS};
@@ -12,12 +12,12 @@ use super::address::KeyText;
 use super::answer::{Answer, Failure};
 use super::parameters::Parameters;
 
-/// Makes a request safe to repeat.
+/// The request header that makes a request safe to repeat.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// On an answer that was given before.
+/// The response header that marks a replayed response.
 const IDEMPOTENCY_REPLAYED: &str = "idempotency-replayed";
 
-/// The text, which must be there.
+/// Returns the text of the message, which is required.
 pub fn message(api: &Api, parameters: &Parameters) -> Result<MessageText, Failure> {
     let text = parameters.required("message", Reason::InvalidMessage)?;
     let pages_max = api.service.limits().message_pages_max;
@@ -34,7 +34,7 @@ pub fn message(api: &Api, parameters: &Parameters) -> Result<MessageText, Failur
     })
 }
 
-/// The caller's own words for the request.
+/// Returns the identifier that the caller chose for the request.
 pub fn requestid(parameters: &Parameters) -> Result<Option<RequestId>, Failure> {
     parameters
         .optional("requestid", Reason::InvalidRequestid)?
@@ -43,7 +43,7 @@ pub fn requestid(parameters: &Parameters) -> Result<Option<RequestId>, Failure> 
         .map_err(|_| Reason::InvalidRequestid.into())
 }
 
-/// Whether the request is only to be judged.
+/// Returns true if the request is a dry run.
 pub fn dry_run(parameters: &Parameters) -> Result<bool, Failure> {
     if let Some(yes) = parameters.json_boolean("dryrun") {
         return Ok(yes);
@@ -59,7 +59,7 @@ pub fn dry_run(parameters: &Parameters) -> Result<bool, Failure> {
     }
 }
 
-/// The idempotency key, when the request has one.
+/// Returns the idempotency key if the request has one.
 pub fn idempotency(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Failure> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
     let key = match (values.next(), values.next()) {
@@ -82,9 +82,11 @@ pub fn idempotency(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Failur
     })
 }
 
-/// What is answered when the request itself is at fault; it counts as a request all the same. Where
-/// its idempotency key is known, it can't be the request that was accepted under it, and the
-/// application's status wasn't judged yet: a dry run, which doesn't read the key, is judged now.
+/// Returns the failure of an invalid request, which still counts towards the rate limit.
+///
+/// If the request's idempotency key is known, the request is a mismatch: it can't be the one that
+/// was accepted under the key. A known key also skipped the check of the application's status. A
+/// dry run ignores the key, so its status is checked here.
 pub async fn refused(
     api: &Api,
     key: &KeyText,
@@ -92,7 +94,7 @@ pub async fn refused(
     parameters: &Parameters,
     failure: Failure,
 ) -> Failure {
-    // Whether it was one too many doesn't matter: its own fault is answered first.
+    // The result doesn't matter: the request's own error takes precedence over the rate limit.
     let _ = api.service.take_request(&access.access).await;
     if !access.known || !failure.is_about_the_request() {
         return failure;
@@ -106,7 +108,7 @@ pub async fn refused(
     }
 }
 
-/// The answer, marked when it was given before.
+/// Returns the response, marked if it is a replay.
 pub fn answered(mut response: Answer, replayed: bool) -> Answer {
     if replayed {
         let yes = HeaderValue::from_static("true");
@@ -115,8 +117,8 @@ pub fn answered(mut response: Answer, replayed: bool) -> Answer {
     response
 }
 
-/// The refusal of one send, or of an upload's rows, by the charging transaction: says so where a
-/// test key has used up its day.
+/// Returns the failure of messages that the charging transaction refused. Adds an explanation if a
+/// test key has used up its messages of the day.
 pub async fn not_charged(api: &Api, key: &ApiKey, messages: u64, reason: Reason) -> Failure {
     if reason != Reason::RateLimited || key.kind() != KeyKind::Test {
         return reason.into();

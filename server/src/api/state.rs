@@ -1,4 +1,4 @@
-//! What the API's handlers share.
+//! The state that the API's handlers share.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use service::Service;
 
 use crate::metrics::Metrics;
 
-/// What the API's handlers need.
+/// The state that the API's handlers share.
 pub struct Api {
     pub service: Service,
     pub metrics: Arc<Metrics>,
     /// ISO 4217 code.
     pub currency: Arc<str>,
-    /// To recognise numbers that were probably meant to be local.
+    /// The country code, for recognising numbers that were probably meant to be local.
     pub country_code: Arc<str>,
-    /// The OpenAPI document, as it is served.
+    /// The OpenAPI document as JSON text.
     pub document: Bytes,
 }
 
-/// As the handlers get it.
+/// The state as handlers receive it.
 pub type SharedApi = Arc<Api>;

@@ -1,20 +1,26 @@
-//! Where a setting's value comes from: defaults < file < environment < flags.
+//! The layers of settings: defaults < file < environment < flags. `heliograph.default.toml` has the
+//! defaults, and names every setting there is.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::ConfigError;
-use super::keys::{KEYS, Key, find};
+use super::file::{self, Item, Table};
+use crate::spelling;
 
-/// What every environment variable of ours starts with.
+/// The prefix of our environment variables.
 const PREFIX: &str = "HELIOGRAPH_";
-/// Names the settings file; itself no setting.
+/// Names the settings file. It isn't a setting.
 const CONFIG_VARIABLE: &str = "HELIOGRAPH_CONFIG";
-/// Read when it exists and no other file is named.
-const DEFAULT_FILE: &str = "heliograph.toml";
+/// Read if it exists and no other file is named.
+const SETTINGS_FILE: &str = "heliograph.toml";
+const DEFAULTS_FILE: &str = "heliograph.default.toml";
+/// Settings that may hold a password. They are masked wherever settings are shown, and `NAME_FILE`
+/// may name a file that has the value.
+pub const SECRETS: [&str; 2] = ["database_url", "smtp_url"];
 
-/// Which layer won.
+/// The layer that a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     Default,
@@ -34,17 +40,25 @@ impl Source {
     }
 }
 
-/// Every setting's text, with the layer it came from. A setting that may be absent and is, is not
-/// in it.
-pub type Values = BTreeMap<&'static str, (String, Source)>;
+/// The value of a setting. An empty text means that it isn't set.
+#[derive(Clone, Debug)]
+pub struct Value {
+    pub text: String,
+    pub source: Source,
+    /// As errors name it: a file and a line, a variable or a flag.
+    pub origin: String,
+}
 
-/// The tables of the settings file, which no other layer has.
+/// Every setting's value by its name.
+pub type Values = BTreeMap<String, Value>;
+
+/// The `[[carrier]]` and `[[route]]` tables, which only the settings file has.
 #[derive(Debug, Default)]
 pub struct Tables {
     /// As errors name the file.
     pub file: String,
-    pub carriers: Vec<toml::Table>,
-    pub routes: Vec<toml::Table>,
+    pub carriers: Vec<(usize, Table)>,
+    pub routes: Vec<(usize, Table)>,
 }
 
 /// Reads all layers, the strongest last.
@@ -53,43 +67,51 @@ pub fn read(
     environment: impl Iterator<Item = (OsString, OsString)>,
     flags: &[(&'static str, String)],
 ) -> Result<(Values, Tables), ConfigError> {
-    let mut values: Values = KEYS
-        .iter()
-        .filter_map(|key| Some((key.name, (key.default?.to_owned(), Source::Default))))
-        .collect();
-    let (config_variable, from_environment) = read_environment(environment)?;
-    let named = config_flag.map(Path::to_owned).or(config_variable);
-    let (from_file, tables) = read_file(named)?;
-    for (key, text) in from_file {
-        values.insert(key, (text, Source::File));
-    }
-    for (key, text) in from_environment {
-        values.insert(key, (text, Source::Environment));
+    let mut values = defaults()?;
+    let (config_variable, variables) = read_environment(environment)?;
+    let tables = read_file(
+        config_flag.map(Path::to_owned).or(config_variable),
+        &mut values,
+    )?;
+    for (variable, text) in variables {
+        let name = variable[PREFIX.len()..].to_ascii_lowercase();
+        // A variable in lower case would be a second name of the same setting.
+        let is_upper = !variable.bytes().any(|b| b.is_ascii_lowercase());
+        let name = if is_upper { &name } else { &variable };
+        set(&mut values, name, text, Source::Environment, &variable)?;
     }
     for (name, text) in flags {
-        values.insert(name, (text.clone(), Source::Flag));
+        let flag = format!("--{}", name.replace('_', "-"));
+        set(&mut values, name, text.clone(), Source::Flag, &flag)?;
     }
     Ok((values, tables))
 }
 
-type Found = BTreeMap<&'static str, String>;
+fn defaults() -> Result<Values, ConfigError> {
+    let table = file::parse(service::DEFAULT_SETTINGS, DEFAULTS_FILE)?;
+    let values = table.into_iter().map(|(name, item)| {
+        let value = Value {
+            text: plain(&name, &item, DEFAULTS_FILE)?,
+            source: Source::Default,
+            origin: format!("{DEFAULTS_FILE}, line {}", item.line),
+        };
+        Ok((name, value))
+    });
+    values.collect()
+}
 
+/// Returns the settings file that the environment names, and our other variables.
 fn read_environment(
     environment: impl Iterator<Item = (OsString, OsString)>,
-) -> Result<(Option<PathBuf>, Found), ConfigError> {
+) -> Result<(Option<PathBuf>, BTreeMap<String, String>), ConfigError> {
     let mut config = None;
-    let mut found = Found::new();
+    let mut variables = BTreeMap::new();
     for (variable, value) in environment {
-        let Some(variable) = variable
-            .to_str()
-            .filter(|variable| variable.starts_with(PREFIX))
-        else {
+        let variable = variable.to_str().filter(|name| name.starts_with(PREFIX));
+        // Container tools pass a variable that isn't set as an empty one.
+        let Some(variable) = variable.filter(|_| !value.is_empty()) else {
             continue;
         };
-        // Container tools pass on what isn't set as an empty text.
-        if value.is_empty() {
-            continue;
-        }
         if variable == CONFIG_VARIABLE {
             config = Some(PathBuf::from(value));
             continue;
@@ -97,110 +119,107 @@ fn read_environment(
         let text = value
             .into_string()
             .map_err(|_| ConfigError::new(format!("{variable} isn't valid UTF-8")))?;
-        let name = variable[PREFIX.len()..].to_ascii_lowercase();
-        // Only upper case is ours: `HELIOGRAPH_addr` would be one setting under two names.
-        let upper = !variable.bytes().any(|b| b.is_ascii_lowercase());
-        let unknown = || ConfigError::new(format!("unknown setting {variable} in the environment"));
-        if !upper {
-            return Err(unknown());
-        }
-        insert(&mut found, &name, text, variable)?.ok_or_else(unknown)?;
+        variables.insert(variable.to_owned(), text);
     }
-    Ok((config, found))
+    Ok((config, variables))
 }
 
-fn read_file(named: Option<PathBuf>) -> Result<(Found, Tables), ConfigError> {
+fn read_file(named: Option<PathBuf>, values: &mut Values) -> Result<Tables, ConfigError> {
     let path = match named {
         Some(path) => path,
-        None if Path::new(DEFAULT_FILE).exists() => PathBuf::from(DEFAULT_FILE),
-        None => return Ok((Found::new(), Tables::default())),
+        None if Path::new(SETTINGS_FILE).exists() => PathBuf::from(SETTINGS_FILE),
+        None => return Ok(Tables::default()),
     };
-    let shown = path.display();
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| ConfigError::new(format!("can't read {shown}: {error}")))?;
-    let table: toml::Table = toml::from_str(&text).map_err(|error| {
-        // The error's own display quotes the line, which may hold a secret.
-        let before = error.span().and_then(|span| text.get(..span.start));
-        let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-        let what = error.message();
-        ConfigError::new(format!("{shown}, line {line}: not valid TOML: {what}"))
-    })?;
-    let mut found = Found::new();
     let mut tables = Tables {
-        file: shown.to_string(),
+        file: path.display().to_string(),
         ..Tables::default()
     };
-    for (name, value) in table {
+    for (name, item) in file::read(&path)? {
         match name.as_str() {
-            "carrier" => tables.carriers = listed(&name, value, &tables.file)?,
-            "route" => tables.routes = listed(&name, value, &tables.file)?,
+            "carrier" => tables.carriers = listed("carrier", item, &tables.file)?,
+            "route" => tables.routes = listed("route", item, &tables.file)?,
             _ => {
-                let text = scalar(&value).ok_or_else(|| {
-                    ConfigError::new(format!("{name} in {shown} must be a plain value"))
-                })?;
-                insert(&mut found, &name, text, &name)?.ok_or_else(|| {
-                    ConfigError::new(format!("unknown setting {name} in {shown}"))
-                })?;
+                let text = plain(&name, &item, &tables.file)?;
+                let origin = format!("{}, line {}", tables.file, item.line);
+                set(values, &name, text, Source::File, &origin)?;
             }
         }
     }
-    Ok((found, tables))
+    Ok(tables)
 }
 
-/// The tables under a name that stands in double brackets.
-fn listed(name: &str, value: toml::Value, file: &str) -> Result<Vec<toml::Table>, ConfigError> {
-    let tables = value.try_into();
-    tables.map_err(|_| ConfigError::new(format!("{name} in {file} must be [[{name}]] tables")))
+fn plain(name: &str, item: &Item, file: &str) -> Result<String, ConfigError> {
+    item.text().ok_or_else(|| {
+        let line = item.line;
+        ConfigError::new(format!("{file}, line {line}: {name} must be a plain value"))
+    })
 }
 
-/// A TOML value as the text that the environment would carry; lists are joined by commas.
-pub(super) fn scalar(value: &toml::Value) -> Option<String> {
-    match value {
-        toml::Value::String(text) => Some(text.clone()),
-        toml::Value::Integer(number) => Some(number.to_string()),
-        toml::Value::Float(number) => Some(number.to_string()),
-        toml::Value::Boolean(flag) => Some(flag.to_string()),
-        toml::Value::Array(items) => {
-            let items: Option<Vec<String>> = items.iter().map(scalar).collect();
-            Some(items?.join(","))
-        }
-        toml::Value::Datetime(_) | toml::Value::Table(_) => None,
-    }
+/// The tables under a name that stands in double brackets, each with its line.
+fn listed(name: &str, item: Item, file: &str) -> Result<Vec<(usize, Table)>, ConfigError> {
+    let line = item.line;
+    let tables = match item.value {
+        file::Value::List(items) => (items.into_iter())
+            .map(|item| match item.value {
+                file::Value::Table(table) => Some((item.line, table)),
+                _ => None,
+            })
+            .collect(),
+        _ => None,
+    };
+    tables.ok_or_else(|| {
+        ConfigError::new(format!(
+            "{file}, line {line}: {name} must be [[{name}]] tables"
+        ))
+    })
 }
 
-/// Files a value under its setting; `None` when there is no such setting.
-fn insert(
-    found: &mut Found,
+/// Sets a value in place of a weaker layer's.
+fn set(
+    values: &mut Values,
     name: &str,
     text: String,
-    shown: &str,
-) -> Result<Option<()>, ConfigError> {
-    let (key, text) = match (find(name), secret_file(name)) {
-        (Some(key), _) => (key, text),
-        (None, Some(key)) => (key, read_secret(&text, shown)?),
-        (None, None) => return Ok(None),
+    source: Source,
+    origin: &str,
+) -> Result<(), ConfigError> {
+    let secret = name
+        .strip_suffix("_file")
+        .filter(|name| SECRETS.contains(name));
+    let (name, text) = match secret {
+        Some(secret) => (secret, read_secret(&text, &format!("{origin}: {name}"))?),
+        None => (name, text),
     };
-    if found.insert(key.name, text).is_some() {
+    let Some(value) = values.get_mut(name) else {
+        let suggestion = suggestion(name, values.keys().map(String::as_str));
+        let sentence = format!("{origin}: there is no setting {name}{suggestion}");
+        return Err(ConfigError::new(sentence));
+    };
+    if value.source == source {
         return Err(ConfigError::new(format!(
-            "{} is set twice: as a value and as a file",
-            key.name
+            "{origin}: {name} is set twice: as a value and as a file"
         )));
     }
-    Ok(Some(()))
+    *value = Value {
+        text,
+        source,
+        origin: origin.to_owned(),
+    };
+    Ok(())
 }
 
-/// The secret setting that `name_file` stands for.
-fn secret_file(name: &str) -> Option<&'static Key> {
-    find(name.strip_suffix("_file")?).filter(|key| key.secret)
+/// Returns "; did you mean X?" if a known name is spelt much like this one.
+pub(super) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let closest = spelling::closest(&name.to_ascii_lowercase(), known);
+    closest.map_or_else(String::new, |known| format!("; did you mean {known}?"))
 }
 
-/// What a file holds that is named in the place of a secret.
+/// Reads the file that is named in the place of a secret.
 pub fn read_secret(path: impl AsRef<Path>, shown: &str) -> Result<String, ConfigError> {
     let path = path.as_ref();
     let text = std::fs::read_to_string(path).map_err(|error| {
         let path = path.display();
         ConfigError::new(format!("{shown}: can't read {path}: {error}"))
     })?;
-    // Editors end a file with a line break that is no part of the secret.
+    // Editors end a file with a line break that isn't part of the secret.
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }

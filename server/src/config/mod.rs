@@ -1,11 +1,11 @@
 //! Settings: defaults < `heliograph.toml` < environment `HELIOGRAPH_*` < flags.
 //!
-//! Everything is checked before anything starts, and an error names the setting.
+//! All settings are checked before anything starts. An error names the setting and where it is set.
 
 pub mod carriers;
 mod cleartext;
 mod error;
-mod keys;
+mod file;
 mod layers;
 mod network;
 mod secret;
@@ -199,14 +199,18 @@ impl Settings {
 
     /// Each setting with its value (secrets masked) and where it came from.
     pub fn shown(&self) -> Vec<(String, Option<String>, Source)> {
-        let plain = keys::KEYS
-            .iter()
-            .map(|key| match self.values.get(key.name) {
-                Some((text, source)) if key.secret => (key.name, Some(masked(text)), *source),
-                Some((text, source)) => (key.name, Some(text.clone()), *source),
-                None => (key.name, None, Source::Default),
-            })
-            .map(|(name, text, source)| (name.to_owned(), text, source));
+        let plain = self.values.iter().map(|(name, value)| {
+            let is_secret = layers::SECRETS.contains(&name.as_str());
+            let text = Some(&value.text).filter(|text| !text.is_empty());
+            let text = text.map(|text| {
+                if is_secret {
+                    masked(text)
+                } else {
+                    text.clone()
+                }
+            });
+            (name.clone(), text, value.source)
+        });
         let tables = (self.tables_shown.iter())
             .map(|(name, text, source)| (name.clone(), Some(text.clone()), *source));
         plain.chain(tables).collect()
@@ -224,25 +228,28 @@ fn masked(text: &str) -> String {
     }
 }
 
-fn refused(name: &str, wanted: &str) -> ConfigError {
-    ConfigError::new(format!("{name} must be {wanted}"))
-}
-
 /// Turns texts into values; every error names its setting.
 struct Reader<'a>(&'a Values);
 
 impl Reader<'_> {
-    fn optional(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(|(text, _)| text.as_str())
+    fn refused(&self, name: &str, wanted: &str) -> ConfigError {
+        let origin = self.0.get(name).map_or("", |value| &value.origin);
+        ConfigError::new(format!("{origin}: {name} must be {wanted}"))
     }
 
-    /// The text of a setting that has a default.
+    /// The text of a setting, unless it isn't set.
+    fn optional(&self, name: &str) -> Option<&str> {
+        Some(self.text(name)).filter(|text| !text.is_empty())
+    }
+
     fn text(&self, name: &str) -> &str {
-        self.optional(name).unwrap_or_default()
+        self.0.get(name).map_or("", |value| &value.text)
     }
 
     fn parsed<T: FromStr>(&self, name: &str, wanted: &str) -> Result<T, ConfigError> {
-        self.text(name).parse().map_err(|_| refused(name, wanted))
+        self.text(name)
+            .parse()
+            .map_err(|_| self.refused(name, wanted))
     }
 
     fn matching(
@@ -255,7 +262,7 @@ impl Reader<'_> {
         if fits(text) {
             Ok(text.to_owned())
         } else {
-            Err(refused(name, wanted))
+            Err(self.refused(name, wanted))
         }
     }
 
@@ -272,7 +279,7 @@ impl Reader<'_> {
         if allowed.contains(&value) {
             Ok(value)
         } else {
-            Err(refused(name, &wanted))
+            Err(self.refused(name, &wanted))
         }
     }
 
@@ -289,7 +296,7 @@ impl Reader<'_> {
         if host.is_some_and(plain) {
             Ok(Some(text.trim_end_matches('/').to_owned()))
         } else {
-            Err(refused("base_url", "a URL like https://sms.example.org"))
+            Err(self.refused("base_url", "a URL like https://sms.example.org"))
         }
     }
 
@@ -300,7 +307,7 @@ impl Reader<'_> {
             Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
                 Ok(text.to_owned())
             }
-            _ => Err(refused(
+            _ => Err(self.refused(
                 "database_url",
                 "of the form sqlite:PATH or postgres://USER:PASSWORD@HOST:PORT/DATABASE",
             )),
@@ -309,7 +316,8 @@ impl Reader<'_> {
 
     fn prices(&self) -> Result<Prices, ConfigError> {
         let price = |name: &str| {
-            Money::parse(self.text(name)).map_err(|_| refused(name, "a decimal number like 0.05"))
+            Money::parse(self.text(name))
+                .map_err(|_| self.refused(name, "a decimal number like 0.05"))
         };
         let (local, international) = (price("price_local")?, price("price_international")?);
         Prices::new(local, international).map_err(|_| {
@@ -326,7 +334,7 @@ impl Reader<'_> {
         let is_plain = |text: &str| !text.chars().any(|c| c.is_control() && c != '\n');
         if text.chars().count() > PAYMENT_INSTRUCTIONS_CHARS || !is_plain(text) {
             let wanted = "at most 1000 characters in lines, without control characters";
-            return Err(refused("payment_instructions", wanted));
+            return Err(self.refused("payment_instructions", wanted));
         }
         Ok((!text.is_empty()).then(|| text.to_owned()))
     }
@@ -350,7 +358,7 @@ impl Reader<'_> {
             .filter(|text| !text.is_empty())
             .map(|text| {
                 text.parse().map_err(|_| {
-                    refused(
+                    self.refused(
                         "trusted_proxies",
                         "addresses or networks like 10.0.0.0/8, separated by commas",
                     )
@@ -373,11 +381,10 @@ impl Reader<'_> {
             message_pages_max: self.within("message_pages_max", &(1..=MESSAGE_PAGES_LIMIT))?,
             bulk_rows_max: self.within("bulk_rows_max", &(1..=BULK_ROWS_LIMIT))?,
             bulk_bytes_max: self.within("bulk_bytes_max", &(1..=BULK_BYTES_LIMIT))?,
-            uploads_max: self.within("uploads_per_application", &(1..=UPLOADS_LIMIT))?,
-            requests_per_second: self
-                .optional("requests_per_second")
-                .map(|_| self.within("requests_per_second", &(1..=REQUESTS_LIMIT)))
-                .transpose()?,
+            uploads_per_application: self
+                .within("uploads_per_application", &(1..=UPLOADS_LIMIT))?,
+            requests_per_second: Some(self.within("requests_per_second", &(0..=REQUESTS_LIMIT))?)
+                .filter(|limit| *limit > 0),
             sign_in_failures_max: self.within("sign_in_failures_max", &(1..=i64::MAX))?,
             registrations_max: self.within("registrations_max", &(1..=i64::MAX))?,
             changes_at_once: self.within("changes_at_once", &CHANGES_LIMITS)?,
@@ -399,7 +406,7 @@ impl Reader<'_> {
         match self.text("message_tables") {
             "day" => Ok(service::MessageTables::Day),
             "week" => Ok(service::MessageTables::Week),
-            _ => Err(refused("message_tables", "day or week")),
+            _ => Err(self.refused("message_tables", "day or week")),
         }
     }
 
@@ -407,7 +414,7 @@ impl Reader<'_> {
         match self.text("require_second_factor") {
             "staff" => Ok(service::FactorRule::Staff),
             "all" => Ok(service::FactorRule::All),
-            _ => Err(refused("require_second_factor", "staff or all")),
+            _ => Err(self.refused("require_second_factor", "staff or all")),
         }
     }
 
@@ -417,7 +424,7 @@ impl Reader<'_> {
             "warn" => Ok(tracing::Level::WARN),
             "info" => Ok(tracing::Level::INFO),
             "debug" => Ok(tracing::Level::DEBUG),
-            _ => Err(refused("log", "error, warn, info or debug")),
+            _ => Err(self.refused("log", "error, warn, info or debug")),
         }
     }
 

@@ -17,7 +17,9 @@ fn defaults_are_enough() {
     assert_eq!(settings.addr.to_string(), "127.0.0.1:3000");
     assert_eq!(settings.base_url(settings.addr), "http://127.0.0.1:3000");
     assert_eq!(settings.prices.local.to_string(), "0.05");
-    assert_eq!(settings.limits.lease_ms, 60_000);
+    // The service reads its limits from the same file.
+    let limits = format!("{:?}", service::Limits::default());
+    assert_eq!(format!("{:?}", settings.limits), limits);
 }
 
 #[test]
@@ -94,7 +96,11 @@ fn what_is_wrong_is_named() {
             "0",
             "uploads_per_application",
         ),
-        ("HELIOGRAPH_REQUESTS_PER_SECOND", "0", "requests_per_second"),
+        (
+            "HELIOGRAPH_REQUESTS_PER_SECOND",
+            "-1",
+            "requests_per_second",
+        ),
         ("HELIOGRAPH_CONNECTIONS_MAX", "0", "connections_max"),
         (
             "HELIOGRAPH_CONNECTIONS_PER_ADDRESS",

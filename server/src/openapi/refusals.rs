@@ -1,4 +1,4 @@
-//! The answers that aren't 200: which call has which.
+//! The responses other than 200 of each call.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use utoipa::IntoResponses;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 
-/// Reasons that the contract keeps free, and that no answer has yet.
+/// Reasons that the contract reserves, and that no response has yet.
 const RESERVED: [Reason; 4] = [
     Reason::InternationalDisabled,
     Reason::AddressNotAllowed,
     Reason::RecipientFlooded,
     Reason::SpendCapReached,
 ];
-/// The same, where there is no [`Reason`] yet.
+/// Reserved reasons that [`Reason`] doesn't have yet.
 const RESERVED_WORDS: [&str; 4] = [
     "opted_out",
     "doubtful_number",
@@ -28,8 +28,7 @@ const RESERVED_WORDS: [&str; 4] = [
     "not_cancellable",
 ];
 
-/// What every call has: the request can't be read, its head is too large, the key is none or isn't
-/// for SMS, the method is another one, there are too many requests, or something broke.
+/// The reasons that every call can respond with.
 const ALWAYS: [Reason; 9] = [
     InvalidParameter,
     ApiInvalid,
@@ -41,7 +40,7 @@ const ALWAYS: [Reason; 9] = [
     Internal,
     Unavailable,
 ];
-/// Who may not send, and what makes a request unlike the one that its idempotency key stands for.
+/// The reasons of the calls that send messages, in addition to [`ALWAYS`].
 const SENDING: [Reason; 12] = [
     MissingParameter,
     DuplicateParameter,
@@ -57,7 +56,7 @@ const SENDING: [Reason; 12] = [
     IdempotencyMismatch,
 ];
 
-/// The words of the reasons that answers have.
+/// Returns the codes of the reasons that responses can have.
 pub fn words() -> impl Iterator<Item = &'static str> {
     let answered = Reason::ALL
         .into_iter()
@@ -65,7 +64,7 @@ pub fn words() -> impl Iterator<Item = &'static str> {
     answered.map(Reason::as_str)
 }
 
-/// The words of the reasons that no answer has yet.
+/// Returns the codes of the reasons that no response has yet.
 pub fn reserved_words() -> impl Iterator<Item = &'static str> {
     RESERVED
         .into_iter()
@@ -73,7 +72,7 @@ pub fn reserved_words() -> impl Iterator<Item = &'static str> {
         .chain(RESERVED_WORDS)
 }
 
-/// Defines types that are the refusals of a call.
+/// Defines a type for the refusals of each call.
 macro_rules! refusals {
     ($($(#[$about:meta])* $name:ident = [$($reasons:expr),*], $large:expr;)*) => {
         $(
@@ -90,7 +89,7 @@ macro_rules! refusals {
     };
 }
 
-/// HTTP statuses of a request or a part of it that is too large: a head, and a body.
+/// The HTTP statuses of `too_large`: for the head of a request, and for its body.
 const HEAD: &[u16] = &[431];
 const HEAD_AND_BODY: &[u16] = &[413, 431];
 
@@ -108,7 +107,7 @@ refusals! {
     PricesRefusals = [[DuplicateParameter, InvalidNumber, InvalidEncoding]], HEAD;
 }
 
-/// A response for each HTTP status, with its reasons.
+/// Returns a response for each HTTP status, with its reasons.
 fn responses(reasons: &[Reason], too_large: &[u16]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status = BTreeMap::<u16, Vec<Reason>>::new();
     for &reason in reasons {
@@ -133,8 +132,8 @@ fn response(status: u16, reasons: &[Reason]) -> Response {
             RefOr::Ref(Ref::new(format!("#/components/examples/{word}"))),
         )
     });
-    // One schema for all, so that a generated client has one type of refusals. The examples are the
-    // reasons that this response can have.
+    // All responses share one schema, so that a generated client has a single type for refusals.
+    // The examples show which reasons this response can have.
     let content = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name("Error")))
         .examples_from_iter(examples);
@@ -150,7 +149,7 @@ fn response(status: u16, reasons: &[Reason]) -> Response {
     response.build()
 }
 
-/// The headers that only some refusals have.
+/// Returns the headers that only some refusals have.
 fn headers(status: u16, reasons: &[Reason]) -> Vec<&'static str> {
     let mut headers = Vec::new();
     if reasons.contains(&ApiInvalid) {
@@ -165,7 +164,7 @@ fn headers(status: u16, reasons: &[Reason]) -> Vec<&'static str> {
     headers
 }
 
-/// The body of a refusal with this reason, as an example.
+/// Returns the body of a refusal with this reason, as an example.
 pub fn example(reason: Reason) -> Value {
     let words = reason.sentence();
     json!({"code": reason.code(), "message": words, "text": words, "reason": reason.as_str()})

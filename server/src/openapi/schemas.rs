@@ -1,7 +1,6 @@
-//! The schemas that parameters and answers share, by name.
+//! The named schemas that parameters and responses share.
 
 use domain::MessageStatus;
-use domain::message::{PAGE_CHARS, PAGES_MAX_DEFAULT};
 use domain::records::BatchStatus::{Done, Expanding, Sending};
 use serde_json::json;
 use service::IDEMPOTENCY_KEY_CHARS_MAX;
@@ -12,12 +11,12 @@ use utoipa::{PartialSchema, ToSchema};
 use super::refusals::{reserved_words, words};
 use crate::json::{Amount, DateTime};
 
-/// Characters of a transid or a batchid behind its prefix: base 32 without i, l, o and u. The first
-/// one has what is left of 63 bits.
+/// The characters of a transid or batchid after its prefix: base 32 without i, l, o and u. An ID
+/// has 63 bits, so the first character holds only three.
 const ID_CHARS: &str = "[0-7][0-9a-hjkmnp-tv-z]{12}";
 
-/// Defines types that are schemas: parameters that are read by hand, and texts with a form of their
-/// own.
+/// Defines types that are only schemas: for parameters that are parsed by hand, and for texts with
+/// a fixed format.
 macro_rules! schemas {
     ($($(#[$about:meta])* $name:ident = $schema:expr;)*) => {
         $(
@@ -41,35 +40,36 @@ schemas! {
         .pattern(Some("^[0-9]{6}h[kt]_[0-9A-Za-z]{36}$"))
         .build();
     Number = text("4 to 15 digits: exactly 8 for a local number, with country code for an \
-        international one. A + before it says that it is international; in a query and in a \
-        URL-encoded form it is written %2B, and a space there is read as such a +. Anywhere else a \
-        number with a space is refused.")
+        international one. A leading + marks an international number. In a query or a URL-encoded \
+        form, write it as %2B; a leading space there is read as +. Anywhere else, a number with a \
+        space is refused.")
         .pattern(Some("^[+ ]?[0-9]{4,15}$"))
         .examples([json!("57000001")])
         .build();
-    /// With the pages that a message may have unless it is set otherwise.
+    /// The maximum length follows from the default limit of pages. The document has the configured
+    /// one.
     Message = text("Text without NUL. 160 characters are a page, the unit of the price.")
         .min_length(Some(1))
-        .max_length(Some(PAGES_MAX_DEFAULT * PAGE_CHARS))
         .pattern(Some("^[^\\u0000]*$"))
         .examples([json!("Your code is 4711")])
         .build();
-    RequestId = text("Chosen by the caller, for look-ups only: two sends with one requestid are \
-        two messages.")
+    RequestId = text("Chosen by the caller, for lookups only: two sends with the same requestid \
+        are two messages.")
         .min_length(Some(1))
         .max_length(Some(domain::ids::REQUESTID_CHARS_MAX))
         .pattern(Some("^[^\\u0000]*$"))
         .examples([json!("login-81")])
         .build();
-    /// Strings alone: generators of clients can't use a choice between strings and booleans.
-    DryRun = text("1 or true: everything but storing, charging and sending. It neither reads nor \
-        keeps an idempotency key. In JSON, true and false may also be given as they are.")
+    /// Strings only: client generators can't use a choice between strings and booleans.
+    DryRun = text("With 1 or true, the request is checked, but nothing is stored, charged or sent. \
+        A dry run neither reads nor keeps an idempotency key. In JSON, the booleans true and false \
+        are accepted too.")
         .enum_values(Some(["1", "true", "0", "false"]))
         .default(Some(json!("0")))
         .build();
     IdempotencyKey = text("Makes a request safe to repeat: for 24 hours after a 200, the same \
-        request with the same key is given the same answer, and nothing is sent or charged again. \
-        Refusals are not kept.")
+        request with the same key gets the same response, and nothing is sent or charged again. \
+        Refusals aren't kept.")
         .min_length(Some(1))
         .max_length(Some(IDEMPOTENCY_KEY_CHARS_MAX))
         .pattern(Some("^[!-~]([ -~]*[!-~])?$"))
@@ -87,28 +87,29 @@ schemas! {
         .minimum(Some(1))
         .maximum(Some(1000))
         .default(Some(json!(100)))
-        .description(Some("Most entries of the answer."))
+        .description(Some("The maximum number of entries."))
         .build();
-    Format = choice(&["json", "csv"], "How the answer is written.");
+    Format = choice(&["json", "csv"], "The format of the response.");
     Kind = choice(
         &[domain::Kind::Local, domain::Kind::International].map(domain::Kind::as_str),
-        "Where a number is.",
+        "Whether a number is local or international.",
     );
-    Status = choice(&MessageStatus::ALL.map(MessageStatus::as_str), "Where a message stands.");
+    Status = choice(&MessageStatus::ALL.map(MessageStatus::as_str), "The status of a message.");
     BatchStatus = choice(
         &[Expanding, Sending, Done].map(domain::records::BatchStatus::as_str),
-        "Rows are still becoming messages; all are messages; all messages are final.",
+        "expanding: rows are still becoming messages. sending: all rows are messages. done: all \
+         messages are final.",
     );
     Counts = counts();
     Reason = reason();
     /// The reason of a bad row.
     RowReason = choice(&ROW_REASONS.map(domain::Reason::as_str), "What is wrong with the row.");
     CodeSuccess = integer().enum_values(Some([200])).build();
-    WordsSuccess = choice(&["SUCCESS"], "message and text are the same words.");
+    WordsSuccess = choice(&["SUCCESS"], "message and text are the same.");
     /// A code that isn't 200.
     CodeFailure = integer().enum_values(Some([500, 501, 502, 503, 504, 505])).build();
     Positive = integer().minimum(Some(1)).build();
-    /// Not a choice of one: generators of clients can't use one of a boolean.
+    /// Not an enum with one value: client generators can't use an enum of a boolean.
     OnlyTrue = ObjectBuilder::new()
         .schema_type(Type::Boolean)
         .description(Some("true, and only on a dry run."))
@@ -117,19 +118,19 @@ schemas! {
     Warning = choice(
         &domain::NumberWarning::ALL.map(domain::NumberWarning::as_str),
         "An international number that is probably a mistake. looks_local: the home country's code \
-         before 8 digits, which cost less without the code. leading_zero: it begins with 0, and no \
-         country code does. near_local: it has 7 or 9 digits, where a local number has 8.",
+         before 8 digits, which would cost less without the code. leading_zero: it begins with 0, \
+         and no country code does. near_local: it has 7 or 9 digits, and a local number has 8.",
     );
     Currency = text("ISO 4217 code.").pattern(Some("^[A-Z]{3}$")).build();
-    PrefixDigits = text("Digits with which international numbers begin.")
+    PrefixDigits = text("The digits that international numbers begin with.")
         .pattern(Some("^[0-9]{1,15}$"))
         .build();
     Digits = text("The number's digits, without +.").pattern(Some("^[0-9]{4,15}$")).build();
-    Table = text("A line with the names of a report's fields, and a line for each message (RFC \
-        4180); absent values are empty.").build();
+    Table = text("A header line with the names of a report's fields, then a line for each \
+        message (RFC 4180). Absent values are empty.").build();
 }
 
-/// What can be wrong with a row of a file.
+/// The reasons of bad rows.
 const ROW_REASONS: [domain::Reason; 5] = [
     domain::Reason::InvalidNumber,
     domain::Reason::InvalidMessage,
@@ -171,13 +172,13 @@ fn counts() -> Object {
         .build()
 }
 
-/// Why a message isn't delivered. The words aren't all that there can be, so that they are no
-/// choice.
+/// Returns the schema of delivery errors. It isn't an enum, because carriers can add codes of their
+/// own.
 fn delivery_error() -> Object {
     let words = domain::DeliveryError::ALL.map(domain::DeliveryError::as_str);
     let description = format!(
-        "Why a message isn't delivered, in a stable word: {}. An underscore and a number of the \
-         network's or the carrier's may follow the word. Some carriers give words of their own \
+        "A stable code for why the message wasn't delivered: {}. An underscore and a number from \
+         the network or the carrier may follow the code. Some carriers return codes of their own \
          instead.",
         words.join(", ")
     );
@@ -186,12 +187,12 @@ fn delivery_error() -> Object {
         .build()
 }
 
-/// Why nothing was done. What no answer has yet is listed, and marked.
+/// Returns the schema of reasons, with the reserved ones marked.
 fn reason() -> Object {
     let reserved: Vec<&str> = reserved_words().collect();
     let words: Vec<&str> = words().chain(reserved.iter().copied()).collect();
     let description = format!(
-        "Stable: programs may match on it. Reserved, and in no answer yet: {}.",
+        "A stable code that programs may match on. Reserved, and not returned yet: {}.",
         reserved.join(", ")
     );
     let mut reason = choice(&words, &description);

@@ -8,7 +8,7 @@ fn whole() -> Value {
     document("https://sms.example.org", 10).unwrap()
 }
 
-/// The words of a list in the document.
+/// Returns the strings of a list in the document.
 fn list(value: &Value) -> Vec<&str> {
     value
         .as_array()
@@ -54,7 +54,7 @@ fn every_reason_is_documented_and_what_is_reserved_is_marked() {
     for word in &reserved {
         assert!(listed.contains(word) && reason["description"].as_str().unwrap().contains(word));
     }
-    // Every other reason is in some answer, and no reserved one is.
+    // Every other reason is in some response, and no reserved one is.
     let mut answered = BTreeSet::new();
     for operations in document["paths"].as_object().unwrap().values() {
         for operation in operations.as_object().unwrap().values() {

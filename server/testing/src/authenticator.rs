@@ -1,11 +1,12 @@
-//! An authenticator in software, which makes and uses passkeys as a browser's would.
+//! A software authenticator that creates and uses passkeys like a browser's.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use webauthn_authenticator_rs::prelude::{Url, WebauthnAuthenticator as _};
 use webauthn_authenticator_rs::softtoken::SoftToken;
 
-/// An authenticator with its passkeys. It says that it knows its owner, by a PIN or a finger.
+/// An authenticator with its passkeys. It reports that it has verified its user, for example by PIN
+/// or fingerprint.
 pub struct Authenticator(SoftToken);
 
 impl Default for Authenticator {
@@ -15,18 +16,19 @@ impl Default for Authenticator {
 }
 
 impl Authenticator {
-    /// Another one with the same passkeys and counter.
+    /// Returns a second authenticator with the same passkeys and counter.
     pub fn copy(&self) -> Self {
         Self(SoftToken::from_cbor(&self.0.to_cbor().unwrap()).unwrap())
     }
 
-    /// Makes a passkey for a page of this origin; the credential as JSON.
+    /// Creates a passkey for a page of this origin. Returns the credential as JSON.
     pub fn make(&mut self, origin: &str, options: &str) -> String {
         let made = self.0.do_registration(url(origin), whole(options));
         serde_json::to_string(&made.unwrap()).unwrap()
     }
 
-    /// Uses a passkey for a page of this origin; the credential as JSON. Its counter goes up by one.
+    /// Uses a passkey for a page of this origin. Returns the credential as JSON. Increments the
+    /// passkey's counter.
     pub fn answer(&mut self, origin: &str, options: &str) -> String {
         let used = self.0.do_authentication(url(origin), whole(options));
         serde_json::to_string(&used.unwrap()).unwrap()
@@ -37,7 +39,7 @@ fn url(origin: &str) -> Url {
     Url::parse(origin).unwrap()
 }
 
-/// What a page gives to `navigator.credentials`.
+/// Builds the argument that a page passes to `navigator.credentials`.
 fn whole<T: DeserializeOwned>(options: &str) -> T {
     let options: Value = serde_json::from_str(options).unwrap();
     serde_json::from_value(json!({ "publicKey": options })).unwrap()

@@ -1,5 +1,5 @@
-//! Citus clusters: the one that the test command starts, and those of a test's own, whose servers
-//! can be killed.
+//! Citus clusters: the shared one that the test command starts, and those of single tests, which
+//! can kill the servers.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,10 +8,10 @@ use futures_util::future::join_all;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
 use tempfile::TempDir;
 
-/// Where the coordinator is.
+/// The environment variable with the coordinator's URL.
 const COORDINATOR: &str = "HELIOGRAPH_TEST_CITUS";
 
-/// Databases of one name, one on each server.
+/// Databases of the same name, one on each server.
 #[derive(Clone)]
 pub struct Cluster {
     /// The URLs of the servers' own databases, the coordinator's first.
@@ -19,7 +19,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster that the test command starts.
+    /// Returns the cluster that the test command starts.
     pub async fn given() -> Self {
         let coordinator = std::env::var(COORDINATOR).unwrap_or_else(|_| {
             panic!(
@@ -30,7 +30,7 @@ impl Cluster {
         Self::with(coordinator).await
     }
 
-    /// The cluster with this coordinator.
+    /// Returns the cluster of this coordinator.
     pub async fn with(coordinator: String) -> Self {
         sqlx::any::install_default_drivers();
         let mut conn = AnyConnection::connect(&coordinator).await.unwrap();
@@ -48,7 +48,7 @@ impl Cluster {
         }
     }
 
-    /// The URLs of a database, the coordinator's first.
+    /// Returns the URLs of a database, the coordinator's first.
     pub fn urls(&self, name: &str) -> Vec<String> {
         let url = |server: &String| {
             let (start, options) = server.split_once('?').unwrap_or((server, ""));
@@ -58,7 +58,7 @@ impl Cluster {
         self.servers.iter().map(url).collect()
     }
 
-    /// Makes a database of servers that know each other.
+    /// Creates a database on each server, and makes the servers known to each other.
     pub async fn make(&self, name: &str) {
         self.on_each(&format!("CREATE DATABASE {name}")).await;
         let urls = self.urls(name);
@@ -78,7 +78,7 @@ impl Cluster {
         }
     }
 
-    /// Lets nobody use a database any more, so that it can be copied: Citus itself is connected to
+    /// Closes a database to all connections, so that it can be copied. Citus itself is connected to
     /// each of its databases.
     pub async fn freeze(&self, name: &str) {
         let freeze = format!(
@@ -99,7 +99,7 @@ impl Cluster {
         self.on_each(&remove).await;
     }
 
-    /// Runs statements on each server, at the same time.
+    /// Runs statements on all servers in parallel.
     async fn on_each(&self, statements: &str) {
         join_all(self.servers.iter().map(|server| run(server, statements))).await;
     }
@@ -112,16 +112,16 @@ async fn run(url: &str, statements: &str) {
     conn.close().await.unwrap();
 }
 
-/// A cluster that is removed when it is dropped.
+/// A cluster that is removed when this is dropped.
 pub struct OwnCluster {
-    /// The coordinator's, as its superuser.
+    /// The coordinator's URL for its superuser.
     pub url: String,
     folder: PathBuf,
     _within: TempDir,
 }
 
 impl OwnCluster {
-    /// A coordinator and two workers.
+    /// Starts a coordinator and two workers.
     pub fn start() -> Self {
         Self::with_workers(2)
     }
@@ -141,7 +141,7 @@ impl OwnCluster {
         }
     }
 
-    /// Ends all processes of a server at once, as if its machine was lost.
+    /// Kills all processes of a server at once, as if its machine was lost.
     pub fn kill(&self, server: &str) {
         self.must("kill", server);
     }
@@ -151,7 +151,7 @@ impl OwnCluster {
         self.must("start", server);
     }
 
-    /// Stops all processes of a server: its machine takes connections, and answers nothing.
+    /// Stops all processes of a server. Its machine accepts connections but doesn't respond.
     pub fn freeze(&self, server: &str) {
         let first = self.first_process(server);
         signal("STOP", std::slice::from_ref(&first));
@@ -168,7 +168,7 @@ impl OwnCluster {
         std::fs::read_to_string(self.folder.join(server).join("url")).unwrap()
     }
 
-    /// The process of a server that is the parent of its others.
+    /// Returns the ID of a server's parent process.
     pub fn first_process(&self, server: &str) -> String {
         let file = self.folder.join(server).join("data/postmaster.pid");
         let text = std::fs::read_to_string(file).unwrap();
@@ -191,7 +191,7 @@ impl Drop for OwnCluster {
     }
 }
 
-/// Whether there is a Citus to start.
+/// Whether Citus is installed.
 pub fn is_built() -> bool {
     root().join(".tools/citus/bin/postgres").exists()
 }
@@ -207,7 +207,7 @@ fn children(process: &str) -> Vec<String> {
 }
 
 fn signal(name: &str, processes: &[String]) {
-    // One that has ended meanwhile isn't there any more.
+    // A process that has ended meanwhile no longer exists.
     let _ = Command::new("kill")
         .args(["-s", name])
         .args(processes)

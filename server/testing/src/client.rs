@@ -1,4 +1,4 @@
-//! A small blocking HTTP/1.1 client that sends exactly the bytes it is given.
+//! A small blocking HTTP/1.1 client that sends exactly the given bytes.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
-/// Longer than any answer takes; a test that hangs ends.
+/// Longer than any response takes, so that a hanging test ends.
 const TIMEOUT: Duration = Duration::from_secs(40);
 
-/// An answer as it came.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -27,7 +27,7 @@ impl Answer {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The values of a header that may come more than once.
+    /// Returns the values of a header that may be repeated.
     #[allow(dead_code, reason = "only some of the tests look at cookies")]
     pub fn headers<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let named = move |(header, _): &&(String, String)| header.eq_ignore_ascii_case(name);
@@ -35,7 +35,7 @@ impl Answer {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// In lower case.
+    /// Returns the header names, in lower case.
     #[allow(dead_code, reason = "only some of the tests look at all of them")]
     pub fn header_names(&self) -> impl Iterator<Item = &str> {
         self.headers.iter().map(|(name, _)| name.as_str())
@@ -61,7 +61,7 @@ impl Answer {
             .to_owned()
     }
 
-    /// Asserts what every answer of the API has, and which one it is.
+    /// Asserts the status, code and reason, and the properties of every API response.
     pub fn is(&self, status: u16, code: u64, reason: &str) {
         let shown = String::from_utf8_lossy(&self.body);
         assert_eq!(
@@ -90,7 +90,7 @@ impl Answer {
     }
 }
 
-/// A connection that can carry several requests.
+/// A connection for several requests.
 pub struct Connection(BufReader<TcpStream>);
 
 impl Connection {
@@ -98,7 +98,7 @@ impl Connection {
         Self::over(TcpStream::connect(address).unwrap())
     }
 
-    /// From one of the machine's own addresses, such as 127.0.3.1.
+    /// Connects from one of the machine's own addresses, such as 127.0.3.1.
     pub fn open_from(own: &str, address: &str) -> Self {
         let own = SocketAddr::new(own.parse().unwrap(), 0);
         let address: SocketAddr = address.parse().unwrap();
@@ -125,20 +125,20 @@ impl Connection {
         self.0.get_mut().write_all(bytes)
     }
 
-    /// Sends a request and reads its answer's status; `None` when the connection is cut or closed
-    /// without one.
+    /// Sends a request and returns the status of the response. `None` if the connection ends
+    /// without a response.
     pub fn try_status(&mut self, request: &[u8]) -> Option<u16> {
         self.try_write(request).ok()?;
         self.read().map(|answer| answer.status)
     }
 
-    /// Says that nothing more will come.
+    /// Closes the sending side of the connection.
     pub fn finish_writing(&mut self) {
-        // Fails when the server has closed the connection already.
+        // Fails if the server has closed the connection already.
         let _ = self.0.get_mut().shutdown(Shutdown::Write);
     }
 
-    /// Reads one answer; `None` when the connection is closed without one.
+    /// Reads one response. `None` if the connection ends without one.
     pub fn read(&mut self) -> Option<Answer> {
         self.read_head().map(|(status, headers)| {
             let mut answer = Answer {
@@ -165,7 +165,7 @@ impl Connection {
         }
     }
 
-    /// Reads a line of an answer's head.
+    /// Reads a line of a response's head.
     pub fn read_line(&mut self) -> String {
         self.line().expect("a line")
     }
@@ -195,7 +195,7 @@ impl Connection {
         body
     }
 
-    /// The next piece of an answer that goes on; `None` at its end.
+    /// Returns the next chunk of a streamed response, or `None` at its end.
     pub fn read_chunk(&mut self) -> Option<Vec<u8>> {
         let length = usize::from_str_radix(&self.line().unwrap(), 16).unwrap();
         let mut chunk = vec![0; length + 2];
@@ -204,7 +204,7 @@ impl Connection {
         (length > 0).then_some(chunk)
     }
 
-    /// Reads the beginning of an answer that goes on.
+    /// Reads the head of a streamed response.
     pub fn read_beginning(&mut self) -> Answer {
         let (status, headers) = self.read_head().expect("an answer");
         Answer {
@@ -214,28 +214,28 @@ impl Connection {
         }
     }
 
-    /// All that comes until the server closes the connection.
+    /// Returns everything that comes until the server closes the connection.
     pub fn read_to_end_text(&mut self) -> String {
         let mut rest = Vec::new();
         self.0.read_to_end(&mut rest).unwrap();
         String::from_utf8_lossy(&rest).into_owned()
     }
 
-    /// Whether the server has closed the connection, waiting for it.
+    /// Waits until the server closes the connection. Returns false if it fails instead.
     pub fn ends(&mut self) -> bool {
         let mut rest = Vec::new();
         self.0.read_to_end(&mut rest).is_ok()
     }
 }
 
-/// Sends bytes on a connection of their own and reads the answer.
+/// Sends bytes on a new connection and reads the response.
 pub fn exchange(address: &str, bytes: &[u8]) -> Answer {
     let mut connection = Connection::open(address);
     connection.write(bytes);
     connection.read().expect("an answer")
 }
 
-/// A request without body.
+/// Builds a request without a body.
 pub fn bare(method: &str, target: &str, headers: &[(&str, &str)]) -> Vec<u8> {
     let headers: Vec<String> = headers
         .iter()
@@ -248,7 +248,7 @@ pub fn bare(method: &str, target: &str, headers: &[(&str, &str)]) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A POST with a body.
+/// Builds a POST request with a body.
 pub fn posted(target: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len().to_string();
     let headers = [
@@ -263,7 +263,7 @@ pub fn posted(target: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
 /// The content type of [`multipart`].
 pub const MULTIPART: &str = "multipart/form-data; boundary=--divider";
 
-/// A body with these parts, as curl writes it: `bulksms` and `numbers` are files.
+/// Builds a multipart body as curl does. `bulksms` and `numbers` are files.
 pub fn multipart(parts: &[(&str, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
     for (name, content) in parts {
@@ -282,7 +282,7 @@ pub fn multipart(parts: &[(&str, &[u8])]) -> Vec<u8> {
     body
 }
 
-/// Percent-encodes all but letters and digits.
+/// Percent-encodes everything except letters and digits.
 pub fn encode(text: &str) -> String {
     text.bytes()
         .map(|byte| {
@@ -295,7 +295,7 @@ pub fn encode(text: &str) -> String {
         .collect()
 }
 
-/// `name=value&…`, encoded.
+/// Encodes `name=value&…`.
 pub fn form(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> = pairs
         .iter()
@@ -304,8 +304,8 @@ pub fn form(pairs: &[(&str, &str)]) -> String {
     pairs.join("&")
 }
 
-/// Sends the same request over all connections at once; the answers' statuses, `None` where a
-/// connection was closed without an answer.
+/// Sends the same request over all connections at once and returns the statuses of the responses.
+/// `None` if a connection was closed without a response.
 pub fn statuses_at_once(connections: Vec<Connection>, request: &[u8]) -> Vec<Option<u16>> {
     std::thread::scope(|scope| {
         let clients: Vec<_> = connections

@@ -1,4 +1,4 @@
-//! What a peer in another process tells on its standard output: an event in JSON on each line.
+//! Events that a peer in another process writes to its standard output, one JSON object per line.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Child;
@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-/// Reads a peer's events as they come. The peer's standard output must be piped, and nobody else
-/// may have taken it. A line that isn't JSON (half a surrogate pair, say) ends the reading; the test
-/// fails then because the event that it waits for never comes.
+/// Collects a peer's events as they arrive. The peer's standard output must be piped and not yet
+/// taken. A line that isn't JSON (half a surrogate pair, for example) ends the reading. The test
+/// then fails because the event that it waits for never arrives.
 pub fn read_events(child: &mut Child) -> Arc<Mutex<Vec<Value>>> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let events = Arc::new(Mutex::new(Vec::new()));

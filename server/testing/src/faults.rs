@@ -1,25 +1,26 @@
-//! Faults under the real binary: shims of the system's calls, built by the C compiler that the
-//! build needs anyway. Each reads from a file of its own what it has to do.
+//! Faults for the real binary: shims of system calls, built with the C compiler that the build
+//! needs anyway. Each shim reads its instructions from a file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The disk of a server.
+/// A disk that fails on demand.
 pub struct Disk(Shim);
 
 impl Disk {
-    /// Builds the shim into a folder.
+    /// Builds the shim in a folder.
     pub fn new(folder: &Path) -> Self {
         Self(Shim::build(folder, "disk"))
     }
 
-    /// What puts it under a server.
+    /// The environment variables that load the shim into a server.
     pub fn environment(&self) -> [(&str, &str); 2] {
         self.0.environment("DISK_FAULT")
     }
 
-    /// From now on it fails to `write` or `sync` files whose path ends so; or, with `kill` and a
-    /// word, kills the process at the end of the first sync after the word was written.
+    /// Makes the disk fail. With `write` or `sync`, that operation fails for files whose path ends
+    /// with `ending`. With `kill`, the process is killed at the end of the first sync after it
+    /// wrote the text in `ending`.
     pub fn fail(&self, what: &str, ending: &str) {
         self.0.order(&format!("{what}\n{ending}\n"));
     }
@@ -29,22 +30,22 @@ impl Disk {
     }
 }
 
-/// The clock of a server.
+/// A clock that fails on demand.
 pub struct Clock(Shim);
 
 impl Clock {
-    /// Builds the shim into a folder.
+    /// Builds the shim in a folder.
     pub fn new(folder: &Path) -> Self {
         Self(Shim::build(folder, "clock"))
     }
 
-    /// What puts it under a server.
+    /// The environment variables that load the shim into a server.
     pub fn environment(&self) -> [(&str, &str); 2] {
         self.0.environment("CLOCK_FAULT")
     }
 
-    /// The thread of this name panics when it asks for the time of day: once it is refused, which
-    /// Rust's standard library takes for impossible.
+    /// Makes the thread of this name panic when it next reads the time of day. The call fails once,
+    /// which Rust's standard library considers impossible.
     pub fn make_panic(&self, thread: &str) {
         self.0.order(&format!("{thread}\n"));
     }
@@ -52,7 +53,7 @@ impl Clock {
 
 struct Shim {
     library: PathBuf,
-    /// Where the shim reads what it has to do.
+    /// The file from which the shim reads its instructions.
     order: PathBuf,
 }
 
@@ -77,7 +78,7 @@ impl Shim {
         ]
     }
 
-    /// The order is written beside its file and moved, so that the shim never reads half of it.
+    /// Writes another file first and renames it, so that the shim never reads a partial file.
     fn order(&self, order: &str) {
         let draft = self.order.with_extension("draft");
         std::fs::write(&draft, order).unwrap();

@@ -1,4 +1,4 @@
-//! Starts the real binary in a folder of its own.
+//! Starts the real binary in its own folder.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -14,20 +14,20 @@ use tempfile::TempDir;
 
 use crate::client::{Answer, Connection, MULTIPART, bare, exchange, form, multipart, posted};
 
-/// By when a condition that a test waits for must hold.
+/// The maximum time that a test waits for a condition.
 const DEADLINE: Duration = Duration::from_mins(1);
-/// Pause between two looks at a condition.
+/// The pause between two checks of a condition.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const LOG: &str = "log.txt";
-/// The sandbox's delay in tests: short, but not nothing.
+/// The sandbox's delay in tests: short, but not zero.
 const SANDBOX_DELAY_MS: &str = "20";
 
-/// Looks until there is something to see.
+/// Calls `look` until it returns something.
 pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     look_until(what, LOOK_AGAIN, look)
 }
 
-/// Looks without a pause, for what must be seen as soon as it is there.
+/// Like [`until`], but without a pause between the calls.
 pub fn until_at_once<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     look_until(what, Duration::ZERO, look)
 }
@@ -43,21 +43,21 @@ fn look_until<T>(what: &str, pause: Duration, mut look: impl FnMut() -> Option<T
     }
 }
 
-/// A process that ends with the test, whatever the test comes to.
+/// A process that is killed when the test ends, whether or not the test passes.
 pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail when the process has ended already.
+        // Both calls fail if the process has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A folder with a database, and the command line on it.
+/// A folder with a database, and the commands of the binary in that folder.
 pub struct Place {
     folder: TempDir,
-    /// Of a database that isn't in the folder.
+    /// The URL of a database outside the folder.
     database_url: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Place {
         }
     }
 
-    /// With a database elsewhere.
+    /// Creates a folder whose database is elsewhere.
     pub fn on(database_url: &str) -> Self {
         Self {
             database_url: Some(database_url.to_owned()),
@@ -85,9 +85,9 @@ impl Place {
         self.folder.path()
     }
 
-    /// A call of the binary with an environment of its own.
+    /// Prepares a command of the binary, with its own environment.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        // Cargo sets it where it runs tests and benchmarks of the binary's package.
+        // Cargo sets this variable when it runs tests and benchmarks of the binary's package.
         let binary = std::env::var_os("CARGO_BIN_EXE_heliograph")
             .expect("only the tests of the package `server` have the binary");
         let mut command = Command::new(binary);
@@ -113,7 +113,7 @@ impl Place {
         self.command(arguments).output().unwrap()
     }
 
-    /// Runs a command that must succeed and prints JSON.
+    /// Runs a command that must succeed, and returns its JSON output.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let output = self.command(arguments).arg("--json").output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
@@ -121,7 +121,7 @@ impl Place {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Runs a command that must be refused and print nothing but why; returns these words.
+    /// Runs a command that must be refused and print only the reason. Returns the reason.
     pub fn refused(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
@@ -131,7 +131,7 @@ impl Place {
         words
     }
 
-    /// Runs a command with something on its standard input.
+    /// Runs a command with this standard input.
     pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Output {
         let mut child = self
             .command(arguments)
@@ -144,13 +144,13 @@ impl Place {
         child.wait_with_output().unwrap()
     }
 
-    /// Every invariant holds.
+    /// Asserts that every invariant holds.
     pub fn check(&self) {
         let checked = self.json(&["check"]);
         assert_eq!(checked["ok"], true, "{checked}");
     }
 
-    /// The files of uploads that are on disk.
+    /// Returns the names of the upload files on disk.
     pub fn spooled(&self) -> Vec<String> {
         let Ok(files) = std::fs::read_dir(self.path().join("data/spool")) else {
             return Vec::new();
@@ -159,12 +159,12 @@ impl Place {
         files.map(|file| name(file.unwrap())).collect()
     }
 
-    /// Makes the step-ups of sessions older than it may be.
+    /// Expires the step-up authentication of all sessions.
     pub fn end_step_ups(&self) {
         self.execute("UPDATE sessions SET stepped_up_at = stepped_up_at - 600000");
     }
 
-    /// Makes all accounts customers, and leaves their sessions as they are.
+    /// Makes every account a customer. Sessions stay as they are.
     pub fn take_roles(&self) {
         self.execute("UPDATE accounts SET role = 'customer'");
     }
@@ -176,7 +176,8 @@ impl Place {
         });
     }
 
-    /// How many rows a table of the SQLite database has; a condition may follow its name.
+    /// Returns the number of rows in a table of the SQLite database. A condition may follow the
+    /// table's name.
     pub fn rows(&self, table: &str) -> i64 {
         let count = AssertSqlSafe(format!("SELECT COUNT(*) AS n FROM {table}"));
         self.with_database(async |database| {
@@ -198,7 +199,7 @@ impl Place {
         })
     }
 
-    /// Does something that only the portal offers customers, with the service's own verbs.
+    /// Opens the service, for operations that customers have only in the portal.
     pub fn with_service<T>(&self, work: impl AsyncFnOnce(&Service) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -209,7 +210,7 @@ impl Place {
         let database_url = self.database_url.clone().unwrap_or_else(file);
         runtime.block_on(async {
             match Service::migrate(&database_url).await {
-                // The server that runs did it.
+                // The running server has done it.
                 Ok(()) | Err(OpenError::Served(_)) => {}
                 Err(error) => panic!("{error}"),
             }
@@ -232,7 +233,7 @@ impl Place {
         })
     }
 
-    /// A new customer with a Pending application.
+    /// Adds a customer with a Pending application.
     pub fn application(&self, email: &str, category: Category, sender: Option<&str>) -> Keys {
         let email = Email::parse(email).unwrap();
         let password = Password::parse("correct horse battery").unwrap();
@@ -255,7 +256,7 @@ impl Place {
         })
     }
 
-    /// A new customer with an Active application with so much on it.
+    /// Adds a customer with an Active application and this balance.
     pub fn funded(&self, email: &str, balance: &str) -> Keys {
         let keys = self.application(email, Category::Sms, None);
         let reference = keys.reference.to_string();
@@ -270,7 +271,7 @@ pub fn money(text: &str) -> Money {
     Money::parse(text).unwrap()
 }
 
-/// An application, as its owner knows it.
+/// An application with its keys, as its owner knows it.
 pub struct Keys {
     pub account_id: i64,
     pub reference: Reference,
@@ -278,7 +279,7 @@ pub struct Keys {
     pub test: ApiKey,
 }
 
-/// A running server. Dropping it kills it, and fails if it panicked.
+/// A running server. Dropping it kills the process, and fails the test if the process panicked.
 pub struct TestServer {
     child: Child,
     pub place: Place,
@@ -288,12 +289,12 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// With demo data.
+    /// Starts a server with demo data.
     pub fn demo() -> Self {
         Self::start(Place::new(), &["--demo"], &[])
     }
 
-    /// Without anything.
+    /// Starts a server with an empty database.
     pub fn empty() -> Self {
         Self::start(Place::new(), &[], &[("HELIOGRAPH_ALLOW_SANDBOX", "true")])
     }
@@ -337,12 +338,12 @@ impl TestServer {
         &self.address
     }
 
-    /// What the process wrote to standard error so far.
+    /// Returns the standard error of the process so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.place.path().join(LOG)).unwrap()
     }
 
-    /// The demo's live key.
+    /// Returns the demo's live key.
     pub fn key(&self) -> &str {
         self.ready["api_key"].as_str().unwrap()
     }
@@ -389,19 +390,19 @@ impl TestServer {
         ))
     }
 
-    /// A send as a multipart body.
+    /// Sends a message as a multipart body.
     pub fn post_parts(&self, key: &str, parts: &[(&str, &[u8])]) -> Answer {
         let target = format!("/sms/send/{key}");
         self.exchange(&posted(&target, MULTIPART, &multipart(parts)))
     }
 
-    /// An upload as a multipart body.
+    /// Uploads a batch as a multipart body.
     pub fn upload(&self, key: &str, parts: &[(&str, &[u8])]) -> Answer {
         let target = format!("/sms/bulk/{key}");
         self.exchange(&posted(&target, MULTIPART, &multipart(parts)))
     }
 
-    /// An upload of numbers that must be accepted; its batchid.
+    /// Uploads numbers as a batch, which must be accepted. Returns its batchid.
     pub fn accepted_batch(&self, key: &str, numbers: &str) -> String {
         let parts = [("numbers", numbers.as_bytes()), ("message", b"Hello")];
         let answer = self.upload(key, &parts);
@@ -429,7 +430,7 @@ impl TestServer {
         })
     }
 
-    /// Asserts that the demo is as it was at its start.
+    /// Asserts that the demo data hasn't changed since the start.
     pub fn is_untouched(&self, what: &str) {
         assert_eq!(self.balance(self.key()), "10", "{what}");
         assert_eq!(self.count(self.key()), 0, "{what}");
@@ -437,14 +438,14 @@ impl TestServer {
         assert_eq!(self.place.spooled(), Vec::<String>::new(), "{what}");
     }
 
-    /// A send that must be accepted; its transid.
+    /// Sends a message, which must be accepted. Returns its transid.
     pub fn accepted(&self, key: &str, number: &str) -> String {
         let answer = self.send(key, &[("number", number), ("message", "Hello")]);
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.json()["transid"].as_str().unwrap().to_owned()
     }
 
-    /// The very digits of the balance.
+    /// Returns the digits of the balance exactly as the API writes them.
     pub fn balance(&self, key: &str) -> String {
         let answer = self.get(&format!("/sms/balance/{key}"));
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -453,7 +454,7 @@ impl TestServer {
         after[..after.find([',', '}']).unwrap()].to_owned()
     }
 
-    /// How many messages there are, up to 1000.
+    /// Returns the number of messages, up to 1000.
     pub fn count(&self, key: &str) -> usize {
         self.reports(key, "limit=1000").len()
     }
@@ -478,20 +479,20 @@ impl TestServer {
         })
     }
 
-    /// Asks the process to stop and waits for its exit code; the place stays.
+    /// Sends SIGTERM and waits for the exit code. The folder stays.
     pub fn stop(self) -> (Option<i32>, Place) {
         self.signal("TERM");
         self.stop_begun()
     }
 
-    /// Waits for the exit code of a process that was asked to stop.
+    /// Waits for the exit code of a process that is already stopping.
     pub fn stop_begun(mut self) -> (Option<i32>, Place) {
         let status = self.child.wait().unwrap();
         (status.code(), self.leave())
     }
 
-    /// Waits for the end of a process of which a thread panics: its exit code, and its log, which
-    /// is taken from the place.
+    /// Waits until a process ends after one of its threads panicked. Returns the exit code and the
+    /// log, and removes the log from the folder.
     pub fn end_by_panic(mut self) -> (Option<i32>, String, Place) {
         let status = self.child.wait().unwrap();
         let log = self.log();
@@ -500,7 +501,7 @@ impl TestServer {
         (status.code(), log, self.leave())
     }
 
-    /// Ends the process as a power cut would.
+    /// Kills the process, like a power cut.
     pub fn kill(mut self) -> Place {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -529,7 +530,7 @@ impl TestServer {
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        // Both fail when the process has ended already.
+        // Both calls fail if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if !std::thread::panicking() {

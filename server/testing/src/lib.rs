@@ -1,8 +1,13 @@
-//! What the tests and benchmarks of several crates share: an HTTP client that sends exactly the
-//! bytes it is given, the `heliograph` binary in a folder of its own, a disk that fails on demand,
-//! a scripted SMSC, an authenticator, the events of peers in other processes, and PostgreSQL servers
-//! and Citus clusters that can be stopped. A dev-dependency only: nothing of it is part of the
-//! product.
+//! Helpers for the tests and benchmarks of several crates. Only a dev-dependency, never part of the
+//! product:
+//!
+//! - an HTTP client that sends exactly the given bytes
+//! - the `heliograph` binary in its own folder
+//! - a disk and a clock that fail on demand
+//! - a scripted SMSC
+//! - a passkey authenticator
+//! - the events of peers in other processes
+//! - PostgreSQL servers and Citus clusters that a test can stop
 
 #![expect(
     clippy::unwrap_used,

@@ -1,24 +1,24 @@
-//! A PostgreSQL server of a test's own, which can be stopped and started again.
+//! A PostgreSQL server for a single test, which can stop and restart it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A server that is removed when it is dropped.
+/// A server that is removed when this is dropped.
 pub struct Server {
-    /// As its superuser.
+    /// The URL for the server's superuser.
     pub url: String,
     folder: PathBuf,
     _within: TempDir,
 }
 
-/// How PostgreSQL ends.
+/// How PostgreSQL stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Connections are closed and transactions rolled back.
+    /// PostgreSQL closes connections and rolls back transactions.
     Fast,
-    /// As in a crash: what was committed comes back from the log.
+    /// Like a crash: at the next start, PostgreSQL recovers committed transactions from its log.
     Immediate,
 }
 
@@ -50,7 +50,7 @@ impl Server {
         }
     }
 
-    /// Where its files are, `data` among them.
+    /// Returns the folder of the server's files. `data` is in it.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -59,7 +59,7 @@ impl Server {
         self.must("stop", &[end.word()]);
     }
 
-    /// Starts it where it was.
+    /// Starts a stopped server in the same folder.
     pub fn start_again(&self) {
         self.must("start", &[]);
     }

@@ -1,4 +1,4 @@
-//! A scripted SMSC for tests: plain frames over real sockets, so that it can misbehave.
+//! A scripted SMSC for tests. It exchanges raw frames over real sockets, so that it can misbehave.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub const ENQUIRE_LINK: u32 = 0x15;
 pub const ENQUIRE_LINK_RESP: u32 = 0x8000_0015;
 pub const DATA_SM: u32 = 0x0103;
 pub const DATA_SM_RESP: u32 = 0x8000_0103;
-/// Set in every response's command id.
+/// The bit that is set in the command ID of every response.
 pub const RESPONSE: u32 = 0x8000_0000;
 
 /// A listening SMSC.
@@ -33,7 +33,7 @@ pub struct Smsc {
     tls: Option<TlsAcceptor>,
 }
 
-/// One PDU as it came.
+/// A PDU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pdu {
     pub command: u32,
@@ -42,7 +42,7 @@ pub struct Pdu {
     pub body: Vec<u8>,
 }
 
-/// One connected ESME.
+/// A connected ESME.
 pub struct Peer {
     stream: Box<dyn Stream>,
 }
@@ -52,12 +52,12 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Smsc {
-    /// Listens on a free port of this machine.
+    /// Listens on a free local port.
     pub async fn start() -> Self {
         Self::start_at("127.0.0.1:0").await
     }
 
-    /// Listens there.
+    /// Listens on this address.
     pub async fn start_at(address: &str) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         Self {
@@ -66,7 +66,8 @@ impl Smsc {
         }
     }
 
-    /// The same with TLS and a certificate for `localhost` of its own; with its PEM.
+    /// Like [`Smsc::start`], but with TLS and its own certificate for `localhost`. Also returns the
+    /// certificate as PEM.
     pub async fn start_tls() -> (Self, String) {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
@@ -85,7 +86,8 @@ impl Smsc {
         self.listener.local_addr().unwrap().to_string()
     }
 
-    /// The next connection, nothing read of it. One that fails its TLS handshake is passed over.
+    /// Accepts the next connection and reads nothing from it. Skips connections that fail the TLS
+    /// handshake.
     pub async fn accept(&self) -> Peer {
         loop {
             let (socket, _) = self.listener.accept().await.unwrap();
@@ -106,7 +108,7 @@ impl Smsc {
         }
     }
 
-    /// The next connection, with its bind accepted.
+    /// Accepts the next connection and its bind.
     pub async fn bound(&self) -> Peer {
         let mut peer = self.accept().await;
         let bind = peer.expect_bind().await;
@@ -116,7 +118,7 @@ impl Smsc {
 }
 
 impl Peer {
-    /// The next PDU; None when the ESME closed.
+    /// Reads the next PDU. `None` if the ESME closed the connection.
     pub async fn read(&mut self) -> Option<Pdu> {
         let mut length = [0; 4];
         self.stream.read_exact(&mut length).await.ok()?;
@@ -133,14 +135,14 @@ impl Peer {
         })
     }
 
-    /// The next PDU, which must be this command.
+    /// Reads the next PDU, which must be this command.
     pub async fn expect(&mut self, command: u32) -> Pdu {
         let pdu = self.read().await.expect("the ESME closed");
         assert_eq!(pdu.command, command, "{pdu:X?}");
         pdu
     }
 
-    /// The next PDU, which must be some bind.
+    /// Reads the next PDU, which must be a bind.
     pub async fn expect_bind(&mut self) -> Pdu {
         let pdu = self.read().await.expect("the ESME closed");
         assert!(
@@ -153,7 +155,7 @@ impl Peer {
         pdu
     }
 
-    /// The next `count` submits.
+    /// Reads the next `count` submits.
     pub async fn submits(&mut self, count: usize) -> Vec<Pdu> {
         let mut submits = Vec::new();
         while submits.len() < count {
@@ -162,7 +164,7 @@ impl Peer {
         submits
     }
 
-    /// Some bytes; none when the ESME closed or cut.
+    /// Reads up to `most` bytes. Returns nothing if the ESME closed or cut the connection.
     pub async fn read_some(&mut self, most: usize) -> Vec<u8> {
         let mut bytes = vec![0; most];
         let count = self.stream.read(&mut bytes).await.unwrap_or(0);
@@ -170,14 +172,14 @@ impl Peer {
         bytes
     }
 
-    /// Exactly `count` bytes.
+    /// Reads exactly `count` bytes.
     pub async fn read_exact(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.stream.read_exact(&mut bytes).await.unwrap();
         bytes
     }
 
-    /// Whether the ESME has closed; what it still sends is read and thrown away.
+    /// Waits until the ESME closes the connection, and discards what it still sends.
     pub async fn closed(&mut self) {
         while !self.read_some(65536).await.is_empty() {}
     }
@@ -187,25 +189,26 @@ impl Peer {
         self.stream.flush().await.unwrap();
     }
 
-    /// Writes though the ESME may be gone.
+    /// Writes although the ESME may be gone.
     pub async fn try_write(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes).await;
         let _ = self.stream.flush().await;
     }
 
-    /// The response to `request`.
+    /// Sends the response to `request`.
     pub async fn answer(&mut self, request: &Pdu, status: u32, body: &[u8]) {
         let answer = pdu(request.command | RESPONSE, status, request.sequence, body);
         self.write(&answer).await;
     }
 
-    /// Accepts a submit as the message `id`.
+    /// Accepts a submit with the message ID `id`.
     pub async fn accept(&mut self, submit: &Pdu, id: &str) {
         self.answer(submit, 0, &c_string(id)).await;
     }
 
-    /// Accepts all submits, as ids 1, 2, 3 ..., until the ESME unbinds or closes; how many. Answers
-    /// of all that has arrived leave together, as a fast SMSC's do.
+    /// Accepts all submits with the IDs 1, 2, 3 and so on, until the ESME unbinds or closes the
+    /// connection. Returns their number. Like a fast SMSC, sends the responses to all PDUs that
+    /// have arrived in one write.
     pub async fn serve(&mut self) -> usize {
         let (mut incoming, mut answers, mut count) = (Vec::new(), Vec::new(), 0);
         loop {
@@ -239,7 +242,7 @@ impl Peer {
     }
 }
 
-/// The first whole PDU of `bytes` and its length.
+/// Returns the first complete PDU in `bytes`, and its length.
 pub fn split(bytes: &[u8]) -> Option<(Pdu, usize)> {
     let word = |at: usize| {
         let word = bytes.get(at..at + 4)?;
@@ -255,7 +258,7 @@ pub fn split(bytes: &[u8]) -> Option<(Pdu, usize)> {
     Some((pdu, length))
 }
 
-/// A PDU's bytes.
+/// Encodes a PDU.
 pub fn pdu(command: u32, status: u32, sequence: u32, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(16 + body.len()).unwrap();
     let header = [length, command, status, sequence];
@@ -264,18 +267,18 @@ pub fn pdu(command: u32, status: u32, sequence: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A C-octet string's bytes.
+/// Encodes a C-octet string.
 pub fn c_string(text: &str) -> Vec<u8> {
     [text.as_bytes(), &[0]].concat()
 }
 
-/// A TLV's bytes.
+/// Encodes a TLV.
 pub fn tlv(tag: u16, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(value.len()).unwrap();
     [&tag.to_be_bytes()[..], &length.to_be_bytes(), value].concat()
 }
 
-/// A deliver_sm's body.
+/// Encodes the body of a deliver_sm.
 pub fn deliver(esm_class: u8, data_coding: u8, text: &[u8], tlvs: &[u8]) -> Vec<u8> {
     let mut body = vec![0, 1, 1];
     body.extend(c_string("4912345"));
@@ -288,7 +291,7 @@ pub fn deliver(esm_class: u8, data_coding: u8, text: &[u8], tlvs: &[u8]) -> Vec<
     body
 }
 
-/// The body of a deliver_sm with a receipt as in SMPP 3.4, Appendix B.
+/// Encodes the body of a deliver_sm with a receipt as in SMPP 3.4, Appendix B.
 pub fn receipt(id: &str, stat: &str) -> Vec<u8> {
     let text = format!(
         "id:{id} sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:{stat} \
@@ -297,7 +300,7 @@ pub fn receipt(id: &str, stat: &str) -> Vec<u8> {
     deliver(4, 0, text.as_bytes(), &[])
 }
 
-/// The text of a submit_sm's short_message.
+/// Returns the short_message of a submit_sm.
 pub fn short_message(body: &[u8]) -> Vec<u8> {
     let mut at = 0;
     let text = |at: usize| at + body[at..].iter().position(|byte| *byte == 0).unwrap() + 1;

@@ -100,10 +100,7 @@ fn an_application_has_so_many_uploads_at_a_time() {
     answer.is(429, 500, "rate_limited");
     assert!(answer.header("retry-after").is_some());
     let words = answer.text();
-    assert!(
-        words.contains("as many uploads under way as it may, 2;"),
-        "{words}"
-    );
+    assert!(words.contains("limit of 2 concurrent uploads;"), "{words}");
     // Of this application alone.
     server.accepted_batch(other.live.expose(), "57000001");
     let mut first = open.remove(0);

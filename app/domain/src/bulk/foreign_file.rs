@@ -1,28 +1,30 @@
-//! Files that aren't text in UTF-8 at all, known by their first bytes: without this, each of their
-//! lines would be a bad row of its own, and none would say what the file is.
+//! Recognises files that aren't UTF-8 text by their first bytes. Otherwise every line would be a
+//! separate bad row, and no error would say what the file is.
 
 use crate::Reason;
 
-/// Bytes that tell what a file is.
+/// The number of leading bytes that identify a file.
 pub const HEAD_BYTES: usize = 4;
 
-/// What a file is instead of text in UTF-8.
+/// The format of a file that isn't UTF-8 text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForeignFile {
     Utf16,
     /// An Excel or OpenDocument workbook; both are zip archives.
     Zip,
-    /// What Excel wrote until 2003.
+    /// An Excel workbook in the format used until 2003.
     OldWorkbook,
     Compressed,
     Pdf,
 }
 
 impl ForeignFile {
-    /// Tells what a file is that begins so; `None` for what may be text in UTF-8.
+    /// Returns the format of a file that starts with `head`, or `None` if the file may be UTF-8
+    /// text.
     pub fn find(head: &[u8]) -> Option<Self> {
         match head {
-            // A byte order mark, or a character of ASCII in two bytes. No row has a NUL in front.
+            // A byte order mark, or an ASCII character in two bytes. No valid row starts with a NUL
+            // or has one as its second byte.
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, ..] | [1..=0x7f, 0, ..] => Some(Self::Utf16),
             [b'P', b'K', 3, 4, ..] => Some(Self::Zip),
             [0xd0, 0xcf, 0x11, 0xe0, ..] => Some(Self::OldWorkbook),

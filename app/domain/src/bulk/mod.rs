@@ -1,10 +1,12 @@
-//! Uploaded files: many numbers, or many numbers with a message each.
+//! Uploaded files: many numbers, or many numbers with one message each.
 //!
-//! A file is UTF-8 text with a row per line, ended by LF or CRLF. In a one-to-one file everything
-//! after the first comma is the message; in a one-to-many file the whole line is the number. The
-//! `csv` crate can't read this dialect: commas of an unquoted message belong to the message, and a
-//! quote that is never closed must make one bad row and not swallow the rest of the file. So
-//! [`BulkParser`] finds the rows, in constant memory and in one pass.
+//! A file is UTF-8 text with one row per line. Lines end with LF or CRLF. In a one-to-one file,
+//! everything after the first comma is the message. In a one-to-many file, the whole line is the
+//! number.
+//!
+//! The `csv` crate can't read this dialect. Commas in an unquoted message belong to the message,
+//! and an unclosed quote must make one bad row instead of swallowing the rest of the file.
+//! [`BulkParser`] finds the rows in one pass and in constant memory.
 
 mod foreign_file;
 mod number_fault;
@@ -16,10 +18,11 @@ use crate::{MessageText, Number, Reason};
 
 pub use parser::BulkParser;
 
-/// How many bad rows are reported one by one; the others are only counted.
+/// The maximum number of bad rows that are reported individually. Further bad rows are only
+/// counted.
 pub const ERRORS_MAX: usize = 20;
 
-/// What the rows of a file hold.
+/// The contents of a file's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BulkMode {
     /// Number, comma, message.
@@ -28,22 +31,22 @@ pub enum BulkMode {
     OneToMany,
 }
 
-/// How the file was encoded on its way here.
+/// How the request encoded the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BulkWriting {
-    /// As it was written to the file.
+    /// Not encoded.
     Plain,
-    /// In a URL-encoded form or query, where a `+` that wasn't escaped became a space: a space
-    /// before a number is read as `+`, as [`Number::parse_url_decoded`] does.
+    /// In a URL-encoded form or query, where an unescaped `+` decodes to a space. A space before a
+    /// number is read as `+`, as in [`Number::parse_url_decoded`].
     UrlDecoded,
 }
 
-/// What a file may hold at most.
+/// The limits for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BulkLimits {
-    /// Rows, good and bad ones.
+    /// The maximum number of rows, good and bad.
     pub rows_max: u64,
-    /// Pages of a message.
+    /// The maximum number of pages in a message.
     pub message_pages_max: usize,
 }
 
@@ -51,27 +54,27 @@ pub struct BulkLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkRow {
     pub number: Number,
-    /// The row's own message; `None` in a one-to-many file.
+    /// The row's own message. `None` in a one-to-many file.
     pub message: Option<MessageText>,
 }
 
 /// A row that can't be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRow {
-    /// The physical line, counted from 1, where the row starts.
+    /// The physical line where the row starts, counted from 1.
     pub line: u64,
     pub reason: Reason,
-    /// What is wrong and what to do, in one sentence. Never quotes the file.
+    /// One sentence that says what is wrong and what to do. Never quotes the file.
     pub detail: &'static str,
 }
 
 /// The bad rows of a refused file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadFile {
-    /// The first [`ERRORS_MAX`] bad rows in their order. For a file without rows there is one,
-    /// which says so.
+    /// The first [`ERRORS_MAX`] bad rows, in order. For a file without rows, a single error that
+    /// says so.
     pub errors: Vec<BadRow>,
-    /// How many bad rows there are in all.
+    /// The total number of bad rows.
     pub error_count: u64,
 }
 
@@ -80,7 +83,7 @@ pub struct BadFile {
 #[error("the file has more rows than allowed")]
 pub struct TooManyRows;
 
-/// Why a file is refused.
+/// Why a file was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BulkError {
     TooManyRows,

@@ -1,5 +1,5 @@
-//! Faults in the number of a row, found by its spelling: most bad files come out of spreadsheets
-//! and other programs, each with a spelling of its own.
+//! Explains what is wrong with the number of a row, judging by its spelling. Most bad files come
+//! from spreadsheets and other programs, and each program makes its own typical mistakes.
 
 use super::BulkMode;
 use crate::Number;
@@ -27,7 +27,7 @@ pub enum NumberFault {
 }
 
 impl NumberFault {
-    /// Finds the fault of a text that isn't a number.
+    /// Finds the fault of a text that isn't a valid number.
     pub fn find(text: &str, mode: BulkMode) -> Self {
         let trimmed = text.trim();
         let starts_as_number = trimmed
@@ -57,7 +57,7 @@ impl NumberFault {
         }
     }
 
-    /// The fault of what has no separators, quotes or invisible characters.
+    /// Finds the fault of a text without separators, quotes or invisible characters.
     fn of_one_word(text: &str, trimmed: &str) -> Self {
         if text != trimmed && Number::parse(trimmed).is_ok() {
             return Self::SpacesAround;
@@ -141,12 +141,12 @@ impl NumberFault {
     }
 }
 
-/// Whether a character takes no room, or looks like an ordinary space and isn't one.
+/// Whether a character has no width, or looks like an ordinary space but isn't one.
 fn is_unseen(character: char) -> bool {
     is_invisible(character) || (character.is_whitespace() && !character.is_ascii())
 }
 
-/// Whether people write a character between the digits of a number, to group them.
+/// Whether people use a character to group the digits of a number.
 fn is_digit_separator(character: char) -> bool {
     character.is_whitespace()
         || matches!(
@@ -155,7 +155,7 @@ fn is_digit_separator(character: char) -> bool {
         )
 }
 
-/// Whether this is a number with an exponent.
+/// Whether the text is a number with an exponent.
 fn is_scientific(text: &str) -> bool {
     let Some((digits, exponent)) = text.split_once(['e', 'E']) else {
         return false;

@@ -1,4 +1,4 @@
-//! Finds the rows of a file that comes in pieces.
+//! Finds the rows of a file that arrives in pieces.
 
 use memchr::{memchr, memchr_iter};
 
@@ -10,29 +10,32 @@ use super::{
 };
 use crate::message::PAGE_CHARS;
 
-/// What some programs write before UTF-8 text.
+/// The mark that some programs write before UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-/// Bytes that are read at a time. The parser never keeps more than these and the longest row.
+/// The number of bytes parsed at a time. The parser never buffers more than these and the longest
+/// row.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Most bytes before the comma of a row whose message may be quoted. A good number has 16 at most;
-/// more are allowed so that the lines of a message aren't read as rows where the number is bad.
+/// The maximum number of bytes before the comma of a row whose message may be quoted. A good number
+/// has at most 16. The limit is higher so that, after a bad number, the lines of a quoted message
+/// aren't read as rows.
 const NUMBER_BYTES_MAX: usize = 256;
-/// Bytes of a character in UTF-8, at most.
+/// The maximum number of bytes in a UTF-8 character.
 const CHARACTER_BYTES_MAX: usize = 4;
 
-/// Reads a file piece by piece and hands out its rows. However it is cut into pieces, the outcome
-/// is the same.
+/// Parses a file piece by piece and passes its rows to a callback. The result doesn't depend on how
+/// the file is cut into pieces.
 #[derive(Debug)]
 pub struct BulkParser {
     mode: BulkMode,
     writing: BulkWriting,
     limits: BulkLimits,
-    /// The bytes that are not yet read as rows: fewer than the longest row has.
+    /// The bytes that aren't parsed yet: fewer than the longest row has.
     buffer: Vec<u8>,
     state: State,
     /// The physical line where the buffer starts.
     line: u64,
-    /// Blank lines directly above this line. They end the file unless a row follows.
+    /// The number of blank lines directly above `line`. They are allowed at the end of the file,
+    /// but become bad rows if another row follows.
     blanks: u64,
     rows: u64,
     errors: Vec<BadRow>,
@@ -42,16 +45,16 @@ pub struct BulkParser {
 /// What the buffer starts with.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// The file, perhaps with a byte order mark.
+    /// The start of the file, perhaps with a byte order mark.
     File,
-    /// A row. Its line was searched for its end up to this index.
+    /// A row. Its line end isn't before index `searched`.
     Row { searched: usize },
-    /// A row with an opening quote after this comma. The message was searched for its end up to
-    /// this index.
+    /// A row with an opening quote after the comma at index `comma`. The closing quote isn't before
+    /// index `searched` of the message.
     Quoted { comma: usize, searched: usize },
     /// The rest of a bad row's line.
     BadLine,
-    /// A file that isn't text in UTF-8.
+    /// A file that isn't UTF-8 text.
     Foreign,
 }
 
@@ -73,11 +76,11 @@ impl BulkParser {
         }
     }
 
-    /// Reads the next bytes. After the first bad row no more good rows are handed out, but bad rows
-    /// are still found.
+    /// Parses the next bytes. After the first bad row, the parser still finds bad rows but passes
+    /// on no more good ones.
     ///
     /// # Errors
-    /// As soon as there are too many rows. Nothing may be read after that.
+    /// Returns an error as soon as there are too many rows. The parser can't be used after that.
     pub fn push(&mut self, bytes: &[u8], row: &mut impl FnMut(BulkRow)) -> Result<(), TooManyRows> {
         for piece in bytes.chunks(PIECE_BYTES) {
             self.buffer.extend_from_slice(piece);
@@ -86,10 +89,10 @@ impl BulkParser {
         Ok(())
     }
 
-    /// Ends the file, whose last line may have no line end, and returns the number of its rows.
+    /// Ends the file and returns the number of its rows. The last line may lack a line end.
     ///
     /// # Errors
-    /// When any row was bad, there was no row, or there were too many rows.
+    /// Returns an error if there was a bad row, no row, or too many rows.
     pub fn finish(mut self, row: &mut impl FnMut(BulkRow)) -> Result<u64, BulkError> {
         self.read(true, row)?;
         if self.rows == 0 {
@@ -104,7 +107,7 @@ impl BulkParser {
         Ok(self.rows)
     }
 
-    /// Reads the whole rows in the buffer; at the `last` call, all of the buffer.
+    /// Parses the complete rows in the buffer. If `last` is true, parses the whole buffer.
     fn read(&mut self, last: bool, row: &mut impl FnMut(BulkRow)) -> Result<(), TooManyRows> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut at = 0;
@@ -119,8 +122,8 @@ impl BulkParser {
         Ok(())
     }
 
-    /// Reads one step of `rest`, which isn't empty, and returns how many bytes of it are done;
-    /// `None` when more bytes must come first.
+    /// Performs one step on `rest`, which isn't empty. Returns the number of bytes consumed, or
+    /// `None` if more bytes must arrive first.
     fn step(
         &mut self,
         rest: &[u8],
@@ -151,7 +154,7 @@ impl BulkParser {
         Some(if marked { BYTE_ORDER_MARK.len() } else { 0 })
     }
 
-    /// Reads a row that is one line. Where it has an opening quote, the next step reads it.
+    /// Parses a row on a single line. If the row has an opening quote, leaves it to the next step.
     fn line(
         &mut self,
         rest: &[u8],
@@ -188,7 +191,7 @@ impl BulkParser {
         Ok(Some(self.skip_line(rest)))
     }
 
-    /// Reads a row whose message has an opening quote.
+    /// Parses a row whose message has an opening quote.
     fn quoted(
         &mut self,
         rest: &[u8],
@@ -230,12 +233,12 @@ impl BulkParser {
         Ok(Some(end + self.skip_line(&rest[end..])))
     }
 
-    /// Refuses a row whose quote isn't closed in the part of the message that was `seen`. Reading
-    /// goes on at the line after the one where the row starts, so that each row which the quote
-    /// swallowed is checked by itself.
+    /// Refuses a row whose quote isn't closed within `seen`, the part of the message that was
+    /// searched. Parsing continues on the line after the one where the row starts, so each row that
+    /// the quote swallowed is checked separately.
     ///
-    /// No line is read over and over for that: a line among them with an opening quote of its own
-    /// would have closed this one.
+    /// No line is searched repeatedly because of this: if a swallowed row had an opening quote,
+    /// that quote would have closed this one.
     fn unclosed(
         &mut self,
         rest: &[u8],
@@ -255,7 +258,7 @@ impl BulkParser {
         Ok(self.skip_line(rest))
     }
 
-    /// Skips the rest of the line, as far as it has arrived.
+    /// Skips the rest of the line, as far as it has arrived. Returns the number of bytes skipped.
     fn skip_line(&mut self, rest: &[u8]) -> usize {
         if let Some(end) = memchr(b'\n', rest) {
             self.line += 1;
@@ -267,7 +270,7 @@ impl BulkParser {
         }
     }
 
-    /// The index of the comma before an opening quote.
+    /// Returns the index of the comma before an opening quote.
     fn opening_quote(&self, line: &[u8]) -> Option<usize> {
         if self.mode == BulkMode::OneToMany {
             return None;
@@ -276,7 +279,7 @@ impl BulkParser {
         (line.get(comma + 1) == Some(&b'"')).then_some(comma)
     }
 
-    /// Counts a row, and the blank lines above it, which now are bad rows.
+    /// Counts a row. Any blank lines above it become bad rows.
     fn count(
         &mut self,
         read: Result<BulkRow, Fault>,
@@ -317,18 +320,18 @@ impl BulkParser {
         }
     }
 
-    /// Characters of the longest message.
+    /// Returns the maximum number of characters in a message.
     const fn characters_max(&self) -> usize {
         self.limits.message_pages_max.saturating_mul(PAGE_CHARS)
     }
 
-    /// Bytes of the longest message, quoted or not: a doubled quote has fewer bytes than the
-    /// longest character.
+    /// Returns the maximum number of bytes in a message, quoted or not. A doubled quote takes fewer
+    /// bytes than the longest character.
     const fn message_bytes_max(&self) -> usize {
         self.characters_max().saturating_mul(CHARACTER_BYTES_MAX)
     }
 
-    /// Bytes of a line that may still be a good row, without its LF.
+    /// Returns the maximum number of bytes in the line of a good row, without its LF.
     const fn line_bytes_max(&self) -> usize {
         self.message_bytes_max().saturating_add(NUMBER_BYTES_MAX)
     }

@@ -1,19 +1,20 @@
-//! Quoted messages (RFC 4180 §2): between quotes, with quotes inside doubled.
+//! Quoted messages (RFC 4180 §2): enclosed in quotes, with inner quotes doubled.
 
 use memchr::{memchr, memchr_iter};
 
-/// Where a quoted message ends.
+/// The end of a quoted message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// At the quote with this index.
+    /// The closing quote has this index.
     At(usize),
-    /// Nowhere within the limit, or before the file's end.
+    /// There is no closing quote within the limit, or before the end of the file.
     None,
-    /// Not known until more bytes come; there is no end before this index.
+    /// Unknown until more bytes arrive. The closing quote isn't before index `searched`.
     Unknown { searched: usize },
 }
 
-/// Looks for the closing quote of a message, from `searched` on, up to index `bytes_max`.
+/// Finds the closing quote of a message between the indexes `searched` and `bytes_max`. `last` is
+/// true if no more bytes will arrive.
 pub fn closing(message: &[u8], searched: usize, bytes_max: usize, last: bool) -> Closing {
     let within = message.len().min(bytes_max + 1);
     let mut at = searched;
@@ -37,8 +38,8 @@ pub fn closing(message: &[u8], searched: usize, bytes_max: usize, last: bool) ->
     }
 }
 
-/// Characters of a quoted message, with each doubled quote counted once. It counts the bytes that
-/// begin a character, and so works on invalid UTF-8 too.
+/// Returns the number of characters in a quoted message, counting each doubled quote once. Counts
+/// the bytes that start a character, so it also works on invalid UTF-8.
 pub fn characters(message: &[u8]) -> usize {
     let begun = message.iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
     begun - memchr_iter(b'"', message).count() / 2

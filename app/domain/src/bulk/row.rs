@@ -1,4 +1,4 @@
-//! Judges a row.
+//! Validates a row.
 
 use std::str;
 
@@ -8,10 +8,11 @@ use super::{BulkMode, BulkRow, BulkWriting};
 use crate::message::InvalidMessage;
 use crate::{MessageText, Number, Reason};
 
-/// What is wrong with a row. Where there is more than one fault: encoding, number, message.
+/// What is wrong with a row. If several things are wrong, the encoding takes precedence over the
+/// number, and the number over the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The whole file is something else than text in UTF-8.
+    /// The whole file isn't UTF-8 text.
     Foreign(ForeignFile),
     NoRows,
     Blank,
@@ -72,17 +73,17 @@ impl Fault {
     }
 }
 
-/// What a row is judged by.
+/// The rules that a row must follow.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub mode: BulkMode,
     pub writing: BulkWriting,
-    /// Pages of the longest message.
+    /// The maximum number of pages in a message.
     pub pages_max: usize,
 }
 
 impl Rules {
-    /// A line without its end, and without an opening quote.
+    /// Validates a row without an opening quote. `line` excludes the line end.
     pub fn unquoted(self, line: &[u8]) -> Result<BulkRow, Fault> {
         let line = str::from_utf8(line).map_err(|_| Fault::Encoding)?;
         match self.mode {
@@ -107,7 +108,7 @@ impl Rules {
         }
     }
 
-    /// A row up to its closing quote, without it.
+    /// Validates a row with a quoted message. `record` ends before the closing quote.
     pub fn quoted(self, record: &[u8], comma: usize) -> Result<BulkRow, Fault> {
         let record = str::from_utf8(record).map_err(|_| Fault::Encoding)?;
         let number = self.number(&record[..comma])?;
@@ -118,13 +119,13 @@ impl Rules {
         })
     }
 
-    /// The fault of a row that is bad for its quote, unless it has a worse one: in what stands in
-    /// its first line.
+    /// Returns the fault of a row with a bad quote: `fault`, unless the first line of the row has a
+    /// fault that takes precedence. `record` is the first line.
     pub fn unclosed(self, record: &[u8], comma: usize, fault: Fault) -> Fault {
         self.first_fault(record, &record[..comma], fault)
     }
 
-    /// The fault of a line that is too long for any row, by how it starts.
+    /// Returns the fault of a line that is too long for any row. `start` is the start of the line.
     pub fn too_long(self, start: &[u8]) -> Fault {
         let number = match self.mode {
             BulkMode::OneToOne => start.split(|&byte| byte == b',').next().unwrap_or(start),
@@ -133,7 +134,8 @@ impl Rules {
         self.first_fault(start, number, Fault::MessageTooLong)
     }
 
-    /// `start` may be cut in the middle of a character.
+    /// Returns the fault that takes precedence in `start`, or `message_fault` if there is no other.
+    /// `start` may end in the middle of a character.
     fn first_fault(self, start: &[u8], before_comma: &[u8], message_fault: Fault) -> Fault {
         if str::from_utf8(start).is_err_and(|error| error.error_len().is_some()) {
             return Fault::Encoding;

@@ -6,8 +6,6 @@ pub mod runs;
 
 /// Characters (Unicode scalar values) of one page, the billing unit.
 pub const PAGE_CHARS: usize = 160;
-/// Pages of the longest message, unless the settings say otherwise.
-pub const PAGES_MAX_DEFAULT: usize = 10;
 
 /// How the text is encoded on air (3GPP TS 23.038).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 use domain::message::parts::parts;
 use domain::message::runs::{foreign_characters, runs, segments_in_gsm7};
 use domain::message::{
-    InvalidMessage, MessageText, PAGE_CHARS, PAGES_MAX_DEFAULT, encoding, gsm7_septets, pages,
+    InvalidMessage, MessageText, PAGE_CHARS, encoding, gsm7_septets, pages,
     segments, units_left,
 };
 use domain::{Concatenation, Encoding, Segmentation};
@@ -95,7 +95,7 @@ fn model_segments(text: &str) -> (Encoding, usize) {
 
 #[test]
 fn the_limits_are_those_of_the_contract() {
-    assert_eq!((PAGE_CHARS, PAGES_MAX_DEFAULT), (160, 10));
+    assert_eq!(PAGE_CHARS, 160);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn segments_at_the_boundaries() {
 
 #[test]
 fn texts_that_cannot_be_sent_are_refused() {
-    let parse = |text: &str| MessageText::parse(text.to_owned(), PAGES_MAX_DEFAULT);
+    let parse = |text: &str| MessageText::parse(text.to_owned(), 10);
     assert_eq!(parse("").unwrap_err(), InvalidMessage::Empty);
     assert_eq!(parse("\0").unwrap_err(), InvalidMessage::Nul);
     assert_eq!(parse("before\0after").unwrap_err(), InvalidMessage::Nul);
@@ -290,7 +290,7 @@ proptest! {
 
     #[test]
     fn a_text_is_kept_as_it_is(text in any_text()) {
-        let message = MessageText::parse(text.clone(), PAGES_MAX_DEFAULT).unwrap();
+        let message = MessageText::parse(text.clone(), 10).unwrap();
         prop_assert_eq!(message.as_str(), text.as_str());
         prop_assert_eq!(message.pages(), pages(&text));
         prop_assert_eq!(message.segments(), segments(&text));
@@ -315,7 +315,7 @@ proptest! {
 
     #[test]
     fn a_text_never_stands_in_debug_output(text in r"[QXZ]{4,40}") {
-        let message = MessageText::parse(text, PAGES_MAX_DEFAULT).unwrap();
+        let message = MessageText::parse(text, 10).unwrap();
         let shown = format!("{message:?} {:#?}", Some(&message));
         prop_assert!(!shown.contains(['Q', 'X', 'Z']), "{}", shown);
     }

@@ -44,7 +44,8 @@ const WRONG_CODE_WAIT_MAX_MS: i64 = 60 * 60 * 1000;
 const PROOF_HOLDS_MS: i64 = 10 * 60 * 1000;
 
 /// The accounts that must have a second factor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum FactorRule {
     Staff,
     All,

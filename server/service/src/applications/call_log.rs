@@ -1,8 +1,9 @@
-//! The last calls of each application, for its owner. Calls are gathered in memory and stored every
-//! few seconds, so that no send pays for them; a process that dies loses those since then.
+//! The latest API calls of each application, for its owner. Calls are collected in memory and
+//! stored every few seconds, so that they don't slow down sends. A process that dies loses the
+//! calls since the last store.
 //!
-//! However many calls there are, what is in memory is bounded: of each application the last calls
-//! that are shown, and fewer of each where many applications have calls.
+//! The memory is bounded. It holds at most as many calls per application as are shown, and fewer if
+//! many applications make calls.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -18,32 +19,32 @@ use crate::run_detached;
 use crate::store::api_calls;
 use crate::store::gate::Priority;
 
-/// How many calls of an application are kept.
+/// The number of calls that are kept per application.
 const KEPT: usize = 50;
-/// How many applications' calls wait to be stored, at most. The more of them have calls, the fewer
-/// calls of each wait: so many in all are shared among them.
+/// The most applications with pending calls. They share as many pending calls, so that each
+/// application has fewer of them the more applications there are.
 const WAITING_MAX: usize = 5_000;
-/// How many calls wait whose keys aren't in force, at most: most keys of such calls never were.
+/// The most pending calls whose keys aren't known to be in force. Most such keys never were.
 const DOUBTFUL_MAX: usize = 200;
-/// How many applications have their calls stored in one transaction.
+/// The number of applications whose calls one transaction stores.
 const APPLICATIONS_CHUNK: usize = 20;
-/// For how long after a key was replaced calls with it are kept.
+/// How long calls with a replaced key are still stored, in milliseconds.
 const REPLACED_MS: i64 = 24 * 3_600_000;
 
-/// A call of the API that was answered.
+/// An API call that was answered.
 pub struct ApiCall {
     pub method: &'static str,
-    /// The template of its path, never the path itself.
+    /// The template of the call's path, never the path itself.
     pub route: &'static str,
     /// The client's address.
     pub from: Option<IpAddr>,
-    /// The number that its message is for, masked.
+    /// The recipient's number, masked.
     pub recipient: Option<String>,
-    /// Why it was refused.
+    /// The reason for a refusal.
     pub reason: Option<Reason>,
-    /// What was wrong, more exactly than its reason says.
+    /// The cause of the refusal, in more detail than the reason.
     pub detail: Option<String>,
-    /// Whether its key is known to be in force.
+    /// Whether the key is known to be in force.
     pub is_known: bool,
 }
 
@@ -53,7 +54,7 @@ pub(crate) struct CallLog(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
-    /// Oldest first.
+    /// The calls of each application, oldest first.
     calls: BTreeMap<Reference, VecDeque<Noted>>,
     doubtful: Vec<(ApiKey, Noted)>,
 }
@@ -106,7 +107,7 @@ impl CallLog {
 }
 
 impl Service {
-    /// Notes a call that was answered.
+    /// Adds an answered call to the log in memory.
     pub fn note_call(&self, key: &ApiKey, call: ApiCall) {
         let (at, kind, is_known) = (self.now(), key.kind(), call.is_known);
         let noted = Noted { at, kind, call };
@@ -118,12 +119,13 @@ impl Service {
         }
     }
 
-    /// Stores what was noted since the last time. Of calls whose keys aren't known to be in force
-    /// those are stored whose keys are, or were replaced within a day.
+    /// Stores the calls that were added since the last time. A call whose key isn't known to be in
+    /// force is stored only if the key turns out to be in force, or was replaced within the last
+    /// day.
     ///
     /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be read or written: the notes since the last
-    /// time are lost then, since they may be stored already.
+    /// `Failed` or `Uncertain` if the database can't be read or written. The calls are then lost:
+    /// they can't be stored again, because they may have been stored already.
     pub async fn store_calls(&self) -> Result<()> {
         let waiting = std::mem::take(&mut *self.inner.call_log.lock());
         self.store_of(waiting.calls).await?;
@@ -158,7 +160,7 @@ impl Service {
         .await
     }
 
-    /// Whether a key is in force, or was until a day ago.
+    /// Whether a key is in force, or was until at most a day ago.
     async fn is_owners(&self, key: &ApiKey) -> Result<bool> {
         let since = replaced_since(self.now());
         let mut conn = self.store().read().await?;
@@ -167,7 +169,7 @@ impl Service {
         Ok(was_replaced || self.key_in_force(key).await?)
     }
 
-    /// The last calls of one of an account's applications, newest first.
+    /// Returns the latest calls of one of an account's applications, newest first.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -185,7 +187,7 @@ impl Service {
     }
 }
 
-/// Keys that were replaced before this time are forgotten.
+/// Returns the time before which replaced keys are forgotten.
 pub(crate) fn replaced_since(now: Timestamp) -> Timestamp {
     now.plus_ms(-REPLACED_MS)
 }

@@ -1,4 +1,4 @@
-//! How far a new customer is on the way to the first message.
+//! A new customer's progress towards the first message.
 
 use domain::Category;
 use domain::first_steps::{Progress, Step, StepState, first_steps};
@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::store::{applications, tally};
 
 impl Service {
-    /// The first steps of an account, by its SMS application; none once that has sent a message.
+    /// Returns the first steps of an account, judged by its SMS application. Returns no steps once
+    /// that application has sent a message.
     pub async fn first_steps(&self, account_id: i64) -> Result<Vec<(Step, StepState)>> {
         let is_confirmed = !self.must_confirm(account_id).await?;
         let shard = self.shard_of_account(account_id).await?;

@@ -1,4 +1,4 @@
-//! What was done with an application, from the audit log.
+//! The history of an application, from the audit log.
 
 use domain::Reference;
 use domain::history::{HistoryAction, HistoryAuthor, HistoryEntry};
@@ -9,12 +9,12 @@ use crate::applications::owned;
 use crate::error::Result;
 use crate::store::audit::{self, Actor, Wanted};
 
-/// The most entries that an application's owner is shown.
+/// The number of audit entries that a history is made from.
 const ENTRIES: i64 = 100;
 
 impl Service {
-    /// What was done with one of an account's applications, newest first: of the last 100 entries
-    /// of the audit log those that its owner reads.
+    /// Returns the history of one of an account's applications, newest first. The history has those
+    /// of the last 100 audit entries that the owner may see.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -41,14 +41,14 @@ impl Service {
     }
 }
 
-/// The entry as the owner reads it; `None` where it is for staff.
+/// Returns the entry as the owner sees it, or `None` if it is for staff only.
 fn for_owner(entry: AuditRecord, owner: &str) -> Option<HistoryEntry> {
     let action = HistoryAction::parse(&entry.action)?;
-    // A payment with a reference that was given to an application only later wasn't credited to it.
+    // The deposit came in before an application had its reference, so it wasn't credited then.
     if action == HistoryAction::DepositCredited && entry.after.is_none() {
         return None;
     }
-    // What the payer wrote may be of somebody else, whose money was assigned by mistake.
+    // If staff assigned the deposit by mistake, the payer's text belongs to somebody else.
     let is_deposit = [
         HistoryAction::DepositCredited,
         HistoryAction::DepositAssigned,

@@ -1,5 +1,6 @@
-//! When and from where keys are used, for their owners. Uses are gathered in memory and stored once
-//! a minute, so that no send pays for them; a process that dies loses those of its last minute.
+//! When and from where keys are used, for their owners. Uses are collected in memory and stored
+//! once a minute, so that they don't slow down sends. A process that dies loses the uses of its
+//! last minute.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,18 +15,18 @@ use crate::error::Result;
 use crate::store::api_keys::{self, KeyName};
 
 const HOUR_MS: i64 = 3_600_000;
-/// How long calls are counted.
+/// The number of hours over which calls are counted.
 const DAY_HOURS: i64 = 24;
 
-/// The uses of keys that aren't stored yet, in the order in which all who write keys lock their
-/// rows: that of the references.
+/// The uses of keys that aren't stored yet. They are sorted by reference, because all writers of
+/// keys lock the rows in that order.
 #[derive(Default)]
 pub(crate) struct KeyUses(Mutex<BTreeMap<KeyName, Uses>>);
 
 struct Uses {
     at: Timestamp,
     from: Option<IpAddr>,
-    /// The number of calls by the hour.
+    /// The number of calls by hour, counted since 1970.
     calls: BTreeMap<i64, i64>,
 }
 
@@ -53,17 +54,18 @@ impl KeyUses {
 }
 
 impl Service {
-    /// Notes a call with a key that is in force.
+    /// Adds a call with a key that is in force to the uses in memory.
     pub fn note_key_use(&self, key: &ApiKey, from: Option<IpAddr>) {
         let name = (key.reference(), key.kind());
         self.inner.key_uses.note(name, self.now(), from);
     }
 
-    /// Stores what was noted since the last time, and forgets calls that are more than a day old.
+    /// Stores the uses that were added since the last time, and deletes counts that are more than a
+    /// day old.
     ///
     /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written: the notes since the last time
-    /// are lost then, since they may be stored already.
+    /// `Failed` or `Uncertain` if the database can't be written. The uses are then lost: they can't
+    /// be stored again, because they may have been stored already.
     pub async fn store_key_uses(&self) -> Result<()> {
         let noted = std::mem::take(&mut *self.inner.key_uses.lock());
         if noted.is_empty() {
@@ -84,7 +86,7 @@ impl Service {
         .await
     }
 
-    /// What is known of the keys of one of an account's applications.
+    /// Returns the records of the keys of one of an account's applications.
     ///
     /// # Errors
     /// `NoSuchApplication`.

@@ -1,4 +1,4 @@
-//! Replacing an application's keys.
+//! Replaces an application's keys.
 
 use domain::security_event::SecurityEventKind;
 use domain::{ApiKey, KeyKind, Reference, Refusal};
@@ -13,11 +13,11 @@ use crate::store::audit::{self, Actor};
 use crate::store::{api_calls, api_keys, applications, sessions};
 
 impl Service {
-    /// Replaces a key: from this commit on the old key is unknown. Every device of the account
-    /// except the one that asks is signed out in the same commit.
+    /// Replaces a key. The commit makes the old key unknown and signs out every device of the
+    /// account except the caller's.
     ///
-    /// `last_four` is how the key ends that whoever asks was shown; without it, the one in force is
-    /// replaced whichever it is.
+    /// `last_four` is the end of the key that the caller was shown, and the key is replaced only if
+    /// it is still that one. Without `last_four`, the key in force is replaced whichever it is.
     ///
     /// # Errors
     /// `WrongPassword`, `Throttled`, `NoSuchApplication`, `KeyReplacedBefore`.
@@ -64,7 +64,8 @@ impl Service {
         .await
     }
 
-    /// Whether a key is the one in force; asked by the demo, which prints its keys at every start.
+    /// Whether a key is the one in force. The demo calls this, because it prints its keys at every
+    /// start.
     pub async fn key_in_force(&self, key: &ApiKey) -> Result<bool> {
         let row = self.key_row(key.reference()).await?;
         Ok(row.is_some_and(|row| row.holds(key)))
@@ -72,17 +73,17 @@ impl Service {
 }
 
 impl applications::KeyRow {
-    /// Whether this is the application's key of its kind.
+    /// Whether `key` is the application's key of its kind.
     pub(crate) fn holds(&self, key: &ApiKey) -> bool {
         self.holds_hash(key.kind(), &key.hash())
     }
 
-    /// Whether this is the hash of the application's key of this kind.
+    /// Whether `hash` is the hash of the application's key of this kind.
     pub(crate) fn holds_hash(&self, kind: KeyKind, hash: &str) -> bool {
         self.hash_of(kind) == hash
     }
 
-    /// The hash of the application's key of this kind.
+    /// Returns the hash of the application's key of this kind.
     fn hash_of(&self, kind: KeyKind) -> &str {
         match kind {
             KeyKind::Live => &self.live_hash,

@@ -1,4 +1,4 @@
-//! Applications: creating and listing them, and what staff do to their status.
+//! Applications: creating them, listing them, and changing their status.
 
 pub(crate) mod call_log;
 mod first_steps;
@@ -30,11 +30,11 @@ use crate::wakeups::Wakeup;
 
 pub use statement::StatementFilter;
 
-/// How many references are tried before they count as used up.
+/// The number of random references to try. After that they count as used up.
 const REFERENCE_ATTEMPTS: usize = 1000;
 const REFERENCES: u64 = 1_000_000;
 
-/// A new application's keys, to be shown once.
+/// A new application's keys, which are shown only once.
 #[derive(Debug)]
 pub struct NewApplication {
     pub reference: Reference,
@@ -43,7 +43,7 @@ pub struct NewApplication {
 }
 
 impl Service {
-    /// An account's applications, oldest first.
+    /// Returns an account's applications, oldest first.
     pub async fn applications(&self, account_id: i64) -> Result<Vec<ApplicationRecord>> {
         let shard = self.shard_of_account(account_id).await?;
         let mut conn = self.store().read_at(shard).await?;
@@ -51,7 +51,7 @@ impl Service {
         Ok(rows.into_iter().map(|row| self.shown(row)).collect())
     }
 
-    /// One of an account's applications.
+    /// Returns one of an account's applications.
     pub async fn application(
         &self,
         account_id: i64,
@@ -63,7 +63,7 @@ impl Service {
             .map(|row| self.shown(row)))
     }
 
-    /// Every application, for staff.
+    /// Returns all applications, for staff.
     pub async fn all_applications(&self) -> Result<Vec<ApplicationRecord>> {
         let all = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -74,7 +74,7 @@ impl Service {
         Ok(rows.into_iter().map(|row| self.shown(row)).collect())
     }
 
-    /// Any application, for staff.
+    /// Returns any application, for staff.
     pub async fn find_application(
         &self,
         reference: Reference,
@@ -94,7 +94,7 @@ impl Service {
         applications::by_reference(&mut conn, reference).await
     }
 
-    /// Makes a Pending application and its two keys.
+    /// Creates a Pending application and its two keys.
     ///
     /// # Errors
     /// `EmailNotConfirmed`, `CategoryTaken`, `SenderlessTaken`, `SenderNameTaken`,
@@ -111,7 +111,8 @@ impl Service {
             Box::pin(async move {
                 tx.at(shard);
                 let account = accounts::by_id(tx, account_id).await?;
-                // It is disabled with its applications: none may be added behind that.
+                // Staff disable an account together with its applications. No application may be
+                // added later.
                 if account.is_some_and(|account| account.disabled_at.is_some()) {
                     return Err(Refusal::AccountDisabled.into());
                 }
@@ -142,8 +143,8 @@ impl Service {
         .await
     }
 
-    /// Inserts an application with a reference that is free. The unique indexes decide, however
-    /// many forms arrive at once; a query afterwards finds out why an insert failed.
+    /// Inserts an application with a free reference. The unique indexes decide if several forms
+    /// arrive at once. A query afterwards finds out why an insert failed.
     async fn insert_application(
         &self,
         conn: &mut dyn Connection,
@@ -199,7 +200,7 @@ impl Service {
             Box::pin(async move {
                 let row = owned(tx, account_id, reference).await?;
                 let is_pending = row.record.status == ApplicationStatus::Pending;
-                // It keeps its place among those that wait.
+                // A repeated request keeps its position in the list.
                 if is_pending && row.record.activation_requested_at.is_some() {
                     return Ok(());
                 }
@@ -216,8 +217,7 @@ impl Service {
         .await
     }
 
-    /// Sets what becomes of the application's messages from now on when a carrier's answer is
-    /// lost.
+    /// Sets what happens to the application's messages from now on if a carrier's answer is lost.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -240,7 +240,7 @@ impl Service {
         .await
     }
 
-    /// Pending → Active, whether or not activation was requested.
+    /// Changes a Pending application to Active, even if nobody requested activation.
     ///
     /// # Errors
     /// `NoSuchApplication`, `OwnApplication`, `StatusConflict`.
@@ -249,7 +249,8 @@ impl Service {
             .await
     }
 
-    /// Pending or Active → Suspended. Queued messages wait until the application is reinstated.
+    /// Changes a Pending or Active application to Suspended. Its queued messages wait until it is
+    /// reinstated.
     ///
     /// # Errors
     /// `NoSuchApplication`, `StatusConflict`, `ReasonMissing`, `ReasonInvalid`.
@@ -264,7 +265,7 @@ impl Service {
             .await
     }
 
-    /// Suspended → the status before.
+    /// Changes a Suspended application back to its earlier status.
     ///
     /// # Errors
     /// `NoSuchApplication`, `OwnApplication`, `StatusConflict`.
@@ -277,10 +278,10 @@ impl Service {
             .await
     }
 
-    /// Refuses what a member of staff does in favour of an application of their own.
+    /// Refuses an action by which a member of staff favours an application of their own.
     ///
     /// # Errors
-    /// `OwnApplication`, unless the settings allow it.
+    /// `OwnApplication`, unless the settings allow such actions.
     pub(crate) fn refuse_own(&self, actor: &Actor, row: &ApplicationRow) -> Result<()> {
         if self.is_own(actor, row) {
             return Err(Refusal::OwnApplication.into());
@@ -288,7 +289,7 @@ impl Service {
         Ok(())
     }
 
-    /// Whether the application is one that the settings keep this actor from favouring.
+    /// Whether the application is the actor's own, and the settings forbid favouring it.
     pub(crate) fn is_own(&self, actor: &Actor, row: &ApplicationRow) -> bool {
         *actor == Actor::Account(row.account_id) && !self.limits().own_applications
     }
@@ -350,7 +351,7 @@ impl Service {
         Ok(changed)
     }
 
-    /// The application's record with the play money that the test key has today.
+    /// Returns the application's record with the test balance of today.
     pub(crate) fn shown(&self, row: ApplicationRow) -> ApplicationRecord {
         let mut record = row.record;
         record.test_balance = play_money(record.test_balance, row.test_day, self.now());
@@ -358,8 +359,8 @@ impl Service {
     }
 }
 
-/// The application, if it is the account's: an application of another account is as unknown as one
-/// that doesn't exist.
+/// Returns the application if it belongs to the account. For an application of another account, the
+/// refusal is the same as for one that doesn't exist.
 pub(crate) async fn owned(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -370,7 +371,7 @@ pub(crate) async fn owned(
     row.ok_or(Error::Refused(Refusal::NoSuchApplication))
 }
 
-/// One of an account's applications, or all of them.
+/// Returns one of an account's applications, or all of them without a reference.
 pub(crate) async fn chosen(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -386,7 +387,7 @@ pub(crate) async fn chosen(
     Ok(owned)
 }
 
-/// The ids of what [`chosen`] gives.
+/// Returns the IDs of the applications that [`chosen`] returns.
 pub(crate) async fn owned_ids(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -408,7 +409,7 @@ pub(crate) async fn refuse_taken(
     }
 }
 
-/// The actions of the audit log that change an application's status.
+/// The audit actions that change an application's status.
 const DECISIONS: [&str; 3] = [
     audited(StatusAction::Approve),
     audited(StatusAction::Suspend),

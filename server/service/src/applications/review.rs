@@ -1,4 +1,4 @@
-//! What staff decide about applications and sender names, and the lists that they decide by.
+//! Staff's decisions about applications and sender names, and the lists that they are based on.
 
 use domain::decision::{ApplicationList, StaffList, Work};
 use domain::records::{ApplicationRecord, Paged, SenderCase, WaitingWork};
@@ -9,16 +9,17 @@ use crate::error::{Refusal, Result};
 use crate::store::audit::{self, Actor, Change};
 use crate::store::{applications, senders, staff_lists, usual_times};
 
-/// The most cases of one page.
+/// The most cases on a page.
 const CASES_MAX: i64 = 100;
-/// How many earlier requests, and how many similar names, are shown with a case.
+/// The most earlier requests, and the most similar names, that are shown with a case.
 const BESIDE_MAX: i64 = 5;
-/// Usual times are those of this many days, and of so many decisions at most.
+/// Usual times are computed from the last 30 days, in milliseconds, and from at most this many
+/// decisions per shard.
 const USUAL_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 const USUAL_MAX: i64 = 1000;
 
 impl Service {
-    /// A page of applications for staff.
+    /// Returns a page of applications for staff.
     ///
     /// # Errors
     /// `InvalidCursor`.
@@ -55,8 +56,8 @@ impl Service {
         })
     }
 
-    /// The sender names that wait for a decision, the longest waiting first, with what staff decide
-    /// by.
+    /// Returns a page of the sender names that wait for a decision, oldest request first. Each
+    /// comes with what staff need to decide.
     ///
     /// # Errors
     /// `InvalidCursor`.
@@ -107,7 +108,7 @@ impl Service {
         })
     }
 
-    /// How much work of each kind waits for staff.
+    /// Returns how much work of each kind waits for staff.
     pub async fn waiting_work(&self) -> Result<Vec<WaitingWork>> {
         let now = self.now();
         let mut waiting = Vec::new();
@@ -123,8 +124,8 @@ impl Service {
         Ok(waiting)
     }
 
-    /// How long staff usually take for a kind of work: the median of the last 30 days. `None` where
-    /// there was none, and for work that isn't a decision.
+    /// Returns how long staff usually take for a kind of work: the median of the last 30 days.
+    /// Returns `None` if there was no such work, or if the work isn't a decision.
     pub async fn usual_answer_ms(&self, work: Work) -> Result<Option<i64>> {
         let since = self.now().plus_ms(-USUAL_MS);
         let found = self.in_each_shard(|shard| async move {
@@ -136,7 +137,7 @@ impl Service {
         Ok(times.get(times.len() / 2).copied())
     }
 
-    /// The entries of a list that staff keep.
+    /// Returns the entries of a list that staff maintain.
     pub async fn staff_list(&self, list: StaffList) -> Result<Vec<String>> {
         let mut conn = self.store().read().await?;
         let lines = staff_lists::lines(&mut conn, list.as_str()).await?;
@@ -144,7 +145,7 @@ impl Service {
         Ok(lines.lines().map(str::to_owned).collect())
     }
 
-    /// Replaces a list that staff keep by one that was typed, a line for each entry.
+    /// Replaces a list that staff maintain. `text` has one entry per line.
     ///
     /// # Errors
     /// `ListInvalid`.
@@ -167,7 +168,7 @@ impl Service {
     }
 }
 
-/// The place after which a page begins: a time and an id.
+/// Parses the cursor of a page into the time and ID that the page comes after.
 fn position(cursor: Option<&str>) -> Result<(i64, i64)> {
     let Some(text) = cursor else {
         return Ok((i64::MIN, 0));

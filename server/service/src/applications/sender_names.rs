@@ -1,4 +1,4 @@
-//! Sender names: customers ask for them, staff decide.
+//! Sender names. Customers request them, and staff decide.
 
 use domain::decision::{self, Decided};
 use domain::ids::Shard;
@@ -16,7 +16,7 @@ use crate::store::query::Connection;
 use crate::store::row::touched;
 use crate::store::senders;
 
-/// The actions of the audit log that decide about a request.
+/// The audit actions that decide a request.
 const ACCEPT: &str = "sender.accept";
 const REJECT: &str = "sender.reject";
 
@@ -24,8 +24,8 @@ const REJECT: &str = "sender.reject";
 const REQUESTS_OF_APPLICATION: i64 = 100;
 
 impl Service {
-    /// Asks for a sender name. Messages are sent meanwhile as before; a request that still waits is
-    /// replaced, unless it is for the same name.
+    /// Requests a sender name. Until the decision, messages are sent as before. A pending request
+    /// is replaced, unless it is for the same name.
     ///
     /// # Errors
     /// `NoSuchApplication`, `SenderNameTaken`, `SenderNameUnchanged`, `TooManySenderRequests`.
@@ -66,13 +66,13 @@ impl Service {
         .await
     }
 
-    /// Withdraws the request that waits; and after the rejection of a name that the application was
-    /// created with, the wish for it, so that it sends without. Where nothing is to be withdrawn,
-    /// nothing is changed.
+    /// Withdraws the pending request. If staff rejected the name that the application was created
+    /// with, this lets the application send without a sender name. Does nothing if there is nothing
+    /// to withdraw.
     ///
     /// # Errors
-    /// `NoSuchApplication`; `SenderlessTaken`, where the application would have no sender name and
-    /// another one of the account has none either.
+    /// `NoSuchApplication`. `SenderlessTaken` if the application would have no sender name and the
+    /// account already has an application without one.
     pub async fn withdraw_sender_name(&self, account_id: i64, reference: Reference) -> Result<()> {
         self.in_transaction_of(reference, move |tx, now| {
             Box::pin(async move {
@@ -103,7 +103,7 @@ impl Service {
         .await
     }
 
-    /// The requests of one of an account's applications, newest first: the last 100.
+    /// Returns the last 100 requests of one of an account's applications, newest first.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -118,7 +118,7 @@ impl Service {
         senders::of_application(&mut conn, row.id, REQUESTS_OF_APPLICATION).await
     }
 
-    /// Requests for sender names, oldest first.
+    /// Returns requests for sender names, oldest first.
     pub async fn sender_requests(&self, only_pending: bool) -> Result<Vec<SenderRequestRecord>> {
         let all = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -129,7 +129,7 @@ impl Service {
         Ok(requests)
     }
 
-    /// The shard of the application that a request is for.
+    /// Returns the shard of the application that a request is for.
     async fn shard_of_request(&self, id: i64) -> Result<Shard> {
         let found = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -140,7 +140,7 @@ impl Service {
         Ok(found.ok_or(Refusal::NoSuchSenderRequest)?)
     }
 
-    /// Accepts a request: the name is in use from this commit on, and belongs to the account.
+    /// Accepts a request. From this commit on, the name is in use and belongs to the account.
     ///
     /// # Errors
     /// `NoSuchSenderRequest`, `SenderDecided`, `OwnApplication`, `SenderNameTaken`.
@@ -182,7 +182,8 @@ impl Service {
         .await
     }
 
-    /// Rejects a request; the customer sees the reason. A name accepted before stays in use.
+    /// Rejects a request. The customer sees the reason. A name that was accepted earlier stays in
+    /// use.
     ///
     /// # Errors
     /// `NoSuchSenderRequest`, `SenderDecided`, `ReasonMissing`, `ReasonInvalid`.
@@ -217,7 +218,7 @@ impl Service {
     }
 }
 
-/// Whether the newest request can be withdrawn, in this state of its application.
+/// Whether the newest request can be withdrawn while its application is in this state.
 fn may_withdraw(request: SenderStatus, state: SenderState) -> bool {
     match request {
         SenderStatus::Pending => true,
@@ -226,7 +227,7 @@ fn may_withdraw(request: SenderStatus, state: SenderState) -> bool {
     }
 }
 
-/// Stores another state than `Accepted`, unless it is the one that the application has.
+/// Stores a state other than `Accepted`, unless the application already has it.
 async fn set_state(
     conn: &mut dyn Connection,
     row: &ApplicationRow,
@@ -238,7 +239,7 @@ async fn set_state(
     applications::set_sender(conn, row.id, state, None).await
 }
 
-/// A pending request, and its application.
+/// Returns a pending request and its application.
 async fn pending(
     conn: &mut dyn Connection,
     id: i64,
@@ -259,13 +260,13 @@ async fn pending(
     Ok((request, application))
 }
 
-/// Whether a request waits for this very name.
+/// Whether a request is pending for exactly this name.
 fn waits_for(request: &SenderRequestRecord, name: &SenderName) -> bool {
     request.status == SenderStatus::Pending && request.name == name.as_str()
 }
 
-/// Who decided about a request, and when; `None` for a request that the customer replaced or
-/// withdrew.
+/// Returns who decided a request, and when. Returns `None` if the request is pending, or if the
+/// customer replaced or withdrew it.
 async fn decision_about(
     conn: &mut dyn Connection,
     request: &SenderRequestRecord,
@@ -277,7 +278,7 @@ async fn decision_about(
             return Ok(None);
         }
     };
-    // An application may have several requests: a decision is stored with its request's time.
+    // An application may have several requests, so the entry must have the time of this decision.
     let last = audit::last(conn, &request.reference.to_string(), [action; 3]).await?;
     Ok(last.filter(|decided| Some(decided.at) == request.decided_at))
 }

@@ -1,4 +1,4 @@
-//! An application's statement: its transfers, and what they moved by day and month.
+//! An application's statement: its transfers, and their totals by day and month.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::store::transfers;
 /// The most lines of a statement that are read at once.
 const LINES_MAX: i64 = 1000;
 
-/// Which lines of a statement to list.
+/// Selects the lines of a statement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StatementFilter<'a> {
     /// Only transfers of this kind.
@@ -26,14 +26,14 @@ pub struct StatementFilter<'a> {
     pub from: Option<Timestamp>,
     /// Only transfers before this time.
     pub to: Option<Timestamp>,
-    /// The `next` of an earlier answer.
+    /// The `next` of an earlier page.
     pub cursor: Option<&'a str>,
-    /// The most lines of the answer, 1 to 1,000.
+    /// The most lines on the page, 1 to 1,000.
     pub limit: i64,
 }
 
 impl Service {
-    /// An application's transfers, newest first.
+    /// Returns a page of an application's transfers, newest first.
     ///
     /// # Errors
     /// `NoSuchApplication`, `InvalidCursor`.
@@ -63,7 +63,7 @@ impl Service {
         Ok(Paged::of(lines, limit, |line| line.id.to_string()))
     }
 
-    /// A month of an application's statement by days.
+    /// Returns a month of an application's statement, by day.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -93,7 +93,8 @@ impl Service {
     }
 }
 
-/// What the transfers with ids of a range moved on each day that has some, the newest day first.
+/// Returns the totals of the transfers in a range of IDs by day, newest first. Days without
+/// transfers are left out.
 async fn days(
     conn: &mut dyn Connection,
     id: ApplicationId,
@@ -103,7 +104,7 @@ async fn days(
     while let Some(first) = transfers::first_between(conn, id, &ids).await? {
         let day = Timestamp::of_day(first.day());
         let next = transfers::place_of(conn, id, day.plus_ms(DAY_MS)).await?;
-        // A clock that was set back may have put times out of order.
+        // If the clock was set back, the times may be out of order.
         let next = next.clamp(ids.start + 1, ids.end);
         let totals = transfers::totals(conn, id, &(ids.start..next)).await?;
         days.push(StatementDay { day, totals });

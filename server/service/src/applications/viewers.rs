@@ -1,4 +1,4 @@
-//! Staff who view the same case see each other.
+//! Shows staff who else views the same case.
 
 use domain::decision::{CaseKind, Viewer};
 
@@ -6,14 +6,14 @@ use crate::Service;
 use crate::error::Result;
 use crate::store::case_viewers;
 
-/// How long somebody is shown as a viewer.
+/// How long somebody is shown as a viewer, in milliseconds.
 const VIEWER_MS: i64 = 2 * 60 * 1000;
-/// A view is stored again when the stored one is this old.
+/// The age at which a stored view is renewed, in milliseconds.
 const RENEWED_AFTER_MS: i64 = 60 * 1000;
 
 impl Service {
-    /// Records that a member of staff views these cases, and returns the others who viewed them in
-    /// the last 2 minutes. A view is stored at most once a minute.
+    /// Records that a member of staff views these cases. Returns the others who viewed them in the
+    /// last two minutes. Stores a view at most once a minute.
     pub async fn view_cases(
         &self,
         account_id: i64,

@@ -1,5 +1,5 @@
-//! Results and receipts of carriers, which are stored in the shards of their messages. A shard
-//! whose database can't be reached delays its own messages alone.
+//! Stores results and receipts of carriers in the shards of their messages. A shard whose database
+//! is unreachable delays only its own messages.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -18,13 +18,13 @@ use crate::error::{Fault, Result};
 
 /// How long to wait for a shard before going on with the others.
 const WAIT: Duration = Duration::from_secs(5);
-/// How long to wait before a shard that couldn't store something is tried again.
+/// The pause before a failed store to a shard is retried.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How many names of segments are remembered at least.
+/// The size of a generation. At least this many carrier message IDs are kept.
 const NAMES: usize = 131_072;
 
-/// The shards of segments, by carrier and the carrier's name for the segment: a receipt has nothing
-/// else to find a shard by. The newest names are in the first of the two generations.
+/// The shards of segments, by carrier and carrier message ID. A receipt has nothing else that
+/// identifies its shard. The first of the two generations has the newest IDs.
 #[derive(Default)]
 pub(crate) struct SegmentShards(Mutex<[HashMap<(String, String), Shard>; 2]>);
 
@@ -69,7 +69,7 @@ fn by_shard<T>(values: Vec<T>, shard_of: impl Fn(&T) -> Shard) -> BTreeMap<Shard
 
 impl Service {
     /// Claims due messages of a carrier in the first shard that has some. The claim is durable
-    /// before the messages are returned.
+    /// before this returns.
     pub async fn claim(&self, carrier: &str, limit: i64) -> Result<(Lease, Vec<Claimed>)> {
         let limit = usize::try_from(limit).unwrap_or(0);
         let commits = &self.inner.group_commit;
@@ -82,9 +82,9 @@ impl Service {
         Ok(claimed)
     }
 
-    /// Stores results in the shards of their messages. Where there are several shards, one that
-    /// can't be reached gets its results later, as long as this process lives; after that the
-    /// leases of the messages end, as after a crash. Its messages count as stored meanwhile.
+    /// Stores results in the shards of their messages. If there are several shards and one is
+    /// unreachable, a task retries as long as this process lives. The messages count as stored in
+    /// the meantime. If the process ends first, the leases of the messages end as after a crash.
     pub(super) async fn record_at_shards(
         &self,
         carrier: &str,
@@ -137,7 +137,7 @@ impl Service {
         Ok(())
     }
 
-    /// Tries to store something in a shard until it is stored; `None` if the service closes before.
+    /// Retries until something is stored in a shard. Returns `None` if the service closes first.
     async fn store_at<T, F: Future<Output = Result<T>>>(
         &self,
         shard: Shard,
@@ -147,7 +147,7 @@ impl Service {
             match store().await {
                 Ok(stored) => return Some(stored),
                 Err(error) => {
-                    tracing::warn!(shard = shard.0, detail = ?error, "a shard is tried again");
+                    tracing::warn!(shard = shard.0, detail = ?error, "retrying a store to a shard");
                 }
             }
             if self.store().is_closed() {
@@ -157,9 +157,10 @@ impl Service {
         }
     }
 
-    /// Stores a carrier's receipts in the shards of their messages: where that isn't known, each
-    /// shard is asked by the carrier's name first, then all shards together by what else the
-    /// receipt says. What no shard knows, or couldn't be asked about, is kept as unmatched.
+    /// Stores a carrier's receipts in the shards of their messages. If the shard of a receipt is
+    /// unknown, searches shard by shard for its carrier message ID, then all shards together for a
+    /// message that fits its other fields. Keeps a receipt as unmatched if no shard has its
+    /// message, or if a shard didn't answer.
     pub(super) async fn match_at_shards(
         &self,
         carrier: &str,
@@ -208,8 +209,8 @@ impl Service {
             Err(error) => failed = Some(error),
         }
         if failed.is_some() {
-            // The shard that couldn't be asked may have the message. A receipt with a name can be
-            // unmatched meanwhile; any other one has to be sent again.
+            // The shard that didn't answer may have the message. A receipt with a carrier message
+            // ID can be kept as unmatched meanwhile. The carrier must send any other receipt again.
             let (named, others) = receipts.into_iter().partition(|r| !r.names.is_empty());
             receipts = named;
             failed = failed.filter(|_| !Vec::<CarrierReceipt>::is_empty(&others));
@@ -218,8 +219,8 @@ impl Service {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Matches receipts by what they say besides the carrier's names, each in the one shard where a
-    /// message fits; returns the others.
+    /// Matches receipts by their fields other than the carrier message ID. Each one goes to the
+    /// shard of the only message that fits. Returns the receipts that match no message.
     async fn match_what_fits(
         &self,
         carrier: &str,
@@ -241,7 +242,7 @@ impl Service {
         Ok(unmatched)
     }
 
-    /// Keeps unmatched receipts by the commit group of the first shard that can be reached.
+    /// Keeps receipts as unmatched, through the first shard that can be reached.
     async fn keep(
         &self,
         carrier: &str,
@@ -264,7 +265,7 @@ impl Service {
         Err(failed)
     }
 
-    /// Matches receipts in a shard; returns those that it knows nothing of.
+    /// Matches receipts in a shard. Returns those that match no message there.
     async fn match_at(
         &self,
         carrier: &str,
@@ -275,11 +276,12 @@ impl Service {
         let inbox = self.inner.group_commit.inbox(shard);
         let asking = inbox.record_carrier_receipts(carrier, receipts, matching);
         let asked = tokio::time::timeout(WAIT, asking).await;
-        asked.unwrap_or_else(|_| Err(Fault::TimedOut("asking a shard for receipts").into()))
+        asked.unwrap_or_else(|_| Err(Fault::TimedOut("matching receipts in a shard").into()))
     }
 }
 
-/// What a task stored; `None` if the task takes longer than [`WAIT`], and goes on by itself.
+/// Waits for a task's result. Returns `None` after [`WAIT`], and the task goes on in the
+/// background.
 async fn wait_for<T>(storing: JoinHandle<Option<T>>) -> Option<T> {
     tokio::time::timeout(WAIT, storing).await.ok()?.ok()?
 }

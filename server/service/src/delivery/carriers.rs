@@ -1,4 +1,4 @@
-//! Carriers as operators see them: their state, drain and resume.
+//! Carriers for operators: their state, draining and resuming.
 
 use domain::Timestamp;
 use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
@@ -11,11 +11,11 @@ use crate::store::{carriers, queue};
 use crate::wakeups::Wakeup;
 use crate::{Service, run_detached};
 
-/// How long a connection's state counts: an older state isn't kept up to date by any process.
+/// How long a connection's state is valid. No process updates an older one.
 const STATE_HOLDS_MS: i64 = 15_000;
 
 impl Service {
-    /// Every carrier that is set up, by name, with the messages that wait for it and the state of
+    /// Returns every carrier in the settings, by name, with its waiting messages and the state of
     /// its connections.
     pub async fn carriers(&self) -> Result<Vec<CarrierRecord>> {
         let now = self.now();
@@ -49,7 +49,8 @@ impl Service {
         Ok(found)
     }
 
-    /// Since when the oldest message waits for a carrier, and how many messages do.
+    /// Returns when the oldest message that waits for a carrier was accepted, and the number of
+    /// waiting messages.
     async fn waiting_for(&self, carrier: &str) -> Result<(Option<Timestamp>, i64)> {
         let waiting = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -60,10 +61,10 @@ impl Service {
         Ok((oldest, waiting.iter().map(|(_, n)| n).sum()))
     }
 
-    /// Hands a carrier no more messages until it is resumed. The carrier keeps what it has, and
-    /// messages that wait for it take another route where there is one. False when the carrier was
-    /// drained before. While no other carrier takes messages, a carrier is drained only with
-    /// `even_the_last`.
+    /// Stops submitting messages to a carrier until it is resumed. The carrier keeps the messages
+    /// that it has. Messages that wait for it take another route if there is one. Returns false if
+    /// the carrier was drained already. If no other carrier accepts messages, `even_the_last` is
+    /// required.
     ///
     /// # Errors
     /// `NoSuchCarrier`, `LastCarrier`.
@@ -97,7 +98,7 @@ impl Service {
         Ok(changed)
     }
 
-    /// Whether a carrier that a route leads to is connected, in any process, and not drained.
+    /// Whether a route leads to a carrier that is connected, in any process, and not drained.
     async fn has_usable_carrier(&self, conn: &mut dyn Connection, now: Timestamp) -> Result<bool> {
         let rows = carriers::all(&mut *conn).await?;
         let mut connections = carriers::connections(conn).await?;
@@ -110,18 +111,18 @@ impl Service {
         }))
     }
 
-    /// Whether a carrier takes messages now, in any process.
+    /// Whether a carrier accepts messages now, in any process.
     pub async fn has_carrier_for_messages(&self) -> Result<bool> {
         let mut conn = self.store().read().await?;
         self.has_usable_carrier(&mut conn, self.now()).await
     }
 
-    /// The sender name that carriers are given for an application that has none.
+    /// The sender name for applications that have none.
     pub fn default_sender(&self) -> &str {
         &self.inner.router.network.default_sender
     }
 
-    /// Ends a drain; false when the carrier wasn't drained.
+    /// Ends a drain. Returns false if the carrier wasn't drained.
     ///
     /// # Errors
     /// `NoSuchCarrier`.
@@ -145,7 +146,7 @@ impl Service {
         Ok(changed)
     }
 
-    /// Refuses a name that no carrier has in the settings.
+    /// Refuses the name of a carrier that isn't in the settings.
     pub(super) fn must_have_carrier(&self, name: &str) -> Result<()> {
         let mut known = self.inner.router.network.carriers.iter();
         if !known.any(|carrier| carrier.name == name) {
@@ -154,7 +155,7 @@ impl Service {
         Ok(())
     }
 
-    /// The connections that other processes have now.
+    /// Returns the current connections of other processes.
     pub async fn connections_elsewhere(&self) -> Result<Vec<ConnectionRecord>> {
         let now = self.now();
         let mut conn = self.store().read().await?;
@@ -164,7 +165,7 @@ impl Service {
         Ok(connections)
     }
 
-    /// The names of the carriers that are drained.
+    /// Returns the names of the drained carriers.
     pub async fn drained_carriers(&self) -> Result<Vec<String>> {
         let mut conn = self.store().read().await?;
         let rows = carriers::all(&mut conn).await?;
@@ -176,7 +177,7 @@ impl Service {
         Ok(names)
     }
 
-    /// Stores the state of this process's connections, for people who look.
+    /// Stores the state of this process's connections for operators.
     pub async fn report_connections(&self, connections: Vec<ConnectionRecord>) -> Result<()> {
         let service = self.clone();
         run_detached(async move {

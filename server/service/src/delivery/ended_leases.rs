@@ -1,4 +1,4 @@
-//! Claims whose lease is over: the process that held them is gone, or was held up for too long.
+//! Ends leases that are over. The process that held such a lease has stopped or was too slow.
 
 use domain::ids::Shard;
 use domain::{MessageStatus, Submission, Timestamp, Transid};
@@ -17,24 +17,24 @@ use crate::store::tally::Counter;
 use crate::wakeups::Wakeup;
 use crate::{Service, run_detached_with_attempts};
 
-/// How many claims one transaction ends.
+/// The number of claims that one transaction ends.
 const CHUNK: i64 = 500;
-/// What the timeline says of a message whose lease ended.
-const DETAIL: &str = "the process that handed it over ended before the carrier's answer";
+/// The text in a message's timeline after its lease ended.
+const DETAIL: &str = "the process that was submitting it stopped before the carrier answered";
 
 /// Which leases to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leases {
-    /// All leases: at a start when no other process can dispatch.
+    /// All leases, for a start while no other process can dispatch.
     All,
     /// The leases whose time is over.
     Over,
 }
 
 impl Service {
-    /// Ends leases; returns how many. Whether a carrier has the messages can't be known: they wait
-    /// for a receipt, and are sent once more where their application wants that. Messages for the
-    /// sandbox go back into the queue.
+    /// Ends leases and returns how many. It is unknown whether a carrier has the messages, so they
+    /// wait for a receipt. They are submitted once more if their application wants that. Messages
+    /// for the sandbox go back into the queue.
     pub async fn end_leases(&self, which: Leases) -> Result<u64> {
         let ended = self.in_each_shard(|shard| self.end_leases_at(shard, which));
         Ok(ended.await?.into_iter().sum())
@@ -105,7 +105,7 @@ impl Service {
         queue::drop_all(tx, &leaving).await?;
         events::insert(tx, &events, now, || self.next_id(now)).await?;
         let network = &self.inner.router.network;
-        // By carrier, since each message is stored with its carrier.
+        // Grouped by carrier, because each message is stored with its carrier.
         for rows in lost.chunk_by(|a, b| a.carrier == b.carrier) {
             let carrier = rows[0].carrier.as_str();
             let begun: Vec<_> = rows
@@ -130,8 +130,8 @@ impl Service {
         Ok(())
     }
 
-    /// The segments that a claim was to submit: those that weren't submitted before, and at a
-    /// second submission those without an answer.
+    /// Returns the segments that a claim was to submit: those that weren't submitted before, and in
+    /// a second submission also those without a response.
     async fn perhaps_submitted(
         &self,
         tx: &mut WriteTx<'_>,

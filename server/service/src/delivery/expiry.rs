@@ -11,12 +11,12 @@ use crate::store::messages::{self, Ending, Overdue};
 use crate::store::{Chore, batches, installation, queue};
 use crate::{MESSAGE_LIFETIME_MS, Service, run_detached, run_detached_with_attempts};
 
-/// How many messages one transaction makes final.
+/// The number of messages that one transaction makes final.
 const CHUNK: i64 = 500;
 
 impl Service {
-    /// Makes every message final whose time ran out; returns how many. The price of a message that
-    /// never reached a carrier is released.
+    /// Makes every expired message final, and returns how many. Releases the charge of messages
+    /// that never reached a carrier.
     pub async fn expire(&self) -> Result<u64> {
         let begun = self.now();
         let runs = self.in_each_shard(|shard| self.expire_at(shard));
@@ -26,8 +26,7 @@ impl Service {
         if lows.len() == self.shards().count()
             && let Some(low) = lows.into_iter().min()
         {
-            // Never beyond the messages that exist: the clock may be ahead now and be set right
-            // later.
+            // Never beyond the existing messages: the clock may be fast now and be corrected later.
             let greatest = runs.iter().map(|run| run.greatest).max();
             let low = low.min(greatest.unwrap_or(0) + 1);
             let service = self.clone();
@@ -70,15 +69,15 @@ impl Service {
         };
         let below = first_unexpired(now);
         if run.unexpanded.is_none() {
-            // Before the overdue messages are looked up: rows that become messages meanwhile must
-            // not be taken for final.
+            // Read this before the overdue messages: rows that become messages meanwhile must not
+            // count as final.
             let least = batches::least_unexpanded(&mut tx).await?;
             run.unexpanded = Some(least.unwrap_or(i64::MAX));
         }
         let overdue = messages::overdue(&mut tx, from, below, CHUNK).await?;
         run.done = i64::try_from(overdue.len()).unwrap_or(CHUNK) < CHUNK;
         run.from = overdue.last().map(|message| message.id.0 + 1);
-        // A message may have been claimed meanwhile: the rows that decide are read again under the
+        // A message may have been claimed meanwhile, so the deciding rows are read again under the
         // lock.
         let ids: Vec<Transid> = overdue.iter().map(|message| message.id).collect();
         let overdue = if messages::lock(&mut tx, &ids).await? {
@@ -90,8 +89,7 @@ impl Service {
         };
         let mut endings = Vec::with_capacity(overdue.len());
         for message in overdue {
-            // A submit under way is decided within its lease; a later sweep looks at its message
-            // again.
+            // A running submit is decided within its lease. A later sweep checks the message again.
             if message.leased {
                 run.first_leased = run.first_leased.or(Some(message.id.0));
             } else {
@@ -104,7 +102,7 @@ impl Service {
         settle(&mut tx, &ended, now).await?;
         if run.done {
             run.greatest = messages::greatest(&mut tx).await?;
-            // Rows of an upload become messages with ids from the time of its acceptance.
+            // Rows of an upload become messages with IDs from the time of its acceptance.
             let unexpanded = run.unexpanded.unwrap_or(below);
             let low = run.first_leased.unwrap_or(below);
             run.low = Some(low.min(below).min(unexpanded));
@@ -115,37 +113,37 @@ impl Service {
     }
 }
 
-/// The least id of a message whose time hasn't run out.
+/// Returns the smallest ID of a message that hasn't expired.
 pub(crate) fn first_unexpired(now: Timestamp) -> i64 {
     ids::compose_id(now.plus_ms(-MESSAGE_LIFETIME_MS).unix_ms(), 0)
 }
 
-/// The least id of a message that can be in the queue: a sweep takes a message out of the queue
-/// within a week after its time.
+/// Returns the smallest ID of a message that can be in the queue. A sweep takes a message out of
+/// the queue within a week after its expiry.
 pub(crate) fn least_queued(now: Timestamp) -> i64 {
     first_unexpired(now.plus_ms(-7 * DAY_MS))
 }
 
-/// A sweep under way.
+/// The progress of a sweep.
 #[derive(Clone, Copy, Default)]
 struct Run {
     expired: u64,
     /// Where the next chunk begins.
     from: Option<i64>,
-    /// The least id that a row of an upload could still become when the sweep began.
+    /// The smallest ID that a row of an upload could still get when the sweep began.
     unexpanded: Option<i64>,
-    /// The least id of an overdue message that a connection holds.
+    /// The smallest ID of an overdue message that is leased.
     first_leased: Option<i64>,
-    /// The id below which every message of the shard is final, at the end of a sweep.
+    /// At the end of a sweep, every message of the shard with an ID below this is final.
     low: Option<i64>,
-    /// The greatest id of a message of the shard, at the end of a sweep.
+    /// The greatest message ID of the shard, at the end of a sweep.
     greatest: i64,
     done: bool,
 }
 
-/// How a message whose time ran out ends.
+/// Returns the final state of an expired message.
 fn ending(message: &Overdue) -> Ending {
-    // The message can't arrive as a whole, whatever became of the segments without a receipt.
+    // The message can't arrive complete, whatever happened to the segments without a receipt.
     if let Some(error) = &message.failed {
         return Ending {
             id: message.id,

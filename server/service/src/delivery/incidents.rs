@@ -8,14 +8,13 @@ use crate::store::audit::{self, Actor};
 use crate::store::incidents;
 
 impl Service {
-    /// The open notes, oldest first.
+    /// Returns the open notes, oldest first.
     pub async fn incidents(&self) -> Result<Vec<IncidentRecord>> {
         let mut conn = self.store().read().await?;
         incidents::open(&mut conn).await
     }
 
-    /// Opens a note that customers read from now on. The carrier that it is about is for staff
-    /// alone.
+    /// Opens a note, which customers see from now on. Only staff see the carrier that it is about.
     ///
     /// # Errors
     /// `IncidentInvalid`, `NoSuchCarrier`, `TooManyIncidents`.
@@ -49,7 +48,7 @@ impl Service {
         .await
     }
 
-    /// Ends a note: customers don't see it any more.
+    /// Ends a note. Customers no longer see it.
     ///
     /// # Errors
     /// `NoSuchIncident`.

@@ -1,5 +1,5 @@
-//! Handing messages to carriers: claiming them under a lease, and recording what became of each
-//! submit.
+//! Delivery: claims messages under a lease for submission to carriers, and records the outcome of
+//! each submit.
 
 mod by_shard;
 pub(crate) mod carriers;
@@ -35,77 +35,78 @@ use crate::store::{WriteTx, installation};
 use crate::wakeups::Wakeup;
 use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_attempts};
 
-/// Margin: no submit starts in the last sixth of a lease (10 s of 60). The last answers are stored
-/// in that time, and the clocks of two nodes differ.
+/// Safety margin: no submit starts in the last sixth of a lease (10 s of 60). The last results are
+/// stored in that time. The margin also covers the difference between the clocks of two nodes.
 const LEASE_PARTS: i64 = 6;
-/// The share of batches in a claim: one in this many messages is of a batch, however many single
+/// The share of batches in a claim: one in this many messages is from a batch, even if many single
 /// messages wait.
 pub const BATCHES_SHARE: usize = 8;
-/// How often one commit group looks for due rows when it finds only rows of suspended applications.
+/// The maximum number of searches per claim while all rows found are of suspended applications.
 const ROUNDS_MAX: usize = 2;
-/// How soon to look again for rows that are due and were locked.
+/// How soon to search again if due rows were locked.
 const LOCKED_MS: i64 = 100;
-/// How many ids an hour has.
+/// The number of IDs in an hour.
 const OUTSTANDING_SLICE: i64 = domain::ids::compose_id(domain::ids::id_unix_ms(0) + 3_600_000, 0);
-/// How many messages one transaction lets go on, which takes a few milliseconds.
+/// The maximum number of messages that one transaction resumes, which takes a few milliseconds.
 const RESUME_CHUNK: i64 = 1000;
 
-/// A claim's lease: results count while the row still carries this token.
+/// The lease of a claim. A result counts only while the message's row has this token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub token: i64,
     /// The shard of the messages.
     pub shard: Shard,
-    /// When the lease ends, by the clock that all nodes share as well as they can.
+    /// When the lease ends, by the wall clock. The clocks of the nodes agree only roughly.
     pub until: Timestamp,
-    /// From now on no submit of the claim may begin, since others may have the messages
-    /// soon. By the monotonic clock, which goes on while a process is stopped: a process that wakes
-    /// up later finds the time past. (A machine that is suspended as a whole may stop this clock
-    /// too.)
+    /// No submit of the claim may start after this time, because other processes may claim the
+    /// messages soon. Uses the monotonic clock, which goes on while a process is stopped: a process
+    /// that continues later sees that the time has passed. (This clock may stop too if the whole
+    /// machine is suspended.)
     pub not_after: Instant,
 }
 
-/// A message to be submitted.
+/// A claimed message.
 #[derive(Clone, Debug)]
 pub struct Claimed {
     pub id: Transid,
     pub application_id: ApplicationId,
     pub number: Number,
-    /// The number as a carrier gets it: with country code, without `+`.
+    /// The number in the carrier's format: with country code, without `+`.
     pub address: String,
-    /// The accepted sender name, or the default when the application has none.
+    /// The accepted sender name, or the default if the application has none.
     pub sender: String,
     pub message: MessageText,
-    /// The segments, counted from 1, that must not be submitted: the carrier has these segments, or
-    /// may have them.
+    /// The numbers of the segments, from 1, that must not be submitted because the carrier has them
+    /// or may have them.
     pub submitted_segments: Vec<u16>,
-    /// When the message's time runs out: the time left is the validity that a carrier is given.
+    /// When the message expires. The remaining time is the validity period that the carrier gets.
     pub expires_at: Timestamp,
 }
 
-/// A message and what became of its submit.
+/// A message and the outcome of its submit.
 #[derive(Clone, Debug)]
 pub struct Submitted {
     pub id: Transid,
     pub application_id: ApplicationId,
-    /// The token of the claim that the message was submitted under, and its end.
+    /// The lease of the claim under which the message was submitted.
     pub lease: Lease,
-    /// How many segments the message has as it was submitted.
+    /// The number of segments in which the message was submitted.
     pub segments: u16,
-    /// The outcome of each segment that was to be submitted now, with the segment's number.
+    /// The number and the outcome of each segment that was to be submitted now.
     pub outcomes: Vec<(u16, SubmitOutcome)>,
 }
 
-/// What a claim learned about the messages that are left in the queue.
+/// What a claim found out about the messages that are left in the queue.
 pub(crate) struct Learned {
-    /// Whether fewer single messages were due than asked for.
+    /// Whether fewer single messages were due than the claim asked for.
     pub(crate) no_single_waits: bool,
-    /// When to look again if fewer messages were due than asked for; `None` while more may wait.
+    /// When to search again if fewer messages were due than the claim asked for. `None` while more
+    /// may wait.
     pub(crate) look_after: Option<Duration>,
 }
 
 impl Submitted {
-    /// Whether the carrier took all that was submitted.
+    /// Whether the carrier accepted everything that was submitted.
     pub(crate) fn is_taken(&self) -> bool {
         let mut outcomes = self.outcomes.iter();
         outcomes.all(|(_, outcome)| matches!(outcome, SubmitOutcome::Accepted { .. }))
@@ -113,10 +114,10 @@ impl Submitted {
 }
 
 impl Lease {
-    /// A lease that begins now. `asked` is the time before anything was asked of the database:
-    /// the time that the database takes is part of the lease's time.
+    /// Begins a lease now. `asked` is the time before the first database query, because the time
+    /// that the database takes counts against the lease.
     pub(crate) fn begin(service: &Service, shard: Shard, asked: Instant, now: Timestamp) -> Self {
-        // Any number but 0, which stands for "nobody".
+        // Any number but 0, which means that the row is unclaimed.
         let token = (service.entropy().number() >> 1).cast_signed().max(1);
         let lease_ms = service.limits().lease_ms;
         let held_ms = (lease_ms - lease_ms / LEASE_PARTS).unsigned_abs();
@@ -130,7 +131,7 @@ impl Lease {
 }
 
 impl Claimed {
-    /// The claimed message, from its row.
+    /// Converts the row of a claimed message.
     fn of(row: StartedMessage, network: &Network) -> Self {
         let created_at = Timestamp::from_unix_ms(row.message.created_at);
         let number = Number::from_stored(row.number, row.kind);
@@ -148,7 +149,7 @@ impl Claimed {
 }
 
 impl Lease {
-    /// The row of a message, with the token that it must carry.
+    /// The row of a message with the token that it must have.
     const fn of(self, id: Transid) -> Leased {
         Leased {
             message_id: id,
@@ -172,8 +173,7 @@ impl ClaimSearch {
             shard,
             carrier: carrier.to_owned(),
             limits: DueLimits {
-                // Single messages go before messages of a batch, which are left a share all the
-                // same.
+                // Single messages go first, but messages of batches keep a share.
                 singles: all - all / BATCHES_SHARE.cast_signed() as i64,
                 all,
             },
@@ -181,7 +181,8 @@ impl ClaimSearch {
         }
     }
 
-    /// What a call claimed, and what it learned about the messages that are left in the queue.
+    /// Converts the answer of a call: the messages that it claimed, and what it found out about
+    /// those that are left in the queue.
     pub(crate) fn claimed(
         &self,
         service: &Service,
@@ -204,16 +205,16 @@ impl ClaimSearch {
         (claimed, learned)
     }
 
-    /// Whether a search that found these rows found all that are due.
+    /// Whether a search that found these rows found all due rows.
     fn is_exhausted(&self, found: &[DueRow]) -> bool {
         count(found.len()) < self.limits.all && singles(found) < self.limits.singles
     }
 
-    /// What a search tells about the messages that are left in the queue, the first of which is due
+    /// What a search shows about the messages that are left in the queue. The first of them is due
     /// at `next_due`.
     fn learn(&self, found: &[DueRow], next_due: Option<Timestamp>, now: Timestamp) -> Learned {
         let look_after = self.is_exhausted(found).then(|| {
-            // Due rows that weren't found are locked by another process for a short time.
+            // Another process has briefly locked the due rows that weren't found.
             let after = next_due.map_or(i64::MAX, |due| due.ms_since(now).max(LOCKED_MS));
             Duration::from_millis(after.unsigned_abs())
         });
@@ -232,15 +233,14 @@ fn singles(found: &[DueRow]) -> i64 {
     count(found.iter().filter(|row| !row.of_batch).count())
 }
 
-/// The found messages that a carrier has, or may have, in part.
+/// Returns the found messages of which a carrier has, or may have, some segments.
 fn begun(found: &[DueRow]) -> HashMap<Transid, Submission> {
     let due = found.iter().filter(|row| !row.suspended);
     let begun = due.filter(|row| row.submission != Submission::None);
     begun.map(|row| (row.id, row.submission)).collect()
 }
 
-/// Claims due messages of a carrier in a commit group; none when no message is due or the carrier
-/// is drained.
+/// Claims due messages of a carrier in a commit group. Claims nothing if the carrier is drained.
 pub(crate) async fn claim_due(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -261,15 +261,15 @@ pub(crate) async fn claim_due(
         } else {
             None
         };
-        // Where all due rows were deferred, since their applications are suspended, more rows may
-        // be due. After the last round the next commit group looks for these.
+        // If all found rows were deferred because their applications are suspended, more rows may
+        // be due. After the last round the next commit group searches for them.
         if !claimed.is_empty() || found.is_empty() || rounds == ROUNDS_MAX {
             return Ok((claimed, search.learn(&found, next_due, now)));
         }
     }
 }
 
-/// Claims the rows that were found, and defers rows of suspended applications.
+/// Claims the rows that were found. Defers rows of suspended applications.
 async fn claim_found(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -304,7 +304,7 @@ async fn claim_found(
 }
 
 impl Service {
-    /// Lets messages go on that were deferred for a suspension which is over.
+    /// Resumes messages that were deferred for a suspension that is over.
     pub async fn resume_deferred(&self) -> Result<()> {
         let resumed = self.in_each_shard(|shard| self.resume_at(shard));
         if resumed.await?.into_iter().any(|resumed| resumed > 0) {
@@ -355,8 +355,8 @@ impl Service {
         })
     }
 
-    /// Messages that a carrier took before this time and that aren't final, in the order of their
-    /// ids, after the given id.
+    /// Returns messages that a carrier accepted before `submitted_before` and that aren't final,
+    /// with an ID above `after`, in the order of their IDs.
     pub async fn outstanding(
         &self,
         carrier: &str,
@@ -368,13 +368,13 @@ impl Service {
             id.0
         } else {
             let mut conn = self.store().read().await?;
-            // Every message with a smaller id is final.
+            // Every message with a smaller ID is final.
             let swept = installation::swept(&mut conn).await?.low - 1;
             swept.max(least_queued(submitted_before))
         };
         let end = domain::ids::compose_id(submitted_before.unix_ms() + 1, 0);
-        // One hour of ids at a time: where a carrier has few messages, all messages would be read
-        // at once.
+        // Reads one hour of IDs at a time. If the carrier has few messages, a single query would
+        // read all messages.
         loop {
             let below = after.saturating_add(OUTSTANDING_SLICE).min(end);
             let found = self.in_each_shard(|shard| async move {
@@ -393,7 +393,7 @@ impl Service {
     }
 }
 
-/// Notes the segments that a carrier has, or may have, of messages that were submitted in part.
+/// Sets, for messages that were submitted in part, which segments the carrier has or may have.
 fn skip_submitted(
     begun: &HashMap<Transid, Submission>,
     segments: Vec<Segment>,

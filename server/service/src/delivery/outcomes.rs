@@ -1,5 +1,5 @@
-//! What a carrier's answers mean for a message. The functions here are pure, so that money and
-//! duplicates are decided in one place.
+//! The consequences of a carrier's responses for a message. These functions are pure, so that the
+//! decisions about money and duplicates are in one place.
 
 use domain::Submission;
 
@@ -7,38 +7,38 @@ use crate::delivery::receipts::is_storable_name;
 use crate::store::claims::Held;
 use crate::store::segments::Segment;
 
-/// How long a message whose answer was lost waits for a receipt before it is sent once more.
+/// How long a message whose response was lost waits for a receipt before it is submitted once more.
 pub(crate) const RESEND_AFTER_MS: i64 = 30_000;
-/// How long a message waits after a throttled carrier didn't take it.
+/// How long a message waits after a carrier throttled it.
 const THROTTLED_MS: i64 = 1000;
-/// The first wait after a temporary refusal; the wait doubles with each refusal.
+/// The wait after the first temporary refusal. It doubles with each refusal.
 const RETRY_FIRST_MS: i64 = 5000;
 const RETRY_MAX_MS: i64 = 10 * 60 * 1000;
 
-/// What a carrier answered to the submit of a segment.
+/// A carrier's response to the submit of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmitOutcome {
-    /// The carrier took the segment: the charge stays from now on.
+    /// The carrier accepted the segment. From now on the charge stays.
     Accepted {
-        /// The name that the carrier's receipts will have for the segment; `None` when the carrier
-        /// gave none.
+        /// The ID that the carrier's receipts for the segment have. `None` if the carrier returned
+        /// none.
         carrier_message_id: Option<String>,
     },
-    /// The carrier refused the segment for good.
+    /// The carrier refused the segment permanently.
     Refused { error: String },
-    /// The carrier asks for a slower pace: the segment is tried again, and no attempt is counted.
+    /// The carrier throttles us. The segment is retried, and the attempt doesn't count.
     Throttled { error: String },
-    /// The carrier can't take the segment now: it is tried again, later each time.
+    /// The carrier can't accept the segment now. It is retried, with a longer wait each time.
     Temporary { error: String },
     /// The segment certainly didn't reach the carrier.
     NotSent,
-    /// The segment was submitted, and the answer is lost.
+    /// The segment was submitted, but its response was lost.
     Unknown { error: String },
 }
 
 impl SubmitOutcome {
-    /// Removes what a carrier's words can have and the database can't: NUL characters, and a name
-    /// that is too long for a receipt to be found by.
+    /// Removes text from carriers that the database can't store: NUL characters, and carrier
+    /// message IDs that are too long.
     pub(crate) fn make_storable(&mut self) {
         if let Self::Accepted { carrier_message_id } = self {
             carrier_message_id.take_if(|name| !is_storable_name(name));
@@ -57,18 +57,18 @@ impl SubmitOutcome {
     }
 }
 
-/// What becomes of a message after a submit.
+/// The outcome of a submit for the whole message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MessageOutcome {
-    /// The whole message is taken.
+    /// The carrier accepted the whole message.
     Submitted,
-    /// Some of the message was taken, and the rest is refused: it can't arrive whole, and the
-    /// charge stays.
+    /// The carrier accepted some segments and refused others. The message can't arrive complete,
+    /// and the charge stays.
     Failed { error: String },
-    /// Nothing of the message was taken, and nothing will be, by this carrier.
+    /// The carrier accepted nothing of the message and never will.
     Refused { error: String },
-    /// The whole message was submitted, some of it without an answer: only a receipt can tell.
-    /// The error is what happened at this submit, if anything did.
+    /// The whole message was submitted, some of it without a response. Only a receipt can resolve
+    /// this. The error is the one of this submit, if there was one.
     Unknown { error: Option<String> },
     /// The message goes back into the queue.
     Again(Again),
@@ -84,7 +84,7 @@ pub(crate) struct Again {
     pub(crate) error: Option<String>,
 }
 
-/// Counts of a message's segments after its submit.
+/// The number of a message's segments in each state after a submit.
 #[derive(Default)]
 pub(crate) struct Count {
     pub(crate) taken: usize,
@@ -95,7 +95,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Counts the answers, and the segments that earlier submits left.
+    /// Counts the responses of this submit, and the segments of earlier submits.
     pub(crate) fn new(
         outcomes: &[(u16, SubmitOutcome)],
         stored: &[Segment],
@@ -103,7 +103,7 @@ impl Count {
     ) -> Self {
         let mut count = Self::default();
         for segment in stored {
-            // A segment that was taken before stays taken, whatever became of it now.
+            // A segment that was accepted before stays accepted, whatever the response now.
             let told = outcomes.iter().any(|(number, outcome)| {
                 *number == segment.segment
                     && matches!(
@@ -139,7 +139,7 @@ impl Count {
         count
     }
 
-    /// Puts the message off; of several waits the longest one counts.
+    /// Delays the message. The longest delay counts.
     fn wait(&mut self, ms: i64, attempted: bool, error: Option<String>) {
         if self.again.as_ref().is_none_or(|(known, ..)| *known < ms) {
             self.again = Some((ms, attempted, error));
@@ -152,7 +152,8 @@ impl Count {
         match (self.refused, self.again) {
             (Some(error), _) if !begun => MessageOutcome::Refused { error },
             (Some(error), _) if self.taken > 0 => MessageOutcome::Failed { error },
-            // Other segments may have been taken: nothing is released, and nothing is sent again.
+            // Other segments may have been accepted: nothing is released, and nothing is submitted
+            // again.
             (error @ Some(_), _) => MessageOutcome::Unknown { error },
             (None, _) if resend => MessageOutcome::Again(Again {
                 after_ms: RESEND_AFTER_MS,

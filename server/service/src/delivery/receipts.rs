@@ -1,4 +1,4 @@
-//! Receipts: what carriers report of messages they took.
+//! Receipts: the reports of carriers about accepted messages.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,68 +16,67 @@ use crate::store::unmatched_receipts::{self, NewUnmatchedReceipt};
 use crate::store::{Chore, WriteTx, carriers, queue};
 use crate::{Service, run_detached};
 
-/// How far a receipt's submit date may be from ours when nothing else tells which message the
-/// receipt is for.
+/// The maximum difference between a receipt's submit date and ours, if nothing else identifies the
+/// message.
 const SUBMIT_DATE_MS: i64 = 10 * 60 * 1000;
-/// How long a receipt may be ahead of the answer to its submit. An older receipt is for another
-/// message: carriers use their names again.
+/// How much earlier than the response to its submit a receipt may arrive. An older receipt belongs
+/// to another message, because carriers reuse their message IDs.
 const AHEAD_MS: i64 = 60 * 60 * 1000;
-/// How long unmatched receipts are looked at again: no transaction is open for longer, and no lease
-/// lasts longer.
+/// The age up to which unmatched receipts are checked again. No transaction or lease lasts longer.
 const CROSSED_MS: i64 = 10 * 60 * 1000;
-/// How many names one transaction looks at.
+/// The number of carrier message IDs per transaction.
 const CROSSED_CHUNK: usize = 500;
-/// How long receipts for unknown names and the carriers' names of segments are kept: carriers
-/// report within days.
+/// How long unmatched receipts and the carrier message IDs of segments are kept. Carriers report
+/// within days.
 const KEPT_MS: i64 = 7 * DAY_MS;
-/// The milliseconds of message ids whose segments one transaction forgets.
+/// The range of message IDs, in milliseconds, whose segments one transaction deletes.
 const FORGET_MS: i64 = 10_000;
 
-/// Most characters of a carrier's name for a segment: a longer one doesn't fit into PostgreSQL's
-/// index of names. Carriers' names have some 10 to 65.
+/// The maximum length of a carrier message ID in characters. Longer ones don't fit into
+/// PostgreSQL's index. Carriers use 10 to 65 characters.
 pub const RECEIPT_NAME_CHARS_MAX: usize = 255;
 
-/// Whether a carrier's name for a segment can be stored.
+/// Whether a carrier message ID can be stored.
 pub(crate) fn is_storable_name(name: &str) -> bool {
-    // Most names are shorter in bytes, too, and needn't be counted.
+    // Most IDs are short even in bytes, so their characters needn't be counted.
     name.len() <= RECEIPT_NAME_CHARS_MAX || name.chars().count() <= RECEIPT_NAME_CHARS_MAX
 }
 
-/// A sandbox's receipt: how a message ended.
+/// A sandbox's receipt: the final status of a message.
 #[derive(Clone, Debug)]
 pub struct Receipt {
     pub id: Transid,
     pub application_id: ApplicationId,
     /// A final status.
     pub status: MessageStatus,
-    /// Why the message wasn't delivered, in a stable word.
+    /// Why the message wasn't delivered, as a stable code.
     pub error: Option<String>,
 }
 
-/// A carrier's receipt: how a segment ended.
+/// A carrier's receipt: the final status of a segment.
 #[derive(Clone, Debug)]
 pub struct CarrierReceipt {
-    /// The carrier's name for the segment, in each of the forms that the carrier may have given it
-    /// in.
+    /// The carrier message ID of the segment, in each form that the carrier may have used in its
+    /// response to the submit.
     pub names: Vec<String>,
     /// A final status.
     pub status: MessageStatus,
-    /// Why the segment wasn't delivered, in a stable word.
+    /// Why the segment wasn't delivered, as a stable code.
     pub error: Option<String>,
-    /// What the carrier echoes of the submit: see [`user_reference`].
+    /// The reference that the carrier echoes from the submit, see [`user_reference`].
     pub user_reference: Option<u16>,
-    /// The number that the message was for, as the carrier was given it.
+    /// The recipient's number, as it was submitted to the carrier.
     pub number: String,
-    /// The sender name, as the carrier was given it.
+    /// The sender name, as it was submitted to the carrier.
     pub sender: String,
-    /// When the carrier took the segment, as the receipt says.
+    /// When the carrier accepted the segment, according to the receipt.
     pub submitted_at: Option<Timestamp>,
 }
 
 impl CarrierReceipt {
-    /// Removes what a carrier's words can have and the database can't: NUL characters, and names of
-    /// more than [`RECEIPT_NAME_CHARS_MAX`] characters. A receipt that loses its names may still
-    /// find its message by what else it says.
+    /// Removes text from carriers that the database can't store: NUL characters, and carrier
+    /// message IDs of more than [`RECEIPT_NAME_CHARS_MAX`] characters. A receipt that loses its IDs
+    /// may still match by its other fields.
     fn make_storable(&mut self) {
         self.names.retain(|name| is_storable_name(name));
         let texts = self.names.iter_mut().chain(&mut self.error);
@@ -87,25 +86,26 @@ impl CarrierReceipt {
     }
 }
 
-/// A reference that a carrier may echo of a submit (SMPP 3.4 §5.3.2.17). With its two octets the
-/// reference tells messages apart only together with the number.
+/// Returns the reference of a submit, which a carrier may echo (SMPP 3.4 §5.3.2.17). The reference
+/// has only two octets, so it identifies a message only together with the number.
 pub const fn user_reference(id: Transid, segment: u16) -> u16 {
-    // The low bits of an id count within a millisecond, the bits above are milliseconds.
+    // The low bits of an ID count within a millisecond. The bits above are milliseconds.
     let [low, high, ..] = ((id.0 >> 21) ^ id.0).to_le_bytes();
     u16::from_le_bytes([low, high]) ^ segment.rotate_right(4)
 }
 
-/// How far a shard goes to find the segments of a carrier's receipts, and what it does with the
-/// others.
+/// How a shard matches a carrier's receipts to segments, and whether it keeps or returns the
+/// receipts that match none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Matching {
-    /// By the carrier's names alone; the others are returned, since another shard may know them.
+    /// Matches only by carrier message ID. Returns receipts that match none, since another shard
+    /// may have their messages.
     Names,
-    /// Likewise, but the others are kept as unmatched.
+    /// Matches only by carrier message ID. Keeps receipts that match none as unmatched.
     NamesOrKeep,
-    /// Also by what else a receipt says; the others are returned.
+    /// Also matches by the other fields. Returns receipts that match none.
     Anything,
-    /// Likewise, but the others are kept as unmatched.
+    /// Also matches by the other fields. Keeps receipts that match none as unmatched.
     AnythingOrKeep,
 }
 
@@ -119,19 +119,19 @@ impl Matching {
     }
 }
 
-/// A receipt and the segment that it is for.
+/// A receipt and its segment.
 struct Matched<'a> {
     segment: SegmentId,
     status: MessageStatus,
     error: Option<&'a str>,
 }
 
-/// A name that a receipt is kept as unmatched for, and the newest message with a segment of that
-/// name.
+/// The carrier message ID of an unmatched receipt, with the newest message that has a segment with
+/// this ID.
 #[derive(Clone)]
 struct Crossed {
     carrier: String,
-    /// The carrier's name for the segment.
+    /// The carrier message ID of the segment.
     name: String,
     message_id: Transid,
     /// The shard of the message.
@@ -139,16 +139,16 @@ struct Crossed {
 }
 
 impl Service {
-    /// Makes messages final by a sandbox's receipts; durable when this returns. The charge stays
-    /// whatever the receipt says. A receipt for a message that is final already goes into the
+    /// Makes messages final according to a sandbox's receipts. Durable when this returns. No
+    /// receipt releases the charge. A receipt for a message that is final already goes into the
     /// message's timeline.
     pub async fn record_receipts(&self, receipts: Vec<Receipt>) -> Result<()> {
         self.end_at_shards(receipts).await
     }
 
-    /// Makes messages final by a carrier's receipts; durable when this returns. A receipt for a
-    /// name that nothing is known of is kept as unmatched: the answer to the submit may come after
-    /// it.
+    /// Makes messages final according to a carrier's receipts. Durable when this returns. A receipt
+    /// with an unknown carrier message ID is kept as unmatched, because the response to the submit
+    /// may come later.
     pub async fn record_carrier_receipts(
         &self,
         carrier: &str,
@@ -167,8 +167,8 @@ impl Service {
         end(self, tx, receipts, self.now()).await
     }
 
-    /// Writes a carrier's receipts in a commit group. Receipts for which nothing is found are
-    /// unmatched, or returned to be matched in another way.
+    /// Writes a carrier's receipts in a commit group. `matching` decides whether receipts without a
+    /// segment are kept as unmatched or returned.
     pub(crate) async fn write_carrier_receipts(
         &self,
         tx: &mut WriteTx<'_>,
@@ -191,7 +191,7 @@ impl Service {
             } else if !matching.keeps_unmatched() {
                 returned.push(receipt.clone());
             } else if receipt.names.is_empty() {
-                tracing::warn!(carrier, "a receipt that names no message is dropped");
+                tracing::warn!(carrier, "dropped a receipt that matches no message");
             } else {
                 count += 1;
                 let names = receipt.names.iter();
@@ -217,7 +217,7 @@ impl Service {
         Ok(returned)
     }
 
-    /// The segment of each receipt that has one, by the place of the receipt.
+    /// Returns the segment of each receipt that has one, by the index of the receipt.
     async fn match_receipts(
         &self,
         tx: &mut WriteTx<'_>,
@@ -230,7 +230,7 @@ impl Service {
             .enumerate()
             .flat_map(|(place, receipt)| receipt.names.iter().map(move |n| (place, n.as_str())))
             .unzip();
-        // The last segment found for a name is the newest.
+        // The last segment found for an ID is the newest.
         let mut found: HashMap<usize, SegmentId> = segments::named(tx, carrier, &names)
             .await?
             .into_iter()
@@ -254,8 +254,8 @@ impl Service {
             let Some(segment) = the_one(receipt, &candidates) else {
                 continue;
             };
-            // The receipt may be for a message whose answer comes later, unless the receipt has
-            // more than number and time.
+            // The receipt may be for a message whose response comes later, unless the receipt has a
+            // reference besides number and time.
             let (number, id) = (&receipt.number, segment.message_id);
             if receipt.user_reference.is_none()
                 && segments::is_another_submitted(tx, carrier, number, country_code, id, least)
@@ -263,7 +263,7 @@ impl Service {
             {
                 continue;
             }
-            // The next of these receipts must not take the segment for its own.
+            // Another receipt in this call may have the segment already.
             if !found.values().any(|other| *other == segment) {
                 found.insert(place, segment);
             }
@@ -271,8 +271,8 @@ impl Service {
         Ok(found)
     }
 
-    /// The shard of the one message that each receipt fits by what it says besides the carrier's
-    /// names, among the messages of all shards; `None` where none or several fit.
+    /// Finds the shard of each receipt's message by the fields other than the carrier message ID.
+    /// Returns `None` for a receipt if no message of any shard fits, or several do.
     pub(crate) async fn shards_that_fit(
         &self,
         carrier: &str,
@@ -309,8 +309,8 @@ impl Service {
         Ok(shards)
     }
 
-    /// Whether a receipt with nothing but number and time may be for a message of another shard,
-    /// which is being submitted now.
+    /// Whether a receipt without a reference may be for a message of another shard that is being
+    /// submitted now.
     async fn may_be_elsewhere(
         &self,
         carrier: &str,
@@ -334,15 +334,15 @@ impl Service {
         Ok(false)
     }
 
-    /// The country code that carriers put before local numbers, and the least id of a message that
-    /// a receipt may still be for.
+    /// Returns the country code that carriers put before local numbers, and the smallest ID of a
+    /// message that a receipt may still be for.
     fn unanswered_since(&self) -> (&str, i64) {
         let country_code = &self.inner.router.network.country_code;
         let oldest = self.now().plus_ms(-KEPT_MS - DAY_MS);
         (country_code, domain::ids::compose_id(oldest.unix_ms(), 0))
     }
 
-    /// Matches the receipts that were kept as unmatched for names which are known now.
+    /// Matches unmatched receipts whose carrier message IDs are known now.
     pub(crate) async fn match_unmatched(
         &self,
         tx: &mut WriteTx<'_>,
@@ -378,18 +378,19 @@ impl Service {
         apply(self, tx, &matched, now).await
     }
 
-    /// Matches receipts that were kept as unmatched though their segments are known; returns how
-    /// many. A receipt stays unmatched when it crosses the answer to its submit: one transaction
-    /// stores the name and finds no receipt, while another finds no name and keeps the receipt as
-    /// unmatched, and neither sees what the other wrote. A receipt also stays unmatched when
-    /// another process stores the answer by a call, which looks for the receipts of its own process
-    /// alone.
+    /// Matches unmatched receipts whose segments are known. Returns how many were matched.
+    ///
+    /// A receipt stays unmatched when it crosses the response to its submit. One transaction stores
+    /// the carrier message ID and finds no receipt. Another one finds no such ID and keeps the
+    /// receipt as unmatched. Neither sees what the other wrote. A receipt also stays unmatched when
+    /// another process stores the response by a call, because the call considers only unmatched
+    /// receipts of its own process.
     pub async fn match_crossed(&self) -> Result<usize> {
-        // Where one process writes to a file, its transactions follow each other.
+        // On SQLite one process writes, one transaction at a time, so receipts can't cross.
         let Node::Member(_) = &self.inner.node else {
             return Ok(0);
         };
-        // With several shards receipts are kept as unmatched too while a shard can't be reached.
+        // With several shards, receipts are also kept as unmatched while a shard is unreachable.
         let since = if self.only_shard().is_some() {
             CROSSED_MS
         } else {
@@ -416,8 +417,8 @@ impl Service {
         Ok(matched)
     }
 
-    /// The names that segments have, of these names, each with its carrier. Where a carrier used a
-    /// name again, the newest segment counts, in whichever shard it is.
+    /// Returns those of these carrier message IDs that segments have, each with its carrier. If a
+    /// carrier reused an ID, the newest segment of all shards counts.
     async fn crossed(&self, names: &[(String, String)]) -> Result<Vec<Crossed>> {
         let finding = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -449,8 +450,8 @@ impl Service {
         Ok(crossed.collect())
     }
 
-    /// Matches the receipts that are kept as unmatched for these names, which are ordered by
-    /// carrier; returns how many names that are.
+    /// Matches the unmatched receipts with these carrier message IDs, which are ordered by carrier.
+    /// Returns the number of IDs.
     async fn match_some(&self, shard: Shard, crossed: &[Crossed]) -> Result<usize> {
         let now = self.now();
         let tx = self
@@ -470,8 +471,8 @@ impl Service {
         Ok(crossed.len())
     }
 
-    /// Forgets the carriers' names of segments, and unmatched receipts, after a week. Receipts that
-    /// come later are kept as unmatched, and forgotten after a week too.
+    /// Deletes carrier message IDs of segments, and unmatched receipts, after a week. Receipts that
+    /// come later are kept as unmatched for a week.
     pub async fn forget_segments(&self) -> Result<()> {
         self.do_chore(Chore::ForgetSegments, Priority::Bulk, |tx, now| {
             Box::pin(async move {
@@ -487,7 +488,8 @@ impl Service {
     }
 }
 
-/// The segment that a receipt without a known name is for, if exactly one segment fits.
+/// Returns the segment of a receipt without a known carrier message ID, if exactly one segment
+/// fits.
 fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<SegmentId> {
     let echoed = |c: &&&Unanswered| {
         let reference = user_reference(c.id.message_id, c.id.segment);
@@ -505,7 +507,7 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<Segme
         1 => fitting.pop().map(|candidate| candidate.id),
         _ => None,
     };
-    // An echoed reference also says which messages the receipt isn't for.
+    // If the receipt echoes a reference, segments with another reference don't fit.
     if receipt.user_reference.is_some() {
         only(candidates.iter().filter(echoed).collect())
     } else {
@@ -513,8 +515,8 @@ fn the_one(receipt: &CarrierReceipt, candidates: &[&Unanswered]) -> Option<Segme
     }
 }
 
-/// Makes segments final, and messages whose segments all are. A second receipt for a segment goes
-/// into the timeline when it says something else than the first one.
+/// Makes segments final, and messages whose segments are all final. A second receipt for a segment
+/// goes into the timeline if it contradicts the first.
 async fn apply(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -567,8 +569,8 @@ fn receipt(id: SegmentId, status: MessageStatus, error: Option<String>) -> Recei
     }
 }
 
-/// The messages of these segments that are final as a whole now: delivered when all segments are;
-/// otherwise failed if a segment failed, else expired.
+/// Returns the messages that are final now because all of their segments are. A message is
+/// delivered if all segments are. Otherwise it has failed if a segment failed, else it has expired.
 async fn whole_messages(tx: &mut WriteTx<'_>, touched: &[SegmentId]) -> Result<Vec<Receipt>> {
     let messages: HashMap<Transid, SegmentId> =
         touched.iter().map(|s| (s.message_id, *s)).collect();
@@ -593,7 +595,7 @@ async fn whole_messages(tx: &mut WriteTx<'_>, touched: &[SegmentId]) -> Result<V
     Ok(ended.collect())
 }
 
-/// Makes messages final by receipts for whole messages.
+/// Makes messages final according to receipts for whole messages.
 async fn end(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -614,14 +616,14 @@ async fn end(
         })
         .collect();
     let ended = messages::finish(tx, &endings, now).await?;
-    // A receipt that comes before the submit is recorded, or after its lease was lost, also takes
-    // the message out of the queue.
+    // A receipt may come before the submit is recorded, or after its lease was lost. Then it also
+    // takes the message out of the queue.
     let gone: Vec<Transid> = ended.iter().map(|ended| ended.id).collect();
     queue::drop_all(tx, &gone).await?;
     let ended: HashSet<Transid> = ended.into_iter().map(|ended| ended.id).collect();
     let mut events = Vec::new();
     for receipt in receipts.iter().filter(|r| !ended.contains(&r.id)) {
-        // A receipt that repeats the status is no news.
+        // A receipt that repeats the status adds nothing to the timeline.
         if messages::status(tx, receipt.id).await? != Some(receipt.status) {
             events.push(late(receipt));
         }

@@ -1,5 +1,5 @@
-//! Results: what carriers answered to submits, recorded for the messages with everything that
-//! follows.
+//! Results: the responses of carriers to submits. Records them, and everything that follows from
+//! them, for the messages.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -18,20 +18,20 @@ use crate::store::queue::{self, Requeued};
 use crate::store::segments::{self, NewSegment, Segment};
 use crate::store::submits::{self, Begun, Taken};
 
-/// What recording a carrier's results did.
+/// The effects of recording a carrier's results.
 pub(crate) struct Recorded {
-    /// The messages that are stored as taken as a whole.
+    /// The stored messages of which the carrier accepted every segment.
     pub(crate) taken: Vec<Transid>,
-    /// For each message that went back into the queue: the carrier, and how soon it may be claimed.
+    /// For each message that went back into the queue: its carrier, and how soon it may be claimed.
     pub(crate) again: Vec<(String, Duration)>,
     /// The messages that became final.
     pub(crate) ended: Vec<Ended>,
 }
 
 impl Service {
-    /// Records what became of submits; returns the messages that are stored as taken as a whole.
-    /// Where the lease was lost, only the carrier's names are kept: the next claim of the message
-    /// decides.
+    /// Records the results of submits. Returns the stored messages of which the carrier accepted
+    /// every segment. If the lease was lost, only the carrier message IDs are stored: the next
+    /// claim decides about the message.
     pub async fn record_submitted(
         &self,
         carrier: &str,
@@ -46,8 +46,8 @@ impl Service {
         self.record_at_shards(carrier, results).await
     }
 
-    /// Writes results of a carrier in a commit group. What the results give back is still to be
-    /// settled.
+    /// Writes a carrier's results in a commit group. The caller still has to settle the charges
+    /// that they release.
     pub(crate) async fn write_results(
         &self,
         tx: &mut WriteTx<'_>,
@@ -70,7 +70,7 @@ impl Service {
         })
     }
 
-    /// Plans what must be written for the results.
+    /// Decides what must be written for the results.
     async fn plan(
         &self,
         tx: &mut WriteTx<'_>,
@@ -96,7 +96,7 @@ impl Service {
         }
         let network = &self.inner.router.network;
         let noted = !network.is_sandbox(carrier);
-        // A carrier that is handed whole messages doesn't say how many segments it makes of them.
+        // A carrier that receives whole messages doesn't say into how many segments it splits them.
         let counted = noted && !network.takes_whole(carrier);
         let mut plan = Plan {
             counted,
@@ -104,7 +104,7 @@ impl Service {
         };
         let mut seen = HashSet::new();
         for &result in results {
-            // A second result for a message comes after the first, which ends the claim.
+            // A second result for a message comes too late: the first one ends the claim.
             match held.get(&result.id).filter(|_| seen.insert(result.id)) {
                 Some(held) => {
                     let stored = stored.get(&result.id).map_or(&[][..], Vec::as_slice);
@@ -118,7 +118,7 @@ impl Service {
         Ok(plan)
     }
 
-    /// Moves messages that a carrier didn't take to another carrier, where a route leads to one.
+    /// Moves messages that a carrier didn't accept to another carrier, if a route leads to one.
     async fn look_elsewhere(
         &self,
         tx: &mut WriteTx<'_>,
@@ -130,7 +130,7 @@ impl Service {
         let refused: HashSet<Transid> = plan.refused.iter().map(|(_, ending)| ending.id).collect();
         let waiting = plan.again.iter().filter(|row| row.is_deferred(usable, now));
         let ids: Vec<Transid> = waiting.map(|row| row.id).chain(refused.clone()).collect();
-        // With one carrier there is no other way.
+        // There is no other carrier.
         if ids.is_empty() || self.inner.router.network.only().is_some() {
             return Ok(());
         }
@@ -181,19 +181,19 @@ impl Service {
 #[derive(Default)]
 struct Plan {
     leaving: Vec<Transid>,
-    /// Messages taken as a whole.
+    /// Messages of which the carrier accepted every segment.
     taken: Vec<Taken>,
     begun: Vec<Begun>,
-    /// Messages that were refused when some of their segments were taken.
+    /// Messages that were refused after some of their segments were accepted.
     failed: Vec<Ending>,
-    /// Messages that were refused when nothing of them was taken.
+    /// Messages that were refused before any of their segments was accepted.
     refused: Vec<(ApplicationId, Ending)>,
     again: Vec<Requeued>,
     events: Vec<Event>,
     segments: Vec<NewSegment>,
-    /// Segments whose names came when the claim was over.
+    /// Segments whose carrier message IDs came after the claim had ended.
     late: Vec<NewSegment>,
-    /// Whether the carrier is handed each segment by itself.
+    /// Whether the carrier receives each segment separately.
     counted: bool,
 }
 
@@ -301,7 +301,7 @@ impl Plan {
     }
 }
 
-/// The segments of a message that were submitted, certainly or perhaps.
+/// Returns the segments of a message that were submitted, or may have been.
 fn rows(result: &Submitted) -> impl Iterator<Item = NewSegment> {
     result.outcomes.iter().filter_map(|(number, outcome)| {
         let (name, status) = match outcome {

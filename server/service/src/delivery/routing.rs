@@ -1,5 +1,5 @@
 //! Routing: which carrier a message waits for. The carrier is chosen when the message is queued,
-//! and again when that carrier can't take the message.
+//! and again if that carrier can't accept the message.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,9 +17,9 @@ use crate::store::queue::{self, Moved, Routed};
 use crate::wakeups::Wakeup;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_attempts};
 
-/// The name in place of a carrier for queued messages that no route is for.
+/// Stands for the carrier of queued messages that match no route.
 pub(crate) const NO_CARRIER: &str = "";
-/// How many waiting rows one transaction looks at.
+/// The number of waiting rows per transaction.
 const CHUNK: i64 = 500;
 
 /// The carriers and the routes to them.
@@ -27,25 +27,25 @@ const CHUNK: i64 = 500;
 pub struct Network {
     pub carriers: Vec<CarrierInfo>,
     pub routes: Routes,
-    /// The country code that is put before a local number when it goes to a carrier.
+    /// The country code that is put before local numbers for carriers.
     pub country_code: String,
-    /// The sender name that carriers are given for applications without one.
+    /// The sender name for applications that have none.
     pub default_sender: String,
 }
 
-/// What must be known of a carrier to record its messages rightly.
+/// The settings of a carrier that decide how its messages are recorded.
 #[derive(Clone, Debug)]
 pub struct CarrierInfo {
     pub name: String,
-    /// Whether the carrier keeps nothing and sends to nobody: a submit may be repeated, and nothing
-    /// is recorded of it.
+    /// Whether the carrier keeps nothing and delivers nothing. A submit may be repeated, and
+    /// nothing is recorded about it.
     pub sandbox: bool,
-    /// Whether the carrier is handed whole messages, and cuts them itself.
+    /// Whether the carrier receives whole messages and splits them itself.
     pub whole: bool,
 }
 
 impl Network {
-    /// The sandbox as the only carrier: nothing reaches anybody.
+    /// A network with the sandbox as the only carrier. No message is delivered.
     pub fn sandbox(country_code: String, default_sender: String) -> Self {
         Self {
             carriers: vec![CarrierInfo {
@@ -68,7 +68,7 @@ impl Network {
         }
     }
 
-    /// Whether nothing is recorded of what this carrier is handed.
+    /// Whether nothing is recorded about submits to this carrier.
     pub(crate) fn is_sandbox(&self, carrier: &str) -> bool {
         carrier == SANDBOX_CARRIER || self.carriers.iter().any(|c| c.name == carrier && c.sandbox)
     }
@@ -77,7 +77,7 @@ impl Network {
         self.carriers.iter().any(|c| c.name == carrier && c.whole)
     }
 
-    /// What a carrier charges for a segment of a message; `None` where the settings don't say.
+    /// Returns a carrier's price for a segment of a message. `None` if the settings have none.
     pub(crate) fn cost(&self, carrier: &str, message: &Message<'_>) -> Option<Money> {
         let number = Number::from_stored(message.number.to_owned(), message.kind);
         let facts = RoutingFacts {
@@ -89,7 +89,7 @@ impl Network {
         self.routes.cost(carrier, &facts)
     }
 
-    /// The carrier of every message, where the only route is one for all messages.
+    /// Returns the carrier of every message if there is only one route, without conditions.
     pub(crate) fn only(&self) -> Option<&str> {
         match self.routes.as_slice() {
             [route]
@@ -105,15 +105,15 @@ impl Network {
     }
 }
 
-/// Chooses carriers, knowing which of them can take messages now.
+/// Chooses carriers, and tracks which of them can accept messages now.
 pub(crate) struct Router {
     pub(crate) network: Network,
-    /// Carriers that can't take messages now, and for each whether one message goes there all the
-    /// same, as a probe.
+    /// The carriers that can't accept messages now. The value is true if the next message goes
+    /// there all the same, as a probe.
     unusable: RwLock<HashMap<String, AtomicBool>>,
 }
 
-/// What routes look at in a message.
+/// The fields of a message that routes depend on.
 pub(crate) struct Message<'a> {
     pub(crate) number: &'a str,
     pub(crate) kind: Kind,
@@ -129,10 +129,10 @@ impl Router {
         }
     }
 
-    /// The carrier that a message waits for; [`NO_CARRIER`] when no route is for the message. While
-    /// no carrier can take it, the message waits for the one that would come first.
+    /// Returns the carrier that a message waits for, or [`NO_CARRIER`] if it matches no route.
+    /// While no carrier can accept it, the message waits for its first choice.
     pub(crate) fn carrier(&self, message: &Message<'_>, random: u64, excluded: &[&str]) -> String {
-        // Every send comes by here, and mostly there is only one route, for all messages.
+        // A shortcut for every send: most installations have only one route, for all messages.
         if let Some(only) = self.network.only().filter(|_| excluded.is_empty()) {
             return only.to_owned();
         }
@@ -142,8 +142,8 @@ impl Router {
             .unwrap_or_else(|| NO_CARRIER.to_owned())
     }
 
-    /// The first carrier that can take a message now, or that is to be probed with it; or, with
-    /// `all`, the first carrier of all.
+    /// Returns the first carrier that can accept a message now or is waiting for a probe. With
+    /// `all`, returns the first carrier whatever its state.
     fn choose(
         &self,
         message: &Message<'_>,
@@ -172,7 +172,7 @@ impl Router {
         }
         let probe = |name: &str| unusable.get(name);
         first(&|name| probe(name).is_none_or(|wanted| wanted.load(Ordering::Relaxed)))
-            // A single message is the probe.
+            // Only one message is the probe.
             .filter(|name| probe(name).is_none_or(|wanted| wanted.swap(false, Ordering::Relaxed)))
             .or_else(|| first(&|name| probe(name).is_none()))
     }
@@ -182,14 +182,14 @@ impl Router {
         !unusable.contains_key(carrier)
     }
 
-    /// Whether another carrier that a route leads to can take messages.
+    /// Whether a route leads to another carrier that can accept messages.
     fn has_other(&self, carrier: &str) -> bool {
         let routes = self.network.routes.as_slice();
         let mut others = routes.iter().filter(|route| route.carrier != carrier);
         others.any(|route| self.is_usable(&route.carrier))
     }
 
-    /// Notes whether a carrier can take messages; true when that is news.
+    /// Sets whether a carrier can accept messages. Returns true if this is a change.
     fn set_usable(&self, carrier: &str, usable: bool) -> bool {
         let mut unusable = self
             .unusable
@@ -219,29 +219,27 @@ impl Router {
 }
 
 impl Service {
-    /// Notes whether a carrier can take messages now. While it can't, new messages take another
-    /// route, and so do the messages that wait for it, as soon as [`Service::reroute`] has looked
-    /// at them.
+    /// Sets whether a carrier can accept messages now. While it can't, new messages take another
+    /// route. Messages that already wait for it do so at the next [`Service::reroute`].
     pub fn set_usable(&self, carrier: &str, usable: bool) {
         if self.inner.router.set_usable(carrier, usable) {
             self.inner.routes_changed.notify_one();
         }
     }
 
-    /// Lets the next message that would go to this carrier go there though the carrier can't be
-    /// relied on, as a probe; or takes that back. Only one message is a probe: the others take
-    /// another route meanwhile.
+    /// Lets the next message for this carrier go there as a probe although the carrier is unusable,
+    /// or cancels that. All other messages take another route meanwhile.
     pub fn let_probe(&self, carrier: &str, wanted: bool) {
         self.inner.router.let_probe(carrier, wanted);
     }
 
-    /// Carriers that can't take messages now.
+    /// Returns the carriers that can't accept messages now.
     pub fn unusable_carriers(&self) -> Vec<String> {
         self.inner.router.unusable()
     }
 
-    /// The carriers that messages wait for though they aren't set up any more; an empty name stands
-    /// for messages that wait for no carrier.
+    /// Returns the carriers that messages wait for although they aren't in the settings any more.
+    /// An empty name stands for messages without a carrier.
     pub async fn unknown_carriers(&self) -> Result<Vec<String>> {
         let waited_for = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -256,10 +254,11 @@ impl Service {
         Ok(waited_for)
     }
 
-    /// Looks for another carrier for the messages that wait for one. A message that no route is for
-    /// is rejected and its price given back; a message of which the carrier has a part stays.
+    /// Finds another carrier for the messages that wait for this one. A message that matches no
+    /// route is rejected, and its charge is released. A message stays if the carrier has some of
+    /// its segments.
     pub async fn reroute(&self, carrier: &str) -> Result<()> {
-        // A backlog isn't read when no other carrier can take it.
+        // If no other carrier can accept the backlog, don't read it.
         if carrier != NO_CARRIER && !self.inner.router.has_other(carrier) {
             return Ok(());
         }
@@ -284,7 +283,7 @@ impl Service {
         Ok(())
     }
 
-    /// Reroutes a chunk of messages; returns the last id that was looked at, or `None` at the end.
+    /// Reroutes a chunk of messages. Returns the last ID that was read, or `None` at the end.
     async fn reroute_some(
         &self,
         shard: Shard,
@@ -295,7 +294,7 @@ impl Service {
         let mut tx = self.store().begin_as(Priority::Bulk).await?;
         tx.at(shard);
         let waiting = if carrier == NO_CARRIER {
-            // All of these rows leave, so that each look finds the next rows.
+            // All of these rows leave the queue or move, so each query finds the next rows.
             queue::unrouted(&mut tx, carrier, CHUNK).await?
         } else {
             queue::unclaimed(&mut tx, carrier, after, CHUNK).await?
@@ -316,7 +315,7 @@ impl Service {
             }
         }
         if moved.is_empty() && rejected.is_empty() {
-            // Without a cursor the next look would find the same rows again.
+            // Without a cursor the next query would find the same rows again.
             return Ok((carrier != NO_CARRIER).then_some(last));
         }
         queue::move_to(&mut tx, &moved, now).await?;
@@ -329,7 +328,7 @@ impl Service {
         Ok(Some(last))
     }
 
-    /// The carrier for a waiting message, of those that haven't refused it.
+    /// Returns the carrier for a waiting message among those that haven't refused it.
     fn way_for(&self, row: &Routed) -> String {
         let excluded: Vec<&str> = row.refused_by.split_ascii_whitespace().collect();
         let random = self.entropy().number();
@@ -337,9 +336,9 @@ impl Service {
         router.carrier(&facts(row), random, &excluded)
     }
 
-    /// Another carrier for a message that the carrier `not` just didn't take. Where the message was
-    /// refused, it may wait for the other carrier; otherwise that carrier must be able to take it
-    /// now.
+    /// Returns another carrier for a message that the carrier `not` just didn't accept. A message
+    /// that was refused may wait for the other carrier. Otherwise the other carrier must be able to
+    /// accept it now.
     pub(crate) fn other_way(&self, row: &Routed, not: &str, refused: bool) -> Option<String> {
         let refused_by = row.refused_by.split_ascii_whitespace();
         let excluded: Vec<&str> = refused_by.chain([not]).collect();
@@ -363,7 +362,7 @@ fn facts(row: &Routed) -> Message<'_> {
 }
 
 fn unroutable(row: &Routed) -> Ending {
-    // What a carrier refused is stored at the last refusal; here no carrier was asked.
+    // No carrier was involved here: a message that every carrier refused ends at its last refusal.
     Ending {
         id: row.message_id,
         status: MessageStatus::Rejected,

@@ -1,6 +1,6 @@
-//! Scan starts: where claims begin to look in the queue. PostgreSQL's index of due rows keeps the
-//! entries of rows that left the queue, as long as an open transaction could still see these rows:
-//! each claim would step over all of those entries.
+//! Scan starts: where claims begin to search the queue. PostgreSQL's index of due rows keeps
+//! entries of rows that left the queue as long as an open transaction could still see these rows.
+//! Without a scan start, each claim would step over all of these entries.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,14 +11,14 @@ use domain::ids::Shard;
 
 use crate::store::claims::{DueLimits, DueRow, ScanStart};
 
-/// How often to look from the beginning: for rows that another process locked and gave back, or
-/// that were stored later than other rows of the same time.
+/// The interval between searches from the beginning. These find rows that another process locked
+/// and released, and rows that were stored later than others with the same due time.
 const FULL_LOOK: Duration = Duration::from_secs(10);
-/// How much later than its `due_at` a row may be stored.
+/// The maximum time between a row's `due_at` and the time when it is stored.
 const STORED_WITHIN_MS: i64 = 500;
 
-/// The scan starts of each carrier in each shard. With SQLite, whose index has no such entries,
-/// none is learned, and every look begins at the first row.
+/// The scan starts by shard and carrier. SQLite's index has no such entries, so on SQLite no scan
+/// start is kept and every search begins at the first row.
 #[derive(Default)]
 pub(crate) struct ScanStarts {
     carriers: Mutex<HashMap<(Shard, String), Known>>,
@@ -30,7 +30,7 @@ struct Known {
 }
 
 impl ScanStarts {
-    /// Where the next look for a carrier's due rows begins.
+    /// Returns where the next search for a carrier's due rows begins.
     pub(crate) fn of(&self, shard: Shard, carrier: &str) -> ScanStart {
         let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = carriers
@@ -39,14 +39,15 @@ impl ScanStarts {
         known.map_or_else(ScanStart::default, |known| known.scan_start)
     }
 
-    /// Forgets the scan start of a carrier: while a carrier is drained, looks find nothing, though
-    /// much may be due.
+    /// Removes the scan start of a carrier. While a carrier is drained, searches find nothing even
+    /// if many rows are due.
     pub(crate) fn forget(&self, carrier: &str) {
         let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         carriers.retain(|(_, of), _| of != carrier);
     }
 
-    /// Learns from a look: all rows that were due before are claimed, or were locked by others.
+    /// Moves the scan start after a search. All rows that were due earlier are claimed, or other
+    /// processes had locked them.
     pub(crate) fn learn(
         &self,
         (shard, carrier): (Shard, &str),
@@ -56,7 +57,7 @@ impl ScanStarts {
         now: Timestamp,
     ) {
         let start = |of_batches: bool, limit: i64, from: i64| {
-            // No rows of this kind were looked for.
+            // The search didn't cover rows of this kind.
             if limit <= 0 {
                 return from;
             }

@@ -1,14 +1,15 @@
-//! The names of segments that receipts of this process were kept as unmatched for: an answer with
-//! such a name has a receipt to be matched with. Receipts that other processes keep as unmatched
-//! are matched by a job.
+//! The carrier message IDs of unmatched receipts that this process stored. If a response has such
+//! an ID, a receipt already waits for it. A background job matches the receipts that other
+//! processes stored.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-/// The most names that are remembered; with more, all are forgotten, and the job matches them.
+/// The maximum number of IDs. When it is reached, all are dropped, and the job matches their
+/// receipts.
 const NAMES_MAX: usize = 65_536;
 
-/// The names, each with its carrier.
+/// The IDs, each with its carrier.
 #[derive(Default)]
 pub(crate) struct UnmatchedNames(Mutex<HashSet<(String, String)>>);
 

@@ -1,5 +1,4 @@
-//! The rows that a process caches between groups: by these, sends are decided before the
-//! database is asked.
+//! The rows that a process caches between groups. Optimistic decisions about sends use these rows.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,10 +13,10 @@ use crate::store::group_call::{ApplicationFields, CommitGroup, FoundApplication,
 use crate::store::idempotency::{KeptAnswer, KeptKey};
 use crate::store::prices::ChangeFields;
 
-/// The most applications that a process caches.
+/// The maximum number of cached applications.
 const APPLICATIONS_MAX: usize = 65_536;
 
-/// Rows, each as the last call that read it returned it.
+/// Cached rows, each as the last call that read it returned it.
 #[derive(Default)]
 pub(super) struct Cache {
     pub(super) prices: CurrentPrices,
@@ -26,17 +25,17 @@ pub(super) struct Cache {
     pub(super) in_group: InGroup,
 }
 
-/// What was read in the group that is under way. Only such rows refuse a send.
+/// The rows read in the current group. Only these rows may refuse a send.
 #[derive(Default)]
 pub(super) struct InGroup {
     /// Applications that were looked up, whether or not they exist.
     applications: HashSet<ApplicationId>,
-    /// Applications whose rows can't be read.
+    /// Applications whose rows are corrupt.
     pub(super) unreadable: HashSet<ApplicationId>,
-    /// Idempotency keys that were looked up, and the answers that were kept for them.
+    /// Idempotency keys that were looked up, and the answers that were stored for them.
     keys: HashSet<KeptKey>,
     pub(super) kept: HashMap<KeptKey, KeptAnswer>,
-    /// Requests that were taken out of the keys' limits and aren't used yet.
+    /// Requests that were taken from the keys' rate limits and aren't used yet.
     pub(super) allowance: Option<Allowance>,
 }
 
@@ -45,7 +44,7 @@ impl InGroup {
         self.applications.contains(&application)
     }
 
-    /// Uses a request that was taken out of a key's limit.
+    /// Uses up a request that was taken from a key's rate limit.
     pub(super) fn use_request(&mut self, key: RateKey) {
         if let Some(allowance) = &mut self.allowance {
             allowance.take(key);
@@ -62,7 +61,7 @@ impl Cache {
         self.applications.get(&id)
     }
 
-    /// Begins a group, in which nothing was read yet.
+    /// Begins a group and forgets the rows that were read in the previous one.
     pub(super) fn begin_group(&mut self) {
         self.in_group = InGroup::default();
         if self.applications.len() > APPLICATIONS_MAX {
@@ -70,7 +69,7 @@ impl Cache {
         }
     }
 
-    /// Learns from the answer to a call.
+    /// Updates the cache from the answer to a call.
     pub(super) fn learn(&mut self, call: &CommitGroup, answer: &mut GroupAnswer) {
         if let Some(changes) = answer.prices.take() {
             self.learn_prices(changes);
@@ -93,7 +92,7 @@ impl Cache {
         let keys = &call.keys;
         for place in 0..keys.keys.len() {
             let application_id = ApplicationId(keys.applications[place]);
-            // What was stored under the key is known after the next call, which reads it.
+            // Only the next call shows which answer is stored for this key.
             if keys.answers[place].is_some() && answer.has_charged(application_id) {
                 continue;
             }
@@ -103,7 +102,7 @@ impl Cache {
         self.in_group.kept.extend(answer.kept_answers());
     }
 
-    /// Without prices that can be read no send is accepted.
+    /// If the prices can't be read, no send is accepted.
     fn learn_prices(&mut self, changes: Vec<ChangeFields>) {
         let rows: Result<Vec<_>> = changes.into_iter().map(ChangeFields::read).collect();
         let unreadable = |error| {
@@ -153,7 +152,7 @@ impl Cache {
 }
 
 impl GroupAnswer {
-    /// The answers that are kept for the idempotency keys of sends.
+    /// Returns the answers that are stored for the idempotency keys of sends.
     pub(super) fn kept_answers(&self) -> impl Iterator<Item = (KeptKey, KeptAnswer)> {
         self.kept
             .iter()
@@ -165,7 +164,7 @@ impl GroupAnswer {
             })
     }
 
-    /// Whether the sends of an application were stored.
+    /// Whether the call stored the sends of an application.
     fn has_charged(&self, application: ApplicationId) -> bool {
         self.charged
             .as_ref()

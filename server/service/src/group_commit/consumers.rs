@@ -1,5 +1,5 @@
-//! Consumers: the connections of this process that messages are handed to, and which carriers have
-//! messages waiting.
+//! Consumers: the connections of this process that receive messages. Also tracks which carriers
+//! have waiting messages.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,30 +14,32 @@ use crate::Service;
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::{BATCHES_SHARE, Claimed, Learned, Lease, Submitted};
 
-/// How often to look for messages that no process announced, such as those of a command beside this
-/// process.
+/// The interval at which a shard's queue is polled for messages that no process announced, for
+/// example those that a command-line process queued.
 const POLL: Duration = Duration::from_secs(2);
-/// How long nothing is claimed for a carrier that can't be handed messages.
+/// How long a shard claims nothing for a carrier after a group failed, or while the carrier is
+/// drained.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The most messages of one claim.
+/// The maximum number of messages per claim.
 const CLAIM_MAX: usize = 512;
-/// The most messages of one claim in a group with sends, or twice the group's sends where that is
-/// more: with fewer the queue would grow under load.
+/// The maximum number of messages per claim in a group with sends. The limit is twice the group's
+/// sends if that is more: with fewer, the queue would grow under load.
 const CLAIM_BESIDE_SENDS: usize = 128;
 
-/// Messages that a group claimed for a connection.
+/// Messages that a group claimed for a connection, with their lease.
 pub(crate) type Dispatch = (Lease, Vec<Claimed>);
 
-/// A connection that takes messages of a carrier. The connection's credit is how many messages it
-/// would take; messages come as soon as their claim is durable. A consumer that is dropped takes no
-/// more, and the messages that it hasn't received go back into the queue.
+/// A connection that receives messages of a carrier. Its credit is the number of messages that it
+/// would take. Messages arrive as soon as their claim is durable. When the consumer is dropped, the
+/// messages that it hasn't received go back into the queue.
 pub struct Consumer {
     credit: Credit,
     received: mpsc::UnboundedReceiver<Dispatch>,
     consumers: Arc<Consumers>,
 }
 
-/// Tells how many messages a connection would take. Clones speak for the same connection.
+/// A handle that sets how many messages a connection would take. Clones refer to the same
+/// connection.
 #[derive(Clone)]
 pub struct Credit {
     shared: Arc<Shared>,
@@ -47,16 +49,17 @@ pub struct Credit {
 struct Shared {
     carrier: String,
     places: Mutex<ConnectionPlaces>,
-    /// Whether messages of the connection's carrier wait, in each shard.
+    /// Whether messages of the connection's carrier wait, by shard.
     waiting: Arc<[AtomicBool]>,
     sender: mpsc::UnboundedSender<Dispatch>,
 }
 
 #[derive(Default)]
 struct ConnectionPlaces {
-    /// How many messages the connection would take, as it last said.
+    /// The number of messages that the connection would take, as of the last update.
     credit: usize,
-    /// How many messages were claimed for the connection and aren't counted in its credit yet.
+    /// The number of messages that were claimed for the connection and that `credit` doesn't
+    /// account for yet.
     handed: usize,
 }
 
@@ -75,9 +78,9 @@ impl Shared {
         self.places().available()
     }
 
-    /// Takes back places that a group had for messages and did not use. A shard may have found no
-    /// place meanwhile, and waits to be told: the group's own too, where a call without an answer
-    /// still had them.
+    /// Releases slots that a group reserved and didn't use. A shard that found no free slot in the
+    /// meantime may sleep until it is notified. This can be the group's own shard, if a call
+    /// without an answer held the slots.
     fn release(&self, unused: usize, inboxes: &Inboxes) {
         if unused == 0 {
             return;
@@ -91,10 +94,9 @@ impl Shared {
         self.has_more_places(before, inboxes);
     }
 
-    /// Wakes the groups' threads that sleep and have reason to look for messages now that the
-    /// connection has more places than `before`: those of the shards where messages wait; all of
-    /// them if the connection had none, since a thread that finds no place anywhere sleeps without
-    /// an end.
+    /// Wakes group threads that sleep, because the connection now has more than `before` free
+    /// slots. Wakes the threads of the shards where messages wait. If the connection had no free
+    /// slot before, wakes all threads: one that finds no free slot sleeps without a timeout.
     fn has_more_places(&self, before: usize, inboxes: &Inboxes) {
         for (shard, inbox) in inboxes.iter().enumerate() {
             if before == 0 || self.waiting[shard].load(Ordering::Acquire) {
@@ -105,13 +107,14 @@ impl Shared {
 }
 
 impl Credit {
-    /// Asks the connection how many messages it would take now, while no message is submitted to
-    /// it.
+    /// Sets the credit to the result of `free`. Holds the connection's lock, so no message is
+    /// submitted meanwhile.
     pub fn refresh(&self, free: impl FnOnce() -> usize) {
         self.after(0, || (), free);
     }
 
-    /// Submits received messages, then asks the connection how many messages it would take now.
+    /// Calls `submit`, which submits `received` messages, then sets the credit to the result of
+    /// `free`. Holds the connection's lock during both calls.
     fn after(&self, received: usize, submit: impl FnOnce(), free: impl FnOnce() -> usize) {
         let (before, after) = {
             let mut places = self.shared.places();
@@ -128,28 +131,30 @@ impl Credit {
 }
 
 impl Service {
-    /// Adds a connection that takes messages of this carrier.
+    /// Adds a connection that receives messages of this carrier.
     pub fn consume(&self, carrier: &str) -> Consumer {
         self.inner.group_commit.consumers.add(carrier)
     }
 }
 
 impl Consumer {
-    /// The next messages, to be submitted under their lease; pending while there are no messages.
+    /// Returns the next messages, which must be submitted under their lease. Waits while there are
+    /// no messages.
     pub async fn next(&mut self) -> (Lease, Vec<Claimed>) {
         match self.received.recv().await {
             Some(dispatch) => dispatch,
-            // The consumer itself keeps the channel open.
+            // Unreachable: the consumer itself keeps the channel open.
             None => std::future::pending().await,
         }
     }
 
-    /// Submits `received` messages, then asks the connection how many more messages it would take.
+    /// Calls `submit`, which submits `received` messages, then sets the credit to the result of
+    /// `free`.
     pub fn submit(&self, received: usize, submit: impl FnOnce(), free: impl FnOnce() -> usize) {
         self.credit.after(received, submit, free);
     }
 
-    /// Tells how many messages the connection would take.
+    /// Returns a handle that sets the credit of this connection.
     pub fn credit(&self) -> Credit {
         self.credit.clone()
     }
@@ -166,10 +171,10 @@ impl Drop for Consumer {
     }
 }
 
-/// The inbox of each shard's groups.
+/// The inbox of each shard.
 pub(super) type Inboxes = Arc<[Arc<Inbox>]>;
 
-/// The connections by carrier.
+/// The connections of this process, by carrier.
 pub(crate) struct Consumers {
     inboxes: Inboxes,
     carriers: Mutex<HashMap<String, Carrier>>,
@@ -178,22 +183,22 @@ pub(crate) struct Consumers {
 struct Carrier {
     consumers: Vec<Arc<Shared>>,
     shards: Vec<OfShard>,
-    /// Whether messages of any kind wait in each shard, as far as this process knows. The carrier's
-    /// consumers share this list.
+    /// Whether messages of any kind wait, by shard, as far as this process knows. Shared with the
+    /// carrier's consumers.
     waiting: Arc<[AtomicBool]>,
 }
 
-/// What this process knows of the messages that wait for a carrier in one shard.
+/// The state of one carrier's queue in one shard, as far as this process knows.
 struct OfShard {
     /// Whether single messages are due.
     singles_wait: bool,
-    /// When to look whether messages wait.
+    /// When to poll the queue next.
     look_at: Instant,
-    /// Until when not to look at all: a group couldn't be stored, or the carrier is drained.
+    /// Claims nothing before this time, because a group failed or the carrier is drained.
     paused_until: Instant,
 }
 
-/// The place of a shard in a list of all shards.
+/// Returns the index of a shard in a list of all shards.
 pub(super) fn place(shard: Shard) -> usize {
     usize::try_from(shard.0 - Shard::FIRST.0).unwrap_or(0)
 }
@@ -216,7 +221,7 @@ impl Carrier {
         &mut self.shards[place(shard)]
     }
 
-    /// When to claim for the carrier next.
+    /// Returns when to claim next for the carrier.
     fn claim_at(&self, shard: Shard) -> Instant {
         let of_shard = &self.shards[place(shard)];
         if self.is_waiting(shard) {
@@ -233,8 +238,8 @@ impl Carrier {
             .sum()
     }
 
-    /// How many places a shard may claim for. While messages wait in several shards, each of these
-    /// shards has a share of the places.
+    /// Returns how many slots a shard may claim for. If messages wait in several shards, these
+    /// shards share the slots evenly.
     fn share(&self) -> usize {
         let waiting = self
             .waiting
@@ -262,7 +267,7 @@ impl Carrier {
         }
     }
 
-    /// Notes that messages of this carrier were queued, to be claimed after this time.
+    /// Notes that a message was queued, to be claimed once `after` has passed.
     fn queued(&mut self, shard: Shard, after: Duration, now: Instant) {
         if after.is_zero() {
             self.wait(shard);
@@ -272,7 +277,7 @@ impl Carrier {
         }
     }
 
-    /// The connection with the most places, if it has any.
+    /// Returns the connection with the most free slots, if any has one.
     fn roomiest(&self) -> Option<&Arc<Shared>> {
         let roomiest = self
             .consumers
@@ -342,12 +347,12 @@ impl Consumers {
         if self.inboxes[place(lease.shard)].push(input).is_err() {
             tracing::warn!(
                 carrier,
-                "claimed messages can't be released; their claims end by themselves"
+                "couldn't put claimed messages back into the queue; their lease will end"
             );
         }
     }
 
-    /// Notes that messages may wait for any carrier, in any shard.
+    /// Notes that messages may wait for any carrier in any shard.
     pub(crate) fn expect_any(&self) {
         for carrier in self.carriers().values_mut() {
             for shard in 0..self.inboxes.len() {
@@ -357,15 +362,15 @@ impl Consumers {
         }
     }
 
-    /// When to look at a shard's queue without being told; `None` while no connection would take a
-    /// message.
+    /// Returns when to poll a shard's queue if no notification comes first. `None` while no
+    /// connection has a free slot.
     pub(crate) fn look_at(&self, shard: Shard) -> Option<Instant> {
         let carriers = self.carriers();
         let served = carriers.values().filter(|carrier| carrier.available() > 0);
         served.map(|carrier| carrier.claim_at(shard)).min()
     }
 
-    /// Claims nothing in a shard for a while, after a group that couldn't be stored.
+    /// Pauses all claims in a shard after a group failed.
     pub(crate) fn pause(&self, shard: Shard) {
         let until = Instant::now() + PAUSE;
         for carrier in self.carriers().values_mut() {
@@ -373,7 +378,7 @@ impl Consumers {
         }
     }
 
-    /// Begins to share out places in a group.
+    /// Begins assigning slots in a group.
     pub(crate) fn begin(consumers: &Arc<Self>, shard: Shard) -> Places {
         Places {
             consumers: Arc::clone(consumers),
@@ -387,12 +392,12 @@ impl Consumers {
     }
 }
 
-/// The places that a group shares out. If this is dropped without [`Places::dispatch`], nothing
-/// changes.
+/// The slots that a group assigns to messages. Dropping this without [`Places::dispatch`] releases
+/// all of them.
 pub(crate) struct Places {
     consumers: Arc<Consumers>,
     shard: Shard,
-    /// Places that messages are claimed for, of each carrier.
+    /// Slots that are reserved for claims and not filled yet, by carrier and connection.
     reserved: Vec<(String, Arc<Shared>, usize)>,
     drained: Vec<String>,
     dispatches: Vec<(Arc<Shared>, Vec<Claimed>)>,
@@ -400,11 +405,11 @@ pub(crate) struct Places {
     learned: HashMap<String, Learned>,
 }
 
-/// A place of a connection for one message.
+/// A slot of a connection for one message.
 pub(crate) struct Place(usize);
 
 impl Places {
-    /// Notes which carriers are drained: drained carriers are handed nothing.
+    /// Sets which carriers are drained. A drained carrier gets no messages.
     pub(crate) fn close(&mut self, drained: Vec<String>) {
         let until = Instant::now() + PAUSE;
         let mut carriers = self.consumers.carriers();
@@ -417,14 +422,14 @@ impl Places {
         self.drained = drained;
     }
 
-    /// Whether messages were put into the queue without being handed to a connection of this
-    /// process.
+    /// Whether the group queued messages that it assigned to no connection of this process.
     pub(crate) fn has_queued(&self) -> bool {
         !self.queued.is_empty()
     }
 
-    /// A place for a new single message, if its carrier has one and no older message waits for it.
-    /// While messages of batches wait, a share of the places is left to them.
+    /// Reserves a slot for a new single message. `None` if the carrier has no free slot, or if
+    /// older messages wait for it. While messages of batches wait, leaves a share of the slots to
+    /// them.
     pub(crate) fn take_one(&mut self, carrier: &str) -> Option<Place> {
         if self.queued.contains_key(carrier) || self.is_drained(carrier) {
             return None;
@@ -448,12 +453,12 @@ impl Places {
         Some(Place(self.dispatch_of(consumer)))
     }
 
-    /// Puts a message into its place.
+    /// Assigns a message to its slot.
     pub(crate) fn fill(&mut self, place: &Place, message: Claimed) {
         self.dispatches[place.0].1.push(message);
     }
 
-    /// Removes messages that weren't stored from the places that were filled with them.
+    /// Removes the messages that weren't stored, and releases their slots.
     pub(crate) fn retain(&mut self, is_stored: impl Fn(&Claimed) -> bool) {
         for (consumer, messages) in &mut self.dispatches {
             let before = messages.len();
@@ -463,7 +468,7 @@ impl Places {
         }
     }
 
-    /// The carriers that have places and messages waiting.
+    /// Returns the carriers with free slots whose queue is due for a claim.
     pub(crate) fn due(&self) -> Vec<String> {
         let now = Instant::now();
         let carriers = self.consumers.carriers();
@@ -473,9 +478,9 @@ impl Places {
         due.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Reserves places of a carrier to claim messages for, in a group with this many sends; no
-    /// other shard claims for these places. Returns how many were reserved: 0 for a drained
-    /// carrier. The group's own sends take their places before.
+    /// Reserves a carrier's slots for a claim, in a group with this many sends. No other shard
+    /// claims for these slots. Returns how many were reserved: 0 for a drained carrier. The group's
+    /// own sends reserve their slots first.
     pub(crate) fn reserve(&mut self, carrier: &str, sends: usize) -> usize {
         if self.is_drained(carrier) {
             return 0;
@@ -504,7 +509,7 @@ impl Places {
         self.drained.iter().any(|drained| drained == carrier)
     }
 
-    /// Shares claimed messages out among the places that were reserved for them.
+    /// Distributes claimed messages among the slots that were reserved for them.
     pub(crate) fn fill_all(&mut self, carrier: &str, messages: Vec<Claimed>, learned: Learned) {
         let mut messages = messages.into_iter();
         for place in 0..self.reserved.len() {
@@ -521,13 +526,13 @@ impl Places {
         self.learned.insert(carrier.to_owned(), learned);
     }
 
-    /// Notes that messages were put into the queue, to be claimed after this time.
+    /// Notes that a message was queued, to be claimed once `after` has passed.
     pub(crate) fn queued(&mut self, carrier: &str, after: Duration) {
         let known = self.queued.entry(carrier.to_owned()).or_insert(after);
         *known = after.min(*known);
     }
 
-    /// The place of a connection among the dispatches.
+    /// Returns the index of a connection in `dispatches`.
     fn dispatch_of(&mut self, consumer: Arc<Shared>) -> usize {
         let known = self
             .dispatches
@@ -539,7 +544,7 @@ impl Places {
         })
     }
 
-    /// Gives the claimed messages to their connections, after the commit.
+    /// Sends the claimed messages to their connections. Called after the commit.
     pub(crate) fn dispatch(mut self, lease: Lease) {
         let now = Instant::now();
         let (consumers, shard) = (Arc::clone(&self.consumers), self.shard);

@@ -1,16 +1,16 @@
-//! What groups did and how long they took, for operators.
+//! Metrics of commit groups.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::inbox::{InboxDepth, Input};
 
-/// The upper bounds of the histograms in microseconds; the last bucket has no bound.
+/// The upper bounds of the histograms, in microseconds. The last bucket has no bound.
 const BOUNDS_US: [u64; 10] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000,
 ];
 
-/// A histogram of durations, counted by upper bound.
+/// A histogram of durations.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     /// Upper bounds in seconds, each with the number of durations up to it.
@@ -19,21 +19,21 @@ pub struct Histogram {
     pub seconds: f64,
 }
 
-/// What groups did since the start.
+/// Metrics of commit groups since the start of the process.
 #[derive(Clone, Debug)]
 pub struct GroupFigures {
     /// The time from taking a group's inputs to the end of its commit.
     pub group: Histogram,
-    /// The time of the commit, with its sync of the disk.
+    /// The duration of the commit, including its disk sync.
     pub commit: Histogram,
-    /// Inputs by kind: sends, results, receipts, claims.
+    /// The number of inputs by kind: sends, results, receipts, claims.
     pub inputs: [(&'static str, u64); 4],
-    /// Groups that were repeated because another process's transaction was in the way.
+    /// The number of retries after a conflict with another process's transaction.
     pub repeated: u64,
-    /// Groups that were halved to find the input at fault.
+    /// The number of times that a group was halved to isolate a faulty input.
     pub halved: u64,
     pub inbox: InboxDepth,
-    /// Bytes of SQLite's log that aren't in the file yet; 0 with PostgreSQL.
+    /// Bytes in SQLite's log that aren't in the database file yet. 0 on PostgreSQL.
     pub log_bytes: u64,
 }
 
@@ -89,7 +89,7 @@ impl Figures {
         self.log_bytes.store(log_bytes, Ordering::Relaxed);
     }
 
-    /// A group that was stored by one call, which is its commit too.
+    /// Counts a group that one call stored. The call is also the commit.
     pub(super) fn called(&self, call: Duration) {
         self.group.add(call);
         self.commit.add(call);

@@ -1,4 +1,4 @@
-//! The inbox: how inputs are put in, taken out, and answered.
+//! The inbox: the queue of inputs for a shard's commit groups, and the replies to them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,54 +12,54 @@ use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
 use crate::error::{Error, Fault, Result, Uncertain};
 
-/// How many sends may wait; a further send is answered "unavailable".
+/// The maximum number of waiting sends. Further sends are refused as "unavailable".
 const SENDS_MAX: usize = 4096;
-/// How many sends one group takes: larger groups gain little and keep everything else waiting.
+/// The maximum number of sends per group. Larger groups gain little and delay everything else.
 const SENDS_PER_GROUP: usize = 512;
-/// How many inputs of carriers may wait. A connection waits for the answer to its last input, so
-/// that only a fault reaches this many.
+/// The maximum number of waiting inputs from carriers. A connection waits for the reply to its last
+/// input, so only a fault reaches this limit.
 const CARRIER_INPUTS_MAX: usize = 4096;
-/// How many results and receipts one group takes; after these no further input of a carrier is
-/// taken into it.
+/// The maximum number of results and receipts per group. A group that has this many takes no
+/// further input from carriers.
 const ROWS_PER_GROUP: usize = 1024;
-/// The same in a group with sends, whose senders wait, or twice the group's sends where that is
-/// more: each send leads to a result and a receipt.
+/// The same limit for a group with sends, whose callers wait. The limit is twice the group's sends
+/// if that is more, because each send leads to a result and a receipt.
 const ROWS_BESIDE_SENDS: usize = 256;
-/// How long a group under load waits for as many sends as the group before had, so that they share
-/// its commit.
+/// How long a group under load waits to have as many sends as the previous group, so that they
+/// share its commit.
 const GATHER: Duration = Duration::from_micros(300);
-/// The load is over when nothing came for this long after a group.
+/// A group is under load if it starts within this time after a group with sends.
 const LOAD_PAUSE: Duration = Duration::from_millis(1);
 
-/// Something that a group writes, and the channel for its answer.
+/// Something that a group stores, with the channel for the reply.
 pub(crate) enum Input {
     Send {
         send: Box<PreparedSend>,
         answer: oneshot::Sender<std::result::Result<Sent, SendError>>,
     },
-    /// What became of submits to a carrier; the answer has the messages that are stored as taken as
-    /// a whole.
+    /// The outcomes of submits to a carrier. The reply lists the messages of which the carrier
+    /// accepted every segment.
     Results {
         carrier: String,
         results: Vec<Submitted>,
-        /// The messages of other results of this input, which are stored already.
+        /// Messages for the reply whose results an earlier call stored.
         taken: Vec<Transid>,
         answer: Option<oneshot::Sender<Result<Vec<Transid>>>>,
     },
-    /// A sandbox's receipts.
+    /// Receipts from a sandbox.
     Receipts {
         receipts: Vec<Receipt>,
         answer: oneshot::Sender<Result<()>>,
     },
-    /// A carrier's receipts; the answer has those that nothing is known of in the shard, unless
-    /// they are to be kept as unmatched.
+    /// Receipts from a carrier. The reply returns the receipts that match no segment in the shard,
+    /// unless `matching` keeps them as unmatched.
     CarrierReceipts {
         carrier: String,
         receipts: Vec<CarrierReceipt>,
         matching: Matching,
         answer: oneshot::Sender<Result<Vec<CarrierReceipt>>>,
     },
-    /// A request for messages of a carrier, which is answered at once even without messages.
+    /// A claim of messages for a carrier. The reply doesn't wait for messages: it may be empty.
     Claim {
         carrier: String,
         limit: usize,
@@ -68,7 +68,7 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// The send, if the input is one.
+    /// Returns the send if the input is one.
     pub(super) fn send(&self) -> Option<&PreparedSend> {
         match self {
             Self::Send { send, .. } => Some(send),
@@ -76,8 +76,7 @@ impl Input {
         }
     }
 
-    /// Answers whoever brought the input. A client that has left gets no answer, but its request is
-    /// done all the same.
+    /// Replies to the caller. If the caller has gone, its input is stored all the same.
     pub(super) fn answer(self, with: Answer) {
         match (self, with) {
             (Self::Send { answer, .. }, Answer::Sent(outcome)) => {
@@ -108,12 +107,12 @@ impl Input {
             (Self::Claim { answer, .. }, Answer::Claimed(lease, messages)) => {
                 let _ = answer.send(Ok((lease, messages)));
             }
-            // An input that is dropped counts as lost for whoever brought it.
+            // Dropping the channel tells the caller that the outcome is unknown.
             (input, _) => drop(input),
         }
     }
 
-    /// Answers an input with nothing left to store; returns any other input.
+    /// Replies to an input with nothing left to store. Returns any other input.
     pub(super) fn unless_empty(self) -> Option<Self> {
         if self.rows() > 0 {
             return Some(self);
@@ -122,7 +121,7 @@ impl Input {
         None
     }
 
-    /// How many results or receipts the input has, or messages it asks for.
+    /// The number of results or receipts in the input, or of messages that it claims.
     fn rows(&self) -> usize {
         match self {
             Self::Send { .. } => 0,
@@ -134,24 +133,24 @@ impl Input {
     }
 }
 
-/// The answer to an input.
+/// The reply to an input.
 pub(super) enum Answer {
     Sent(std::result::Result<Sent, Reason>),
-    /// The messages that are stored as taken as a whole; none for receipts.
+    /// The stored messages of which the carrier accepted every segment. Empty for receipts.
     Recorded(Vec<Transid>),
-    /// The carrier's receipts that nothing is known of.
+    /// The receipts that match no segment.
     Matched(Vec<CarrierReceipt>),
     Claimed(Lease, Vec<Claimed>),
 }
 
-/// Tells everybody who brought these inputs that nothing was stored, and why.
+/// Replies to all inputs that nothing was stored, and why.
 pub(super) fn refuse_all(inputs: Vec<Input>, error: Error) {
     let reason = error.reason();
     fail_all(inputs, error, SendError::Refused(reason));
 }
 
-/// Tells everybody that the outcome of the group isn't known: senders are given no answer, results
-/// and receipts come again.
+/// Replies to all inputs that the outcome of the group is unknown. Senders get no answer. Results
+/// and receipts are passed in again by their callers.
 pub(super) fn lose_all(inputs: Vec<Input>, error: Error) {
     fail_all(inputs, error, SendError::Lost);
 }
@@ -174,7 +173,7 @@ fn fail_all(inputs: Vec<Input>, error: Error, send: SendError) {
     }
 }
 
-/// How many inputs wait.
+/// The number of waiting inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InboxDepth {
     pub sends: usize,
@@ -195,7 +194,7 @@ impl std::iter::Sum for InboxDepth {
     }
 }
 
-/// Inputs on their way to the group's thread.
+/// Inputs that wait for the group's thread.
 #[derive(Default)]
 pub(crate) struct Inbox {
     state: Mutex<State>,
@@ -207,8 +206,8 @@ struct State {
     sends: VecDeque<Input>,
     carriers: VecDeque<Input>,
     closed: bool,
-    /// Above 0 while the group's thread sleeps: the thread is woken when this many sends wait, and
-    /// by any input if this is 1.
+    /// 0 while the group's thread runs. While the thread sleeps, the number of waiting sends that
+    /// wakes it. At 1, any input wakes it.
     wake_at: usize,
 }
 
@@ -223,15 +222,14 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message; the answer comes once the group that stored the message is committed.
+    /// Adds a send and waits until the group that stored it has committed.
     pub(crate) async fn send(&self, send: PreparedSend) -> std::result::Result<Sent, SendError> {
         let (answer, answered) = oneshot::channel();
         let send = Box::new(send);
         if self.push(Input::Send { send, answer }).is_err() {
             return Err(SendError::Refused(Reason::Unavailable));
         }
-        // Without an answer the group's thread has ended, and it isn't known whether the send is
-        // stored.
+        // The group's thread ended without a reply, so it is unknown whether the send is stored.
         answered.await.unwrap_or(Err(SendError::Lost))
     }
 
@@ -292,7 +290,7 @@ impl Inbox {
         })
     }
 
-    /// Adds an input; returns the input when too many wait, or when the service is closing.
+    /// Adds an input. Returns the input if the inbox is full or closed.
     pub(crate) fn push(&self, input: Input) -> std::result::Result<(), Input> {
         let mut state = self.state();
         let (is_closed, is_send) = (state.closed, matches!(input, Input::Send { .. }));
@@ -310,7 +308,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Why an input that was pushed was returned.
+    /// Why [`Inbox::push`] returned an input.
     pub(super) fn why_refused(&self) -> Fault {
         if self.state().closed {
             Fault::Stopped
@@ -319,9 +317,9 @@ impl Inbox {
         }
     }
 
-    /// Wakes the group's thread if it sleeps, to find out again when to look for messages that
-    /// wait: a connection has places for them, or messages were put into the queue elsewhere. A
-    /// thread that runs asks before it sleeps.
+    /// Wakes the group's thread if it sleeps, so that it computes again when to poll the queue.
+    /// Called when a connection has free slots, or when messages were queued elsewhere. A running
+    /// thread computes this before it sleeps.
     pub(crate) fn reconsider(&self) {
         self.wake(&mut self.state(), 1);
     }
@@ -333,7 +331,7 @@ impl Inbox {
         }
     }
 
-    /// Takes no more inputs; the inputs that were taken are still done.
+    /// Takes no more inputs. The inputs that were taken are still stored.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -349,10 +347,10 @@ impl Inbox {
         }
     }
 
-    /// The inputs of the next group, in the order in which they came; empty when it is time to look
-    /// for messages that wait. `look_at` says when that is, `None` while no connection has places,
-    /// and is asked again each time that the thread wakes. `None` once the inbox is closed and
-    /// empty.
+    /// Returns the inputs of the next group: the sends, then the inputs from carriers, each in
+    /// order of arrival. Returns an empty list when it is time to poll the queue, and `None` once
+    /// the inbox is closed and empty. `look_at` returns the time of the next poll, or `None` while
+    /// no connection has a free slot. It is called again each time the thread wakes.
     pub(crate) fn next(
         &self,
         last: &LastGroup,
@@ -415,7 +413,7 @@ impl Inbox {
     }
 }
 
-/// What is known of the group before.
+/// The previous group.
 pub(crate) struct LastGroup {
     pub(crate) sends: usize,
     pub(crate) ended: Instant,

@@ -1,16 +1,17 @@
-//! Group commit: one transaction stores what many sends, carriers and connections bring.
+//! Group commit: one transaction stores the inputs of many senders, carriers and connections.
 //!
-//! A commit costs a sync of the disk, so everything that waits shares one. A commit group takes the
-//! inputs from the inbox, stores results and receipts, admits sends, and claims messages for
-//! connections that have free slots. Only after the commit does it answer senders, submit messages
-//! and confirm results. While one group commits, the inputs of the next one gather; an idle service
-//! adds no delay. An input in the inbox is processed even if its request has gone.
+//! Each commit costs a disk sync, so all waiting inputs share one. A commit group takes the inputs
+//! from the inbox, stores results and receipts, admits sends, and claims messages for connections
+//! with free slots. Only after the commit does it answer senders, submit messages and confirm
+//! results. While one group commits, the inputs of the next one gather. An idle service adds no
+//! delay. An input in the inbox is processed even if its caller has gone.
 //!
-//! Each shard has an inbox and a thread that runs its groups one after the other. With SQLite a
-//! group is one transaction of statements on that thread ([`thread`], [`sends`]). On PostgreSQL it
-//! is one call of the function `run_commit_group` ([`server`]): the process decides what the call
-//! stores ([`optimistic`], by rows in its [`cache`]), and answers by what it stored ([`reply`]).
-//! Inputs that don't fit into a call then take a transaction of statements.
+//! Each shard has an inbox and a thread that runs its groups one after the other. On SQLite a group
+//! is one transaction of statements on that thread ([`thread`], [`sends`]). On PostgreSQL a group
+//! is one call of the function `run_commit_group` ([`server`]). The process decides what the call
+//! stores from its cached rows ([`optimistic`], [`cache`]), and replies according to what the call
+//! stored ([`reply`]). Inputs that don't fit into a call are then stored in a transaction of
+//! statements.
 
 mod cache;
 mod consumers;
@@ -36,8 +37,8 @@ use consumers::{Consumers, Inboxes};
 use figures::Figures;
 use inbox::Inbox;
 
-/// The way into the groups of a service: each shard has groups of its own, which run beside the
-/// other shards' groups. Dropping it ends the groups' threads.
+/// The commit groups of a service. Each shard has its own groups, which run in parallel with those
+/// of other shards. Dropping this ends the groups' threads.
 pub(crate) struct GroupCommit {
     inboxes: Inboxes,
     consumers: Arc<Consumers>,
@@ -46,7 +47,7 @@ pub(crate) struct GroupCommit {
 }
 
 impl GroupCommit {
-    /// The groups of so many shards.
+    /// Creates the groups of this many shards.
     pub(crate) fn new(shards: usize) -> Self {
         let inboxes: Inboxes = (0..shards).map(|_| Arc::default()).collect();
         Self {
@@ -61,7 +62,7 @@ impl GroupCommit {
         &self.inboxes[consumers::place(shard)]
     }
 
-    /// Notes that messages may wait for any carrier, so that the next groups look for them.
+    /// Notes that messages may wait for any carrier, and makes the next groups claim them.
     pub(crate) fn look(&self) {
         self.consumers.expect_any();
         for inbox in self.inboxes.iter() {
@@ -69,7 +70,7 @@ impl GroupCommit {
         }
     }
 
-    /// Takes no more inputs, and waits until the inputs that were taken are answered.
+    /// Takes no more inputs, and waits until all earlier inputs are answered.
     pub(crate) async fn close(&self) {
         for inbox in self.inboxes.iter() {
             inbox.close();
@@ -77,7 +78,7 @@ impl GroupCommit {
         let ended =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for ended in ended {
-            // An error says that the thread has ended already.
+            // An error means that the thread has ended already.
             let _ = ended.await;
         }
     }

@@ -1,5 +1,5 @@
-//! Optimistic decisions: what a group decides by cached rows, and the call that stores the
-//! decisions whose rows are still as they are cached.
+//! Optimistic decisions. A group decides its inputs from cached rows. One call stores the decisions
+//! whose rows haven't changed since.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -27,62 +27,62 @@ use crate::store::group_call::{
 };
 use crate::store::idempotency::KeptKey;
 
-/// An id that no other group has.
+/// Returns a random ID for a group.
 pub(super) fn group_id(service: &Service) -> i64 {
     (service.entropy().number() >> 1).cast_signed()
 }
 
-/// What was decided about a group's inputs, and the call that stores it.
+/// The decisions about a group's inputs, and the call that stores them.
 pub(super) struct OptimisticGroup {
     pub(super) call: CommitGroup,
-    /// The decisions about the sends, in the order of the sends among the inputs.
+    /// The decisions about the sends, in the order of the inputs.
     pub(super) sends: Vec<OptimisticSend>,
     pub(super) places: Places,
     pub(super) lease: Lease,
     pub(super) searches: Vec<ClaimSearch>,
 }
 
-/// What was decided about a send.
+/// The decision about a send.
 pub(super) struct OptimisticSend {
     pub(super) application: Option<ApplicationId>,
-    /// The idempotency key, if the call has to find out whether an answer is kept for it.
+    /// The idempotency key, if the call must look up whether an answer is stored for it.
     pub(super) key: Option<KeptKey>,
-    /// The key whose limit the send was taken out of.
+    /// The key whose rate limit counts the send.
     pub(super) counted: Option<RateKey>,
     pub(super) decided: Decided,
 }
 
 pub(super) enum Decided {
-    /// The outcome of the send, by rows that were read in this group.
+    /// The outcome of the send, decided from rows that were read in this group.
     Known(std::result::Result<Sent, Reason>),
-    /// A refusal, which holds if the application is as it is cached and no answer is kept for
-    /// the key.
+    /// A refusal. Holds if the application is as cached and no answer is stored for the key.
     Refused(Reason),
-    /// A refusal for want of money, or of messages that a test key may still send: it holds if the
-    /// sends before it are charged too.
+    /// A refusal because the money is used up, or the number of messages that a test key may send.
+    /// Holds if the call also charges the earlier sends.
     UsedUp(Reason),
-    /// A dry run, which holds like a refusal. `sent.balance` is what the sends before it spend.
+    /// A dry run. Holds under the same conditions as a refusal. `sent.balance` is the total cost of
+    /// the sends before it.
     DryRun { kind: KeyKind, sent: Sent },
-    /// An accepted send, which holds if the application is charged. `sent.balance` is what the
-    /// sends up to this one spend.
+    /// An accepted send. Holds if the call charges the application. `sent.balance` is the total
+    /// cost of the sends up to and including this one.
     Accepted { kind: KeyKind, sent: Sent },
-    /// No decision: the send is decided after the call.
+    /// No decision. The send is decided after the call.
     NotYet,
 }
 
-/// What an application's sends cost together.
+/// The total cost of an application's sends.
 #[derive(Default)]
 struct Spent {
     live: Money,
     test: Money,
     transfers: i64,
-    /// How many of the sends are with the test key.
+    /// The number of sends with the test key.
     tests: i64,
 }
 
 impl OptimisticGroup {
-    /// Decides all inputs that a call can store. A message whose carrier has a place is stored as
-    /// claimed under the lease.
+    /// Decides all inputs that a call can store. A message whose carrier has a free slot is stored
+    /// as claimed under the lease.
     ///
     /// # Errors
     /// When an answer can't be written as JSON.
@@ -132,7 +132,7 @@ impl OptimisticGroup {
         };
         let decided_sends = deciding.decide_all(&sends)?;
         let mut searches = Vec::new();
-        // For a drained carrier nothing is claimed, but the call finds out whether the carrier is
+        // Nothing is claimed for a drained carrier, but the call finds out whether the carrier is
         // still drained.
         for input in inputs {
             if let Input::Claim { carrier, limit, .. } = input {
@@ -173,9 +173,9 @@ impl OptimisticGroup {
     }
 }
 
-/// Adds the results and receipts that a call can store: results of messages that were taken as a
-/// whole at their first submit, and receipts for messages of one segment. The others are left for
-/// statements.
+/// Adds the results and receipts that a call can store: results of messages that the carrier
+/// accepted completely at the first submit, and receipts for messages of one segment. Statements
+/// store the others.
 fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) {
     let (mut submitted, mut received, mut named) = (HashSet::new(), HashSet::new(), 0);
     for input in inputs {
@@ -210,8 +210,8 @@ fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) 
 }
 
 impl Service {
-    /// Whether a call can store a result: the whole message was submitted at once and taken, and
-    /// no receipt waits for its segments.
+    /// Whether a call can store a result: the whole message was submitted at once and accepted, and
+    /// no unmatched receipt waits for one of its segments.
     fn is_simple(&self, carrier: &str, result: &Submitted) -> bool {
         result.outcomes.len() == usize::from(result.segments)
             && result.outcomes.iter().all(|(_, outcome)| match outcome {
@@ -280,7 +280,7 @@ impl ClaimRows {
     }
 }
 
-/// The state of a group whose sends are being decided.
+/// The state while the sends of a group are being decided.
 struct Deciding<'g> {
     service: &'g Service,
     cache: &'g mut Cache,
@@ -288,7 +288,7 @@ struct Deciding<'g> {
     places: &'g mut Places,
     lease: Lease,
     spent: BTreeMap<ApplicationId, Spent>,
-    /// The idempotency keys of the sends that were accepted.
+    /// The idempotency keys of the accepted sends.
     new_keys: HashSet<KeptKey>,
 }
 
@@ -390,9 +390,10 @@ impl Deciding<'_> {
                     sent: Sent { balance, ..answer },
                 }
             }
-            // A balance that was read before this group refuses no send.
+            // A balance that was read before this group can't refuse a send.
             Err(reason) if !has_read && is_used_up(reason) => Decided::NotYet,
-            // Whether the accepted sends before this one are charged is known after the call.
+            // If the group accepted earlier sends of the application, only the call shows whether
+            // they are charged.
             Err(reason) if is_known && !self.spent.contains_key(&id) => Decided::Known(Err(reason)),
             Err(reason) if is_used_up(reason) => Decided::UsedUp(reason),
             Err(reason) => Decided::Refused(reason),
@@ -457,8 +458,7 @@ impl Deciding<'_> {
         Ok(Decided::Accepted { kind, sent })
     }
 
-    /// Adds the applications of the sends whose outcome isn't known yet to the call, in the order
-    /// of their ids.
+    /// Adds the applications of undecided sends to the call, in the order of their IDs.
     fn add_applications(&mut self, decided_sends: &[OptimisticSend]) {
         let open = decided_sends
             .iter()

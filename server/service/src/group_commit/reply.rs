@@ -1,5 +1,4 @@
-//! After a call: the inputs that it stored are answered, and the messages that it claimed are
-//! submitted.
+//! After a call: replies to the inputs that it stored, and submits the messages that it claimed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,14 +19,14 @@ use crate::wakeups::Wakeup;
 /// Inputs that are still to be stored.
 #[derive(Default)]
 pub(super) struct Left {
-    /// Sends and claims that are decided again, by what the call returned.
+    /// Sends and claims to decide again from the rows that the call returned.
     pub(super) again: Vec<Input>,
-    /// Results and receipts that take more than a call.
+    /// Results and receipts that a call can't store.
     pub(super) others: Vec<Input>,
 }
 
 impl OptimisticSend {
-    /// The outcome of the send; `None` if the call doesn't show it.
+    /// Returns the outcome of the send, or `None` if the call doesn't show it.
     fn outcome(&self, rows: &AnsweredRows<'_>) -> Option<std::result::Result<Sent, Reason>> {
         if let Decided::Known(outcome) = &self.decided {
             return Some(*outcome);
@@ -47,7 +46,7 @@ impl OptimisticSend {
                 let balance = before(*kind).checked_sub(sent.balance)?;
                 Some(Ok(Sent { balance, ..*sent }))
             }
-            // If sends before this one were accepted and not stored, the balance is another one.
+            // If earlier sends were accepted but not stored, the balance is different.
             Decided::DryRun { kind, sent } if charged || sent.balance == Money::ZERO => {
                 let balance = before(*kind).checked_sub(sent.balance)?;
                 let is_enough = balance >= sent.cost;
@@ -65,7 +64,7 @@ impl OptimisticSend {
     }
 }
 
-/// What a call's answer says about sends.
+/// The rows in a call's answer that decide about sends.
 struct AnsweredRows<'a> {
     now: Timestamp,
     applications: HashMap<ApplicationId, &'a FoundApplication>,
@@ -86,8 +85,8 @@ impl<'a> AnsweredRows<'a> {
 }
 
 impl OptimisticGroup {
-    /// Answers the inputs that are stored, and those that nothing is stored for; hands messages
-    /// over. Returns the inputs that are left.
+    /// Replies to the inputs that are stored, and to those that need nothing stored. Sends claimed
+    /// messages to their connections. Returns the remaining inputs.
     pub(super) fn reply(
         self,
         service: &Service,
@@ -142,7 +141,8 @@ impl OptimisticGroup {
     }
 }
 
-/// What was claimed for each search, in the order of the searches; empty if the call didn't search.
+/// Returns the messages claimed for each search, in the order of the searches. Empty if the call
+/// didn't search.
 fn answered_claims(
     service: &Service,
     searches: &[ClaimSearch],
@@ -161,9 +161,9 @@ fn answered_claims(
 struct StoredOfCarriers {
     submitted: HashSet<i64>,
     received: HashSet<i64>,
-    /// The numbers of the carriers' receipts.
+    /// The indexes of the stored receipts among the receipts from carriers.
     named: HashSet<i64>,
-    /// The number of the next carrier's receipt.
+    /// The index of the next receipt from a carrier.
     next: i64,
 }
 
@@ -186,7 +186,7 @@ impl StoredOfCarriers {
         }
     }
 
-    /// Answers an input that is stored as a whole; returns what is left of another one.
+    /// Replies to an input that is stored completely. Returns the rest of any other input.
     fn reply(&mut self, input: Input) -> Option<Input> {
         match input {
             Input::Results {

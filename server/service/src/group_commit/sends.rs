@@ -1,6 +1,6 @@
-//! Sends in a group: each send is decided in the order in which it came, against the rows that the
-//! group goes by. With SQLite these are read in the group's own transaction, which also writes all
-//! accepted sends together; on PostgreSQL they are cached ones ([`super::optimistic`]).
+//! The sends of a group. Each send is decided in order of arrival, from the group's rows. On SQLite
+//! the group's own transaction reads these rows and also writes all accepted sends. On PostgreSQL
+//! the rows come from the cache ([`super::optimistic`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,40 +25,40 @@ use crate::store::{WriteTx, applications};
 use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
 use domain::records::TransferKind;
 
-/// A send that was accepted, and what is written for it.
+/// An accepted send and the rows to store for it.
 pub(super) struct Accepted {
     reference: Reference,
     pub(super) sent: Sent,
     pub(super) message: NewMessage,
-    /// The balance after a live send, which the send's transfer states.
+    /// The balance after the send, which its transfer records. `None` for a test key.
     balance_after: Option<Money>,
-    /// The idempotency key that the answer is kept under, and the digest of the request.
+    /// The idempotency key under which the answer is stored, and the digest of the request.
     pub(super) kept: Option<(KeptKey, String)>,
 }
 
 /// The decision about a send that isn't refused.
 pub(super) enum Decision {
-    /// The send is accepted, and something is written for it.
+    /// The send is accepted and must be stored.
     Accepted(Box<Accepted>),
-    /// Nothing is written for the send: it repeats a request, or is a dry run.
+    /// There is nothing to store: the send repeats a request, or is a dry run.
     Answered(Sent),
 }
 
-/// The rows that the sends of a group are admitted by, and what was decided about the sends so far.
+/// The rows that decide about the sends of a group, and the decisions so far.
 pub(super) struct AdmittedSends {
     pub(super) now: Timestamp,
     pub(super) prices: Arc<PricesInForce>,
-    /// Requests that were taken out of the keys' limits, where processes count requests together;
-    /// without an allowance this process counts alone.
+    /// Requests that were taken from the keys' rate limits, if processes share these limits. `None`
+    /// if this process counts alone.
     pub(super) allowance: Option<Allowance>,
     pub(super) applications: HashMap<Reference, Funds>,
-    /// Answers kept for the idempotency keys of the sends, including the answers of this group.
+    /// The answers stored for the idempotency keys of the sends, including those of this group.
     pub(super) kept: HashMap<KeptKey, KeptAnswer>,
     pub(super) accepted: Vec<Accepted>,
 }
 
-/// Admits sends and writes the accepted ones, with SQLite; returns the answers, in the order of the
-/// sends. A message whose carrier has a place is stored as claimed under the lease.
+/// Admits sends and writes the accepted ones, on SQLite. Returns the answers in the order of the
+/// sends. A message whose carrier has a free slot is stored as claimed under the lease.
 pub(super) async fn admit_all(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -67,7 +67,7 @@ pub(super) async fn admit_all(
     places: &mut Places,
     lease: Lease,
 ) -> Result<Vec<std::result::Result<Sent, Reason>>> {
-    // An installation has prices from its first start on.
+    // Every installation has prices from its first start.
     let Some(prices) = prices.filter(|_| !sends.is_empty()) else {
         return Ok(sends.iter().map(|_| Err(Reason::Internal)).collect());
     };
@@ -150,7 +150,8 @@ impl AdmittedSends {
         Ok(decision)
     }
 
-    /// Takes an admitted send out of its key's rate, and its price out of its application's money.
+    /// Counts an admitted send against its key's rate limit, and charges its price to its
+    /// application.
     fn charge(
         &mut self,
         service: &Service,
@@ -250,7 +251,7 @@ impl AdmittedSends {
 }
 
 impl Accepted {
-    /// The row of the message in the queue: claimed at once where its carrier has a place.
+    /// Returns the message's row in the queue, claimed at once if its carrier has a free slot.
     pub(super) fn queue(
         &mut self,
         service: &Service,
@@ -279,7 +280,7 @@ impl Accepted {
         row
     }
 
-    /// The carrier of the message. A test message goes to no carrier but the sandbox.
+    /// Returns the carrier of the message. Test messages go only to the sandbox.
     fn carrier(&self, service: &Service) -> String {
         let message = &self.message;
         if message.test {
@@ -295,7 +296,7 @@ impl Accepted {
         router.carrier(&facts, service.entropy().number(), &[])
     }
 
-    /// The answer that is kept for the send's idempotency key.
+    /// Returns the answer to store for the send's idempotency key.
     fn kept_answer(&self) -> Result<Option<(KeptKey, KeptAnswer)>> {
         let Some((key, digest)) = self.kept.clone() else {
             return Ok(None);
@@ -318,7 +319,7 @@ impl Accepted {
 }
 
 impl NewMessage {
-    /// The status that the message is stored with.
+    /// Returns the status that the message is stored with.
     pub(crate) const fn status(&self) -> MessageStatus {
         match self.sending_at {
             Some(_) => MessageStatus::Sending,
@@ -327,7 +328,7 @@ impl NewMessage {
     }
 }
 
-/// The message as it is handed to its connection.
+/// Returns the message as its connection receives it.
 fn claimed(message: &NewMessage, service: &Service) -> Claimed {
     let network = &service.inner.router.network;
     let created_at = Timestamp::from_unix_ms(domain::ids::id_unix_ms(message.id.0));
@@ -344,14 +345,14 @@ fn claimed(message: &NewMessage, service: &Service) -> Claimed {
     }
 }
 
-/// The answer to the same request, which was accepted before.
+/// Returns the stored answer to a repeated request.
 fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
     match recall::<Sent>(kept) {
         Ok(sent) => Ok(Decision::Answered(Sent {
             replayed: true,
             ..sent
         })),
-        // Only this send fails: the other sends of the group have nothing to do with it.
+        // Only this send fails. The other sends of the group aren't affected.
         Err(error) => {
             tracing::error!(detail = ?error, "a kept answer can't be read");
             Err(Reason::Internal)
@@ -359,7 +360,7 @@ fn repeated(kept: &KeptAnswer) -> std::result::Result<Decision, Reason> {
     }
 }
 
-/// The key that the answer to this request is kept under, if it is to be kept.
+/// Returns the key under which the answer to this request is stored, if it is to be stored.
 pub(super) fn kept_key(send: &PreparedSend, application: &Funds) -> Option<KeptKey> {
     let request = &send.request;
     let key = request.idempotency.as_ref().filter(|_| !request.dry_run)?;

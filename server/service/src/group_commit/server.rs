@@ -1,6 +1,6 @@
-//! Groups on PostgreSQL: inputs are decided by rows that are cached from earlier groups, and
-//! are stored by one call where the rows are still the same. Sends that the call did not store are
-//! decided again, by the rows that it returned.
+//! Groups on PostgreSQL. Inputs are decided from rows that earlier groups cached. One call stores
+//! the decisions whose rows haven't changed. Sends that the call didn't store are decided again
+//! from the rows that it returned.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,17 +23,18 @@ use crate::error::{Error, Fault, Result, Uncertain, took_too_long};
 use crate::store::group_call::{Called, GroupAnswer, GroupConnection, UnansweredCall};
 use crate::{ATTEMPTS, Service};
 
-/// How long a group itself asks whether its call is stored; after that a task of its own asks on.
+/// How long a group waits to learn whether its call is stored. After that, a background task goes
+/// on querying.
 const ASK_IN_GROUP: Duration = Duration::from_secs(2);
-/// How long such a task asks.
+/// The time limit of that query, including the wait of the group.
 const ASK: Duration = Duration::from_secs(40);
-/// How long to wait before asking again.
+/// The pause between two attempts of that query.
 const ASK_PAUSE: Duration = Duration::from_millis(100);
-/// How many calls the sends of a group may take. One is enough unless rows have changed; then each
-/// further call goes by the rows that the call before it read.
+/// The maximum number of calls for the sends of a group. One is enough unless rows have changed.
+/// Each further call uses the rows that the previous one returned.
 const CALLS_MAX: usize = 16;
 
-/// The groups of a shard.
+/// Runs the groups of a shard.
 pub(super) struct ServerGroups {
     shard: Shard,
     inbox: Arc<Inbox>,
@@ -43,19 +44,19 @@ pub(super) struct ServerGroups {
     others: Handle,
     conn: GroupConnection,
     cache: Cache,
-    /// Held by each task that asks whether a call is stored.
+    /// Cloned by each background task that queries whether a call is stored.
     asked_on: Arc<()>,
 }
 
-/// What became of an optimistic decision.
+/// The outcome of a group's call.
 enum Stored {
     Answered(GroupAnswer),
-    /// It isn't known yet whether the optimistic decision is stored.
+    /// It is unknown whether the call is stored. The task goes on querying.
     Unknown(Asking, sqlx::Error),
 }
 
-/// A task that asks whether a call is stored. It returns the call's answer, or `None` if the call
-/// never will be stored. If the task fails, it isn't known whether the call is stored.
+/// A task that queries whether a call is stored. Returns the call's answer, or `None` if the call
+/// can no longer be stored. If the task fails, the outcome stays unknown.
 type Asking = JoinHandle<std::result::Result<Option<GroupAnswer>, Elapsed>>;
 
 impl ServerGroups {
@@ -72,9 +73,9 @@ impl ServerGroups {
         }
     }
 
-    /// Stores the inputs of a group by calls, and answers them. Returns results and receipts that
-    /// take more than a call. A part of the inputs that certainly stored nothing because of a fault
-    /// in its rows is halved until the input at fault stands alone.
+    /// Stores the inputs of a group by calls, and replies to them. Returns the results and receipts
+    /// that a call can't store. If part of the inputs certainly stored nothing because of a fault
+    /// in its rows, it is halved until the faulty input is alone.
     pub(super) async fn commit(&mut self, service: &Service, inputs: Vec<Input>) -> Vec<Input> {
         let inputs = self.refuse_sends_if_stuck(inputs);
         self.cache.begin_group();
@@ -96,7 +97,7 @@ impl ServerGroups {
                     }
                 }
                 Ok((group, Stored::Unknown(asking, error))) => {
-                    // The requests of these sends count, whether or not the sends are stored.
+                    // These sends count against the rate limits whether or not they are stored.
                     for key in group.sends.iter().filter_map(|send| send.counted) {
                         self.cache.in_group.use_request(key);
                     }
@@ -123,9 +124,9 @@ impl ServerGroups {
         others
     }
 
-    /// Refuses sends while it isn't known what became of an earlier call: the shard's database
-    /// answers nothing, and each of these sends would wait for as long as that call. Returns the
-    /// other inputs, whose senders can't be refused.
+    /// Refuses sends while the outcome of an earlier call is unknown. The shard's database doesn't
+    /// respond, and each send would wait as long as that call. Returns the other inputs, which
+    /// can't be refused.
     fn refuse_sends_if_stuck(&self, inputs: Vec<Input>) -> Vec<Input> {
         if Arc::strong_count(&self.asked_on) == 1 {
             return inputs;
@@ -139,7 +140,7 @@ impl ServerGroups {
         others
     }
 
-    /// Decides inputs, and stores what was decided as far as it holds.
+    /// Decides the inputs, and makes the call that stores them.
     async fn part(
         &mut self,
         service: &Service,
@@ -162,9 +163,9 @@ impl ServerGroups {
         Ok((group, stored))
     }
 
-    /// Calls until the database answers. When it ends the call in favour of another process's, or
-    /// loses its connection before it stored the call, the call is repeated; one that took too long
-    /// isn't.
+    /// Calls until the database answers. Repeats a call that the database aborted in favour of
+    /// another process, or whose connection was lost before the call was stored. Doesn't repeat a
+    /// call that took too long.
     async fn call(&mut self, service: &Service, group: &mut OptimisticGroup) -> Result<Stored> {
         let mut attempts = 1;
         loop {
@@ -174,10 +175,10 @@ impl ServerGroups {
                     tracing::warn!(%error, "a commit group's call wasn't answered");
                     let call = UnansweredCall::of(&group.call);
                     let service = service.clone();
-                    // The time limit is made where it runs: a clock of this thread's runtime would
-                    // stand still between groups.
+                    // The timeout must be created inside the task: a timer of this thread's runtime
+                    // would stand still between groups.
                     let asking = async move { tokio::time::timeout(ASK, ask(service, call)).await };
-                    // In a task of its own, so that the question isn't broken off when the group
+                    // The query runs in its own task, so that it isn't cancelled when the group
                     // goes on.
                     let mut asking = self.others.spawn(asking);
                     match tokio::time::timeout(ASK_IN_GROUP, &mut asking).await {
@@ -198,13 +199,13 @@ impl ServerGroups {
                 Err(error) => return Err(error),
             }
             attempts += 1;
-            // Under its old id the group certainly isn't stored.
+            // The group certainly isn't stored under its old ID.
             group.call.id = group_id(service);
         }
     }
 
-    /// Answers the inputs of an optimistic decision, beside the next groups, once it is known
-    /// whether it is stored.
+    /// Replies to the inputs of a group once it is known whether its call is stored. Later groups
+    /// run in the meantime.
     fn ask_on(
         &self,
         service: &Service,
@@ -217,7 +218,7 @@ impl ServerGroups {
         let asked_on = Arc::clone(&self.asked_on);
         self.others.spawn(async move {
             let asked = asking.await;
-            // Before anybody is answered: who then sends again at once isn't refused.
+            // Do this before the replies, so that a caller that sends again at once isn't refused.
             drop(asked_on);
             let left = match asked {
                 Ok(Ok(Some(answer))) => {
@@ -239,7 +240,7 @@ impl ServerGroups {
         });
     }
 
-    /// Takes a request out of its key's limit for each send, where processes count together.
+    /// Takes a request from its key's rate limit for each send, if processes share the limits.
     async fn take_requests(&mut self, service: &Service, inputs: &[Input]) -> Result<()> {
         if !service.inner.rates.is_shared() {
             return Ok(());
@@ -276,12 +277,13 @@ impl ServerGroups {
             service.give_back(&mut conn, allowance, service.now()).await
         });
         if let Err(error) = giving.await {
-            tracing::warn!(detail = ?error, "requests that weren't made can't be returned");
+            tracing::warn!(detail = ?error, "couldn't return unused requests to the rate limits");
         }
     }
 
-    /// Does work with a connection of the pool, which others use after it: such a connection must
-    /// not belong to the runtime of this thread, which stands still between groups.
+    /// Runs work on the main runtime because it uses a pooled connection. Other tasks use that
+    /// connection later, so it must not belong to this thread's runtime, which stands still between
+    /// groups.
     async fn on_others<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
@@ -291,7 +293,8 @@ impl ServerGroups {
     }
 }
 
-/// Asks whether a call is stored until the database answers; `None` if it never will be stored.
+/// Queries until the database answers whether a call is stored. Returns `None` if it can no longer
+/// be stored.
 async fn ask(service: Service, call: UnansweredCall) -> Option<GroupAnswer> {
     loop {
         let asking = async {

@@ -1,6 +1,6 @@
-//! The thread of a shard's groups: it takes the inputs that wait, has them stored, and answers.
-//! Groups that are transactions of statements stand here: all groups on SQLite, and on PostgreSQL
-//! the part of a group that is left by its calls.
+//! The thread of a shard's groups. It takes the waiting inputs, has them stored, and replies. This
+//! module also stores groups as transactions of statements: all groups on SQLite, and on PostgreSQL
+//! the inputs that a call can't store.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -26,10 +26,10 @@ use crate::store::{Committed, Unanswered, WriteTx, prices};
 use crate::wakeups::Wakeup;
 use crate::{ATTEMPTS, Inner, STATEMENTS_TIMEOUT, Service};
 
-/// A group that took longer than this is logged.
+/// A group that takes longer than this is logged.
 const SLOW: Duration = Duration::from_millis(250);
 
-/// Starts the thread of each shard's groups, which ends when the service is closed or dropped.
+/// Starts the thread of each shard. The threads end when the service is closed or dropped.
 pub(crate) fn spawn(service: &Service) -> std::io::Result<()> {
     service
         .shards()
@@ -88,7 +88,7 @@ struct Worker {
     figures: Arc<Figures>,
     /// The runtime of all other tasks.
     others: Handle,
-    /// Stores groups by calls; `None` with SQLite, where statements store them.
+    /// Stores groups by calls. `None` on SQLite, where statements store them.
     server: Option<ServerGroups>,
     last: LastGroup,
 }
@@ -118,8 +118,7 @@ impl Worker {
         self.server = None;
     }
 
-    /// Runs one group. A part of it that certainly stored nothing because of a fault in its rows is
-    /// halved until the input at fault stands alone.
+    /// Runs one group.
     fn commit(&mut self, runtime: &Runtime, service: &Service, inputs: Vec<Input>) {
         for input in &inputs {
             self.figures.input(input);
@@ -129,15 +128,16 @@ impl Worker {
         };
         let inputs = runtime.block_on(server.commit(service, inputs));
         if !inputs.is_empty() {
-            // Statements take a connection of the pool, which others use after them: it must not
-            // belong to this thread's runtime, which stands still between groups.
+            // Statements use a pooled connection, which other tasks use later. It must not belong
+            // to this thread's runtime, which stands still between groups.
             let others = self.others.clone();
             others.block_on(self.run_statements(service, inputs));
         }
     }
 
-    /// Stores inputs by statements: all inputs with SQLite, and with PostgreSQL those that take
-    /// more than a call.
+    /// Stores inputs by statements: all inputs on SQLite, and on PostgreSQL those that a call can't
+    /// store. If part of the inputs certainly stored nothing because of a fault in its rows, it is
+    /// halved until the faulty input is alone.
     async fn run_statements(&mut self, service: &Service, inputs: Vec<Input>) {
         let mut parts = vec![inputs];
         while let Some(mut inputs) = parts.pop() {
@@ -166,8 +166,8 @@ impl Worker {
         }
     }
 
-    /// Writes the inputs and commits. When the database ends the transaction in favour of another
-    /// process's, nothing is stored, and the work is done again.
+    /// Writes the inputs and commits. Retries if the database aborts the transaction in favour of
+    /// another process.
     async fn transact(
         &mut self,
         service: &Service,
@@ -220,7 +220,7 @@ impl Worker {
     }
 }
 
-/// Writes everything of a group: results and receipts, sends, claims.
+/// Writes a group: results and receipts, then sends, then claims.
 async fn write(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -231,7 +231,7 @@ async fn write(
     let (mut recorded, ended) = record(service, tx, inputs, &mut places).await?;
     settle(tx, &ended, service.now()).await?;
     let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
-    // With PostgreSQL a call admits sends and claims messages.
+    // On PostgreSQL a call admits sends and claims messages.
     let due = if tx.must_lock() {
         Vec::new()
     } else {
@@ -273,8 +273,8 @@ async fn write(
     })
 }
 
-/// Writes results and receipts. Returns the answer to each such input, in their order, and the
-/// messages of all inputs that ended.
+/// Writes results and receipts. Returns the reply to each such input, in their order, and all
+/// messages that became final.
 async fn record(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -314,16 +314,16 @@ async fn record(
     Ok((recorded, ended))
 }
 
-/// What a group decided; this is told once the group is on disk.
+/// The decisions of a group. Nobody learns of them before the group is durable.
 struct Outcome {
-    /// The answers, in the order of the inputs.
+    /// The replies, in the order of the inputs.
     answers: Vec<Answer>,
     places: Places,
     lease: Lease,
 }
 
 impl Outcome {
-    /// Answers all inputs and hands messages over.
+    /// Replies to all inputs, and sends claimed messages to their connections.
     fn reply(self, service: &Service, inputs: Vec<Input>) {
         if self.places.has_queued() {
             service.inner.wakeups.notify_others(Wakeup::Queued);
@@ -335,7 +335,7 @@ impl Outcome {
     }
 }
 
-/// Finds out whether a group whose commit wasn't answered is stored, and tells those who wait.
+/// Finds out whether a group whose commit got no answer is stored, and replies to its inputs.
 async fn look_up(service: Service, inputs: Vec<Input>, outcome: Outcome, unanswered: Unanswered) {
     let error = match service.store().outcome(unanswered).await {
         Ok(()) => return outcome.reply(&service, inputs),

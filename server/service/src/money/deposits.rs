@@ -1,4 +1,4 @@
-//! Deposits: payments by bank, with the application's reference.
+//! Deposits: bank payments that name an application's reference.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -23,14 +23,14 @@ use crate::store::row::touched;
 use crate::store::transfers::{self, BANK, LedgerAccount, Transfer, UNMATCHED};
 use crate::{Service, Verb, leave_time, run_detached};
 
-/// The most characters of the id that a bank gives a payment.
+/// The most characters of a bank ID.
 const BANK_ID_CHARS_MAX: usize = 255;
-/// How many payments of an import are credited in a transaction. With SQLite a send waits for the
-/// whole of it.
+/// The number of an import's payments that one transaction credits. With SQLite, a send waits for
+/// the whole transaction.
 const IMPORT_CHUNK: usize = 20;
-/// The most deposits of one page.
+/// The most deposits on a page.
 const LISTED_MAX: i64 = 100;
-/// How many references in a payer's text similar ones are looked for.
+/// The number of references in a payer's text for which similar references are suggested.
 const MEANT_MAX: usize = 2;
 /// The most applications that are suggested for a deposit.
 const SUGGESTIONS_MAX: i64 = 3;
@@ -38,18 +38,18 @@ const SUGGESTIONS_MAX: i64 = 3;
 /// A payment as the bank reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DepositRequest {
-    /// The bank's id of the payment.
+    /// The bank's ID of the payment.
     pub bank_id: String,
-    /// The reference as the payer wrote it, which may be nobody's.
+    /// The reference as the payer wrote it. There may be no such application.
     pub reference: String,
     pub amount: Money,
 }
 
-/// What became of a deposit.
+/// The status of a deposit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DepositStatus {
     Credited,
-    /// The reference is nobody's: the money waits until staff assign it.
+    /// No application has the reference. The money waits until staff assign it.
     Unmatched,
 }
 
@@ -65,9 +65,10 @@ impl DepositStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepositOutcome {
     pub status: DepositStatus,
-    /// Whether a deposit with this bank id and the same data was stored before; then nothing moved.
+    /// Whether a deposit with this bank ID and the same data was stored before. If so, no money
+    /// moved.
     pub already: bool,
-    /// The balance of the application now; `None` while the deposit is unmatched.
+    /// The current balance of the application. `None` while the deposit is unmatched.
     pub balance: Option<Money>,
 }
 
@@ -80,7 +81,8 @@ pub struct ImportOutcome {
 }
 
 impl Service {
-    /// Credits a payment once: the same bank id, reference and amount again credits nothing.
+    /// Credits a payment once. A repetition with the same bank ID, reference and amount credits
+    /// nothing.
     ///
     /// # Errors
     /// `BankIdConflict`, `InvalidAmount`, `InvalidBankId`, `BalanceTooLarge`.
@@ -96,11 +98,11 @@ impl Service {
         .await
     }
 
-    /// Checks many payments as far as that can be done before they are credited: their form, that
-    /// what is stored under a bank id is the same, and the balances that they make.
+    /// Checks many payments before any of them is credited: their form, the resulting balances, and
+    /// that the same data is stored under bank IDs that are already known.
     ///
     /// # Errors
-    /// `Order` around the refusal of [`Self::add_deposit`], for the first that is refused.
+    /// `Order` around the refusal of [`Self::add_deposit`], for the first payment that is refused.
     pub async fn check_deposits(&self, requests: &[DepositRequest]) -> Result<()> {
         let mut seen: HashMap<&str, &DepositRequest> = HashMap::new();
         let mut balances: HashMap<Reference, Option<Money>> = HashMap::new();
@@ -111,7 +113,8 @@ impl Service {
         Ok(())
     }
 
-    /// Checks a payment that comes after those in `seen`, which made these balances.
+    /// Checks a payment that comes after those in `seen`. `balances` already contains their
+    /// amounts.
     async fn check_deposit<'r>(
         &self,
         request: &'r DepositRequest,
@@ -159,12 +162,12 @@ impl Service {
         Ok(())
     }
 
-    /// Credits many payments, some in each transaction, so that sends needn't wait for all of them;
-    /// payments that are stored already are skipped. [`Self::check_deposits`] comes before it.
+    /// Credits many payments, a few in each transaction, so that sends needn't wait for all of
+    /// them. Skips payments that are already stored. Call [`Self::check_deposits`] first.
     ///
     /// # Errors
     /// `Order` around the refusal of [`Self::add_deposit`]. Payments in earlier transactions stay
-    /// credited then; the same payments again credit the others.
+    /// credited. Importing the same payments again credits the rest.
     pub async fn import_deposits(
         &self,
         actor: &Actor,
@@ -196,8 +199,8 @@ impl Service {
         Ok(counts)
     }
 
-    /// A page of deposits for staff; the unmatched ones with the applications that their payers may
-    /// have meant.
+    /// Returns a page of deposits for staff. Unmatched deposits come with the applications that
+    /// their payers may have meant.
     ///
     /// # Errors
     /// `InvalidCursor`.
@@ -235,7 +238,7 @@ impl Service {
         })
     }
 
-    /// The deposit with this bank id.
+    /// Returns the deposit with this bank ID.
     pub async fn deposit(&self, bank_id: &str) -> Result<Option<DepositRecord>> {
         if !is_bank_id(bank_id) {
             return Ok(None);
@@ -244,7 +247,7 @@ impl Service {
         deposits::by_bank_id(&mut conn, bank_id).await
     }
 
-    /// Deposits whose reference is nobody's, oldest first.
+    /// Returns the unmatched deposits, oldest first.
     pub async fn unmatched_deposits(&self) -> Result<Vec<DepositRecord>> {
         let mut conn = self.store().read().await?;
         deposits::unmatched(&mut conn).await
@@ -265,7 +268,7 @@ impl Service {
         self.in_transaction(verb).await
     }
 
-    /// The verb that assigns a deposit.
+    /// Returns the verb that assigns a deposit.
     pub(crate) async fn assigning_deposit(
         &self,
         actor: Actor,
@@ -315,15 +318,15 @@ impl Service {
     }
 }
 
-/// The time and the bank id after which a page begins.
+/// Parses the cursor of a page into the time and bank ID that the page comes after.
 fn place(cursor: &str) -> Result<(i64, &str)> {
     let parts = cursor.split_once('-').filter(|_| !cursor.contains('\0'));
     let place = parts.and_then(|(at, bank_id)| Some((at.parse().ok()?, bank_id)));
     Ok(place.ok_or(Refusal::InvalidCursor)?)
 }
 
-/// The applications that a payer may have meant who wrote this: those whose reference is in it, and
-/// those whose reference is similar to one in it.
+/// Returns the applications that the payer of a deposit may have meant: those whose reference is in
+/// the payer's text, and those whose reference is similar to one in the text.
 async fn suggestions(conn: &mut dyn Connection, text: &str) -> Result<Vec<Reference>> {
     let mut meant = Reference::all_in(text);
     meant.truncate(MEANT_MAX);
@@ -335,8 +338,7 @@ async fn suggestions(conn: &mut dyn Connection, text: &str) -> Result<Vec<Refere
     deposits::known_references(conn, &meant, SUGGESTIONS_MAX).await
 }
 
-/// Credits payments in a transaction; `first` is the place of the first one among those of its
-/// import.
+/// Credits payments in a transaction. `first` is the index of the first payment within its import.
 async fn credit_all(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -359,7 +361,7 @@ async fn credit_all(
     Ok(counts)
 }
 
-/// Locks the applications of payments at once and in their order, since sends lock them too.
+/// Locks the applications of all payments together and in order, because sends lock them too.
 pub(super) async fn lock_receivers(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -390,20 +392,21 @@ pub(super) fn valid(request: &DepositRequest) -> Result<()> {
     Ok(())
 }
 
-/// Whether a text can be a bank id. One with a control character could be taken for another one,
-/// and PostgreSQL's texts have no NUL.
+/// Whether a text can be a bank ID. An ID with control characters could be mistaken for another
+/// one, and PostgreSQL's text type has no NUL.
 pub(super) fn is_bank_id(text: &str) -> bool {
     let chars = text.chars().count();
     (1..=BANK_ID_CHARS_MAX).contains(&chars) && !text.contains(is_control)
 }
 
-/// A reference as it is stored: a payer may write anything, even a NUL character, which
-/// PostgreSQL's texts can't have.
+/// Returns a reference in the form in which it is stored. A payer may write anything, even a NUL
+/// character, which PostgreSQL's text type can't store.
 pub(super) fn written(reference: &str) -> String {
     reference.replace('\0', "")
 }
 
-/// Credits a payment; `asked_by` asked for it where another member of staff approved it.
+/// Credits a payment. `asked_by` is the member of staff who requested it, if another one approved
+/// it.
 pub(super) async fn credit(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -417,7 +420,8 @@ pub(super) async fn credit(
         return same_again(service, tx, &reference, request.amount, known).await;
     }
     let application = match Reference::parse(&request.reference) {
-        // Staff's own payment in a file of theirs waits until somebody else assigns it.
+        // A payment to the importing staff's own application stays unmatched until somebody else
+        // assigns it.
         Ok(reference) => {
             let is_own = |row: &_| {
                 service.is_own(actor, row) || asked_by.is_some_and(|by| service.is_own(&by, row))
@@ -426,7 +430,7 @@ pub(super) async fn credit(
         }
         Err(_) => None,
     };
-    // Before anything is written, so that an import can go on with its other lines.
+    // Checked before anything is written, so that an import can continue with its other lines.
     if let Some(row) = &application {
         let after = row.record.balance.checked_add(request.amount);
         after.ok_or(Refusal::BalanceTooLarge)?;
@@ -469,7 +473,7 @@ pub(super) async fn credit(
     })
 }
 
-/// Mails the customer about a deposit.
+/// Queues a mail to the customer about a deposit.
 async fn tell(
     conn: &mut dyn Connection,
     application: &ApplicationRow,
@@ -482,7 +486,7 @@ async fn tell(
     mail::put(conn, application, &mail, now).await
 }
 
-/// An entry of the audit log about a deposit.
+/// An audit entry about a deposit.
 struct Audited<'a> {
     action: &'static str,
     reference: &'a str,
@@ -490,7 +494,8 @@ struct Audited<'a> {
 }
 
 impl Audited<'_> {
-    /// Writes the entry, with the application's balance before and after where one was credited.
+    /// Writes the entry. If an application was credited, the entry has its balance before and
+    /// after.
     async fn insert(
         &self,
         conn: &mut dyn Connection,
@@ -510,8 +515,8 @@ impl Audited<'_> {
     }
 }
 
-/// The application that is paid with this reference; none of a closed account is. The transaction
-/// goes on in its shard.
+/// Returns the application with this reference, unless its account is closed. The transaction
+/// continues in the application's shard.
 async fn find(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -525,8 +530,8 @@ async fn find(
     Ok(found.filter(|row| !row.closed))
 }
 
-/// The answer for a bank id that is stored already: the same data is answered again, other data is
-/// refused.
+/// Answers a payment whose bank ID is already stored. The same data gets the earlier status, and
+/// other data is refused.
 async fn same_again(
     service: &Service,
     tx: &mut WriteTx<'_>,
@@ -551,7 +556,7 @@ async fn same_again(
     })
 }
 
-/// Moves a deposit to an application; returns the balance after it.
+/// Moves a deposit to an application. Returns the new balance.
 async fn transfer(
     conn: &mut dyn Connection,
     from: LedgerAccount,

@@ -1,24 +1,24 @@
-//! Funds: an application's money while requests are admitted against it, and how many messages its
-//! test key may still send.
+//! An application's funds while requests are admitted: its balances, and how many messages its test
+//! key may still send.
 
 use domain::{KeyKind, Money, Timestamp};
 
 use crate::money::play_money::play_money;
 use crate::store::applications::{ChargedApplication, KeyRow};
 
-/// The balances of an application, in the transaction that charges it.
+/// The balances of an application, within the transaction that charges it.
 pub(crate) struct Funds {
     pub(crate) row: KeyRow,
     balance: Money,
     play: Money,
-    /// How many messages the test key has sent today.
+    /// The number of messages that the test key has sent today.
     test_sent: i64,
-    /// The most that it may send; `None` for any number.
+    /// The most messages that the test key may send today. `None` means no limit.
     test_max: Option<i64>,
 }
 
 impl Funds {
-    /// `unpaid_max` is how many test messages a day an account may send that never had a deposit.
+    /// `unpaid_max` is the most test messages per day for an account that has never had a deposit.
     pub(crate) fn new(row: KeyRow, now: Timestamp, unpaid_max: i64) -> Self {
         let play = play_money(row.test_balance, row.test_day, now);
         Self {
@@ -30,7 +30,7 @@ impl Funds {
         }
     }
 
-    /// The balance that a key of this kind spends.
+    /// Returns the balance that a key of this kind spends.
     pub(crate) const fn of(&self, kind: KeyKind) -> Money {
         match kind {
             KeyKind::Live => self.balance,
@@ -38,25 +38,27 @@ impl Funds {
         }
     }
 
-    /// How many messages a key of this kind may still send today; `None` for any number.
+    /// Returns how many more messages a key of this kind may send today. `None` means no limit.
     pub(crate) fn messages_left(&self, kind: KeyKind) -> Option<i64> {
         let max = self.test_max.filter(|_| kind == KeyKind::Test)?;
         Some((max - self.test_sent).max(0))
     }
 
-    /// Whether a key of this kind may send so many messages today.
+    /// Whether a key of this kind may send this many messages today.
     pub(crate) fn may_send(&self, kind: KeyKind, messages: i64) -> bool {
         self.messages_left(kind).is_none_or(|left| messages <= left)
     }
 
-    /// What would be left after spending, or `None` when there isn't enough.
+    /// Returns the balance that would be left after spending `cost`. Returns `None` if the balance
+    /// is too small.
     pub(crate) fn left(&self, kind: KeyKind, cost: Money) -> Option<Money> {
         self.of(kind)
             .checked_sub(cost)
             .filter(|left| *left >= Money::ZERO)
     }
 
-    /// What is left after spending on so many messages, or `None` when there isn't enough.
+    /// Spends `cost` on this many messages and returns the balance that is left. Spends nothing and
+    /// returns `None` if the balance is too small.
     pub(crate) fn spend(&mut self, kind: KeyKind, cost: Money, messages: i64) -> Option<Money> {
         let left = self.left(kind, cost)?;
         match kind {
@@ -69,7 +71,7 @@ impl Funds {
         Some(left)
     }
 
-    /// The row to be written, if anything was spent.
+    /// Returns the row to write, if anything was spent.
     pub(crate) fn changed(self, now: Timestamp) -> Option<ChargedApplication> {
         let spent = self.balance != self.row.balance
             || self.play != play_money(self.row.test_balance, self.row.test_day, now);
@@ -84,7 +86,7 @@ impl Funds {
 }
 
 impl KeyRow {
-    /// How many messages the test key has sent on the day of this time: a new day begins at 0.
+    /// Returns how many messages the test key has sent on the day of `now`. A new day starts at 0.
     pub(crate) fn test_sent_on(&self, now: Timestamp) -> i64 {
         if self.test_day < now.day() {
             0

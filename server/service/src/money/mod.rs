@@ -1,4 +1,4 @@
-//! Money: deposits, an application's funds, and releases.
+//! Money: deposits, bank statements, an application's funds, and releases.
 
 pub(crate) mod deposits;
 pub(crate) mod funds;

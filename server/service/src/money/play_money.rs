@@ -1,11 +1,11 @@
-//! Play money: what test keys spend.
+//! The test balance, which test keys spend instead of money.
 
 use domain::{Money, Timestamp};
 
-/// Play money that a test key has at the start of each day (UTC), in units.
+/// The test balance at the start of each day (UTC), in whole units of the currency.
 const PLAY_MONEY_UNITS: i64 = 1_000;
 
-/// The play money that a test key has now: the balance is topped up at the first use of a day.
+/// Returns the current test balance. The first use on a day tops it up.
 pub(crate) fn play_money(stored: Money, day: i64, now: Timestamp) -> Money {
     if day < now.day() {
         play_money_max()
@@ -14,7 +14,7 @@ pub(crate) fn play_money(stored: Money, day: i64, now: Timestamp) -> Money {
     }
 }
 
-/// The play money after a top-up.
+/// Returns the test balance after a top-up.
 pub(crate) fn play_money_max() -> Money {
     Money::from_units(PLAY_MONEY_UNITS).unwrap_or_default()
 }

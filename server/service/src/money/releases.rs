@@ -1,4 +1,4 @@
-//! Releases: giving back the price of messages that no carrier took.
+//! Releases: returning the price of messages that no carrier accepted.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::store::query::Connection;
 use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject};
 use domain::records::TransferKind;
 
-/// Moves the prices that ended messages release back to their applications, with a transfer each;
-/// play money goes back without a transfer.
+/// Moves the released prices of ended messages back to their applications, with a transfer for each
+/// message. The test balance gets its part back without a transfer.
 pub(crate) async fn settle(
     conn: &mut dyn Connection,
     ended: &[Ended],

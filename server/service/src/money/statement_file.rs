@@ -1,4 +1,4 @@
-//! Files of bank statements: what their lines say, whichever bank wrote them.
+//! Reads the files of bank statements, whichever bank wrote them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,9 +13,9 @@ use domain::records::LineOutcome;
 use super::deposits::{is_bank_id, written};
 use crate::store::statements::{BankColumns, FileLine};
 
-/// The most lines of a statement.
+/// The most lines of a bank statement.
 const LINES_MAX: usize = 1_000_000;
-/// How many bad lines are named.
+/// The most bad lines that an error lists.
 const BAD_LINES_SHOWN: usize = 20;
 /// The byte order mark of UTF-8, which spreadsheets put before the first cell.
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -23,7 +23,7 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// The longest header line, in bytes.
 const HEADER_BYTES_MAX: u64 = 64 * 1024;
 
-/// Column names of banks and spreadsheets, in lower case.
+/// Column names that banks and spreadsheets use, in lower case.
 const BANK_IDS: [&str; 5] = [
     "bank_id",
     "bank id",
@@ -35,7 +35,7 @@ const REFERENCES: [&str; 4] = ["reference", "payment reference", "description", 
 const AMOUNTS: [&str; 2] = ["amount", "sum"];
 const CURRENCIES: [&str; 2] = ["currency", "ccy"];
 
-/// Why a file isn't taken.
+/// Why a file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadStatement {
     #[error("The file is empty; it needs a header line and a line for each payment.")]
@@ -44,8 +44,8 @@ pub enum BadStatement {
     HeaderTooLong,
     #[error("The file has more than 1,000,000 lines. Split it.")]
     TooLong,
-    /// Nothing of the file is taken. The first bad lines with their numbers, and how many there
-    /// are in all.
+    /// Nothing of the file was imported. `first` has the first bad lines with their numbers, and
+    /// `total` is the number of all bad lines.
     #[error("{total} lines can't be read, and nothing was imported: {}.", named(.first))]
     Lines {
         first: Vec<(u64, &'static str)>,
@@ -61,19 +61,19 @@ fn named(lines: &[(u64, &'static str)]) -> String {
     lines.join("; ")
 }
 
-/// A file whose separator, encoding and header are known.
+/// A file with a known separator, encoding and header.
 pub(crate) struct OpenStatement {
     file: File,
     separator: u8,
     is_utf8: bool,
-    /// The names of its columns.
+    /// The names of the columns.
     pub(crate) names: Vec<String>,
-    /// The header line, under which chosen columns are remembered.
+    /// The header line. The chosen columns are stored under it.
     pub(crate) header: String,
 }
 
 impl OpenStatement {
-    /// Begins with a file. Reads all of it, since a single byte can tell its encoding.
+    /// Opens a file. Reads all of it, because a single byte can determine the encoding.
     pub(crate) fn open(mut file: File) -> io::Result<Result<Self, BadStatement>> {
         file.rewind()?;
         let mut first = Vec::new();
@@ -121,7 +121,8 @@ impl OpenStatement {
         let mut records = self.records()?;
         let mut record = csv::ByteRecord::new();
         while records.read_byte_record(&mut record)? {
-            // Separators are the same byte in both encodings, so that cells can be judged alone.
+            // Separators are the same byte in both encodings, so each cell can be checked by
+            // itself.
             if record.iter().any(|cell| std::str::from_utf8(cell).is_err()) {
                 return Ok(false);
             }
@@ -129,7 +130,7 @@ impl OpenStatement {
         Ok(true)
     }
 
-    /// The records from the beginning on, with the header.
+    /// Returns a reader for all records, starting with the header.
     fn records(&self) -> io::Result<csv::Reader<BufReader<File>>> {
         let mut file = self.file.try_clone()?;
         file.seek(SeekFrom::Start(0))?;
@@ -141,7 +142,7 @@ impl OpenStatement {
             .has_headers(false)
             .flexible(true)
             .delimiter(self.separator)
-            // Lines are counted by these alone; a cell is trimmed of what else ends lines.
+            // Only a line feed ends a line. Trimming a cell removes the carriage return before it.
             .terminator(csv::Terminator::Any(b'\n'))
             .from_reader(reader))
     }
@@ -160,7 +161,7 @@ impl OpenStatement {
         self.text(bytes).trim().to_owned()
     }
 
-    /// The columns as their names tell; `None` where they don't.
+    /// Finds the columns by their names. Returns `None` if a required column isn't found.
     pub(crate) fn guessed(&self) -> Option<BankColumns> {
         let find = |known: &[&str]| {
             known.iter().find_map(|name| {
@@ -201,7 +202,7 @@ impl OpenStatement {
         })
     }
 
-    /// Passes on the lines of a file that was checked, some at a time.
+    /// Passes the lines of a checked file to `take`, at most `size` of them at a time.
     pub(crate) fn chunks(
         &self,
         columns: BankColumns,
@@ -224,7 +225,7 @@ impl OpenStatement {
         take(chunk)
     }
 
-    /// Calls `take` for each line below the header that isn't blank, for as long as it says so.
+    /// Calls `take` for each line below the header that isn't blank, until `take` returns false.
     fn each(
         &self,
         columns: BankColumns,
@@ -244,7 +245,7 @@ impl OpenStatement {
                 continue;
             }
             let read = if has_lone_return(&record) {
-                Err("a carriage return without a line feed stands in it")
+                Err("it contains a carriage return without a line feed")
             } else {
                 payment(line, &cells, columns, currency)
             };
@@ -256,8 +257,8 @@ impl OpenStatement {
     }
 }
 
-/// Whether a record has a carriage return that is no part of a line end: two lines may be joined
-/// there, of which the second would be lost.
+/// Whether a record has a carriage return that isn't part of a line ending. Two lines may be joined
+/// there, and the second one would be lost.
 fn has_lone_return(record: &csv::ByteRecord) -> bool {
     let bytes = record.as_slice().trim_ascii_end();
     bytes
@@ -265,8 +266,8 @@ fn has_lone_return(record: &csv::ByteRecord) -> bool {
         .any(|two| two[0] == b'\r' && two[1] != b'\n')
 }
 
-/// The payments of a file so far: hashes of what was paid, by hashes of the bank ids, since a file
-/// may have a million of them.
+/// The payments of a file so far, as hashes of their data by hashes of their bank IDs. A file may
+/// have a million payments.
 #[derive(Default)]
 struct Payments {
     hasher: RandomState,
@@ -274,7 +275,7 @@ struct Payments {
 }
 
 impl Payments {
-    /// Skips a line whose bank id an earlier line has too.
+    /// Marks a line as skipped if an earlier line has the same bank ID.
     fn judge(&mut self, mut line: FileLine) -> FileLine {
         if line.skipped.is_none() {
             let id = self.hasher.hash_one(&line.bank_id);
@@ -293,7 +294,7 @@ impl Payments {
     }
 }
 
-/// What a line says.
+/// Parses a line.
 fn payment(
     line: u64,
     cells: &[String],
@@ -324,17 +325,18 @@ fn payment(
     })
 }
 
-/// What an amount is for us.
+/// An amount in a bank statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Amount {
     Payment(Money),
-    /// It isn't above zero, and so no payment to us.
+    /// The amount isn't above zero, so it isn't a payment to us.
     Debit,
 }
 
-/// Reads an amount with a decimal point or comma; `None` for what is no amount.
+/// Parses an amount with a decimal point or comma. Returns `None` if the text isn't an amount.
 ///
-/// A sign of which there is one, with three digits behind it, may be either: `1,234` is refused.
+/// A single separator with three digits after it may group thousands or begin the decimals, so
+/// `1,234` is refused.
 fn amount(text: &str) -> Option<Amount> {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let is_debit = text.starts_with('-') || text.ends_with('-');
@@ -352,7 +354,7 @@ fn amount(text: &str) -> Option<Amount> {
     })
 }
 
-/// An amount as [`Money::parse`] reads it.
+/// Returns an amount in the form that [`Money::parse`] reads.
 fn decimal(text: &str) -> Option<String> {
     let Some(place) = text.rfind([',', '.']) else {
         return Some(text.to_owned());

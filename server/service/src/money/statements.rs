@@ -1,5 +1,5 @@
-//! Bank statements imported by file: stored whole, shown, and once staff confirm, credited some
-//! lines at a time.
+//! Bank statements that staff import from files. A file is stored completely and shown to staff.
+//! Once they confirm it, its lines are credited, a few in each transaction.
 
 use std::fs::File;
 use std::io;
@@ -20,65 +20,66 @@ use crate::store::statements::{BankColumns, FileLine, UnderWay};
 use crate::store::{Chore, WriteTx, installation, statements};
 use crate::{Service, Verb, leave_time, run_blocking, run_detached};
 
-/// How many lines of a file are stored in a transaction. With SQLite a send waits for the whole of
-/// it.
+/// The number of a file's lines that one transaction stores. With SQLite, a send waits for the
+/// whole transaction.
 const STORED_AT_ONCE: usize = 50;
-/// How many chunks of lines are in memory.
+/// The number of chunks of lines that are read ahead.
 const CHUNKS_READ_AHEAD: usize = 2;
-/// How many lines are credited in a transaction at most.
+/// The most lines that one transaction credits.
 const CREDITED_AT_MOST: i64 = 200;
-/// The same with PostgreSQL, where the transaction locks the applications of all of these lines.
+/// The most lines that one transaction credits with PostgreSQL, where it locks the applications of
+/// all these lines.
 const CREDITED_AT_MOST_SHARED: i64 = 20;
-/// Up to how many lines the transaction goes on though somebody else waits to write.
+/// The number of lines after which a transaction ends if another one waits to write.
 const CREDITED_BESIDE_OTHERS: usize = 50;
-/// How long a transaction goes on crediting, however few lines that were. With PostgreSQL commit
-/// groups don't wait at the gate, but for the row of an application that is credited.
+/// The time after which a transaction ends, even after few lines. With PostgreSQL, commit groups
+/// don't wait at the gate. They wait for the row of an application that is being credited.
 const CREDIT_TIME: Duration = Duration::from_millis(10);
-/// How long to leave the database to others when one of them had to wait: of a hundred sends a
-/// second, one or two wait for such a transaction then.
+/// The pause after a transaction that others waited for. With this pause, one or two of a hundred
+/// sends per second wait for such a transaction.
 const OTHERS_TIME: Duration = Duration::from_millis(500);
-/// After how long the stored lines of a file are deleted that was never stored whole, since the
-/// process ended meanwhile.
+/// How long the stored lines of an incomplete file are kept, in milliseconds. A file is incomplete
+/// if the process ended before it stored all lines.
 const ABANDONED_AFTER_MS: i64 = 60 * 60 * 1000;
-/// How many such lines are deleted in a transaction.
+/// The number of such lines that one transaction deletes.
 const FORGOTTEN_AT_ONCE: i64 = 1000;
-/// How many lines of each outcome are shown.
+/// The number of lines that are shown per outcome.
 const FIRST_LINES: i64 = 5;
-/// How many statements are listed.
+/// The number of statements that are listed.
 const STATEMENTS_LISTED: i64 = 20;
 
-/// What became of a file.
+/// The result of importing a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatementFile {
-    /// It is stored under this id, and waits to be confirmed.
+    /// The file is stored under this ID and waits for confirmation.
     Stored(i64),
-    /// Its columns must be chosen first; then the file can be imported again.
+    /// Staff must choose the file's columns, and then import the file again.
     Columns {
-        /// What the choice is remembered under.
+        /// The header line that the choice is stored under.
         header: String,
         names: Vec<String>,
     },
-    /// Nothing of it is stored.
+    /// The file is refused, and nothing of it is stored.
     Bad(BadStatement),
 }
 
-/// What a transaction that credits lines did.
+/// The result of a transaction that credits lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditedLines {
-    /// Nothing is left to do, or another process does it.
+    /// Nothing is left to credit, or another process is crediting lines.
     None,
-    /// It credited lines; there may be more.
+    /// The transaction credited lines. There may be more.
     Some,
-    /// The same, and somebody else waited to write meanwhile.
+    /// The transaction credited lines, and another one waited to write meanwhile.
     SomeWhileOthersWaited,
 }
 
 impl Service {
-    /// Stores a bank statement, of which nothing is credited yet. The whole file is checked before.
-    /// Nothing is stored if its columns are unknown, or are to be chosen again.
+    /// Checks a bank statement and stores it, without crediting anything yet. Stores nothing if the
+    /// columns are unknown or `choose_again` is set.
     ///
     /// # Errors
-    /// `Failed` when the file can't be read.
+    /// `Failed` if the file can't be read.
     pub async fn import_statement(&self, file: File, choose_again: bool) -> Result<StatementFile> {
         let opened = run_blocking(move || OpenStatement::open(file)).await?;
         let file = match opened.map_err(Fault::File)? {
@@ -106,8 +107,7 @@ impl Service {
         }
     }
 
-    /// Stores the lines of a file that was checked. Until the last one is stored, nobody sees the
-    /// statement.
+    /// Stores the lines of a checked file. Nobody sees the statement until the last line is stored.
     async fn store_statement(
         &self,
         file: Arc<OpenStatement>,
@@ -149,7 +149,7 @@ impl Service {
         Ok(StatementFile::Stored(id))
     }
 
-    /// Deletes what is stored of files that were never stored whole.
+    /// Deletes the stored lines of files that were never stored completely.
     pub async fn forget_abandoned_statements(&self) -> Result<()> {
         let (chore, shard) = (Chore::ForgetStatements, Shard::FIRST);
         self.do_chore_at(shard, chore, Priority::Bulk, |tx, now| {
@@ -161,10 +161,10 @@ impl Service {
         .await
     }
 
-    /// Remembers which columns are which in statements with this header line.
+    /// Stores which columns are which in statements with this header line.
     ///
     /// # Errors
-    /// `ColumnRepeated` when two of them are the same one; `Uncertain` when the database can't be
+    /// `ColumnRepeated` if two of them are the same column. `Uncertain` if the database can't be
     /// used.
     pub async fn choose_columns(
         &self,
@@ -188,13 +188,14 @@ impl Service {
         .await
     }
 
-    /// The newest bank statements.
+    /// Returns the newest bank statements.
     pub async fn bank_statements(&self) -> Result<Vec<BankStatement>> {
         let mut conn = self.store().read().await?;
         statements::newest(&mut conn, STATEMENTS_LISTED).await
     }
 
-    /// What became of a bank statement's lines, or would become of them now.
+    /// Returns the outcome of each of a bank statement's lines, or the outcome that it would have
+    /// now.
     pub async fn statement_report(&self, id: i64) -> Result<Option<StatementReport>> {
         let mut conn = self.store().read().await?;
         let Some(statement) = statements::by_id(&mut conn, id).await? else {
@@ -212,19 +213,19 @@ impl Service {
         }))
     }
 
-    /// Confirms a bank statement: its lines are credited from now on. Lines for applications of
-    /// whoever confirms it stay unmatched, for somebody else to assign.
+    /// Confirms a bank statement. Its lines are credited from now on. Lines for applications of the
+    /// member of staff who confirms stay unmatched, so that somebody else assigns them.
     ///
     /// # Errors
-    /// `StatementConfirmed` when it was confirmed before, or isn't there; `Uncertain` when the
-    /// database can't be used.
+    /// `StatementConfirmed` if the statement was confirmed before or doesn't exist. `Uncertain` if
+    /// the database can't be used.
     pub async fn confirm_statement(&self, account_id: i64, id: i64) -> Result<()> {
         self.in_transaction(confirming_statement(account_id, None, id))
             .await
     }
 
-    /// Credits the lines of confirmed statements: some in each transaction, with the place that
-    /// they end at, so that a stop in the middle loses nothing and credits nothing twice.
+    /// Credits the lines of confirmed statements, a few in each transaction. A transaction also
+    /// stores how far it came, so a stop loses nothing and credits nothing twice.
     pub async fn credit_statements(&self) -> Result<()> {
         loop {
             let begun = Instant::now();
@@ -267,8 +268,8 @@ impl Service {
     }
 }
 
-/// The verb that confirms a bank statement; `asked_by` asked for it where another member of staff
-/// approved it.
+/// Returns the verb that confirms a bank statement. `asked_by` is the account that requested it, if
+/// another member of staff approved it.
 pub(crate) fn confirming_statement(account_id: i64, asked_by: Option<i64>, id: i64) -> Verb<()> {
     Box::new(move |tx, now| {
         Box::pin(async move {

@@ -1,6 +1,5 @@
-//! The prices that a process knows: all changes that it has read so far. Whoever charges reads in
-//! the same transaction which change is the newest, and the others only when that one isn't known
-//! yet.
+//! The cache of prices. It holds all price changes that this process has read so far. A transaction
+//! that charges reads only the ID of the newest change, and reloads the cache if that ID is new.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,14 +9,14 @@ use crate::error::{Error, Fault, Result};
 use crate::store::prices;
 use crate::store::query::Connection;
 
-/// Changes of prices, and the prices that were last in force by them.
+/// All price changes, and the prices that were in force at the last request.
 #[derive(Clone, Default)]
 pub(crate) struct CurrentPrices {
     pub(crate) history: Arc<PriceHistory>,
     last: Option<InForce>,
 }
 
-/// Prices, from a time on until before another one.
+/// Prices that are in force from one time until another.
 #[derive(Clone)]
 struct InForce {
     prices: Arc<PricesInForce>,
@@ -33,7 +32,8 @@ impl CurrentPrices {
         }
     }
 
-    /// The prices that are charged while a clock shows `now`; `None` before the first ones.
+    /// Returns the prices that are charged while a clock shows `now`. Returns `None` before the
+    /// first prices.
     pub(crate) fn at(&mut self, now: Timestamp) -> Option<Arc<PricesInForce>> {
         let time = self.history.time(now);
         let holds =
@@ -51,12 +51,12 @@ impl CurrentPrices {
     }
 }
 
-/// What the parts of a process that charge by statements know.
+/// The price changes that are cached for transactions outside group commit.
 #[derive(Default)]
 pub(crate) struct KnownPrices(Mutex<CurrentPrices>);
 
 impl KnownPrices {
-    /// The prices in force, and the newest change that they go by.
+    /// Returns the ID of the newest price change, and the prices in force.
     pub(crate) async fn read(
         &self,
         conn: &mut dyn Connection,
@@ -64,12 +64,13 @@ impl KnownPrices {
     ) -> Result<(i64, Arc<PricesInForce>)> {
         let version = prices::version(conn).await?;
         let found = self.of_version(conn, version, now).await?;
-        // An installation has prices from its first start on.
+        // An installation has prices since its first start.
         let found = found.ok_or(Error::Failed(Fault::Missing("prices")))?;
         Ok((version, found))
     }
 
-    /// The prices in force where this change is the newest; `None` before the first ones.
+    /// Returns the prices in force if `version` is the newest change. Returns `None` before the
+    /// first prices.
     pub(crate) async fn of_version(
         &self,
         conn: &mut dyn Connection,
@@ -87,7 +88,7 @@ impl KnownPrices {
         })
     }
 
-    /// All changes up to this one at least.
+    /// Returns all price changes up to `version`, and possibly later ones.
     pub(crate) async fn history(
         &self,
         conn: &mut dyn Connection,
@@ -103,7 +104,7 @@ impl KnownPrices {
     async fn learn(&self, conn: &mut dyn Connection) -> Result<CurrentPrices> {
         let read = CurrentPrices::new(prices::history(conn).await?);
         let mut known = self.lock();
-        // A reader's snapshot may be older than what is known.
+        // A reader's snapshot may be older than the cache.
         if known.history.version() < read.history.version() {
             *known = read.clone();
         }

@@ -1,4 +1,4 @@
-//! Prices: what staff set, and what a number costs.
+//! Prices: setting them, and finding the price of a number.
 
 pub(crate) mod known;
 
@@ -14,7 +14,7 @@ use crate::store::{installation, prices};
 use crate::{Service, Verb};
 
 impl Service {
-    /// The currency, and the base prices that a send would be charged now.
+    /// Returns the currency and the base prices that a send would be charged now.
     pub async fn price_list(&self) -> Result<PriceList> {
         let mut conn = self.store().read().await?;
         let currency = installation::currency(&mut conn).await?;
@@ -25,7 +25,7 @@ impl Service {
         })
     }
 
-    /// All prices in force and those that are set for later.
+    /// Returns all prices that are in force and all that are set for later.
     pub async fn price_table(&self) -> Result<PriceTable> {
         let mut conn = self.store().read().await?;
         let currency = installation::currency(&mut conn).await?;
@@ -38,7 +38,7 @@ impl Service {
         })
     }
 
-    /// All changes of prices that were ever set, the newest first.
+    /// Returns all price changes ever made, newest first.
     pub async fn price_changes(&self) -> Result<Vec<PriceChangeRecord>> {
         let mut conn = self.store().read().await?;
         let mut changes = prices::records(&mut conn).await?;
@@ -46,19 +46,19 @@ impl Service {
         Ok(changes)
     }
 
-    /// What a page to a number costs now, and why.
+    /// Returns the current price of a page to a number, and the reason for it.
     pub async fn price_of(&self, number: &Number) -> Result<NumberPrice> {
         let mut conn = self.store().read().await?;
         let currency = installation::currency(&mut conn).await?;
         let prices = self.prices_now().await?;
         let price = prices.unit_price(number);
         let why = match (&price.prefix, number.kind()) {
-            (Some(prefix), _) => format!(
-                "The number begins with {prefix}, the longest prefix of it that has a price."
-            ),
+            (Some(prefix), _) => {
+                format!("The number begins with {prefix}, its longest prefix that has a price.")
+            }
             (None, Kind::Local) => "The number is local: it has 8 digits and no +.".to_owned(),
             (None, Kind::International) => {
-                "The number is international, and no prefix of it has a price.".to_owned()
+                "The number is international, and none of its prefixes has a price.".to_owned()
             }
         };
         Ok(NumberPrice {
@@ -69,10 +69,11 @@ impl Service {
         })
     }
 
-    /// Sets a price from a time on, at once without one; the time from which it is in force.
+    /// Sets a price from a time on, or at once without a time. Returns the time from which the
+    /// price is in force.
     ///
     /// # Errors
-    /// `OwnPrices`; see [`PriceHistory::judge`].
+    /// `OwnPrices`, and those of [`PriceHistory::judge`].
     pub async fn set_price(
         &self,
         actor: &Actor,
@@ -83,7 +84,7 @@ impl Service {
         self.in_transaction(verb).await
     }
 
-    /// The verb that sets a price.
+    /// Returns the verb that sets a price.
     pub(crate) async fn setting_price(
         &self,
         actor: Actor,
@@ -117,14 +118,14 @@ impl Service {
         }))
     }
 
-    /// The prices in force.
+    /// Returns the prices in force.
     pub(crate) async fn prices_now(&self) -> Result<Arc<PricesInForce>> {
         let mut conn = self.store().read().await?;
         let (_, prices) = self.inner.prices.read(&mut conn, self.now()).await?;
         Ok(prices)
     }
 
-    /// All changes of prices.
+    /// Returns all price changes.
     pub(crate) async fn price_history(
         &self,
         conn: &mut dyn Connection,
@@ -134,7 +135,7 @@ impl Service {
     }
 }
 
-/// What a change sets, for the audit log.
+/// Describes what a change sets, for the audit log.
 fn shown(change: &PriceChange) -> String {
     match change {
         PriceChange::Base(prices) => {
@@ -148,7 +149,7 @@ fn shown(change: &PriceChange) -> String {
     }
 }
 
-/// What would be in force at this time without the change.
+/// Describes what would be in force at this time without the change.
 fn shown_before(history: &PriceHistory, change: &PriceChange, from: Timestamp) -> String {
     let rows = history.rows().iter();
     let of_same = |row: &&PriceRow| row.from <= from && row.change.prefix() == change.prefix();

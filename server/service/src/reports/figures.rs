@@ -15,17 +15,18 @@ use crate::store::quarters;
 use crate::store::query::Connection;
 
 const DAY_QUARTERS: i64 = DAY_MS / QUARTER_MS;
-/// How long after its end a day's messages are final, unless nothing worked for a while: they take
-/// up to 48 hours, and the rows of an upload become messages some time after its acceptance.
+/// How long after its end a day counts as settled, in milliseconds. By then its messages are
+/// normally final: they take up to 48 hours, and an upload's rows become messages some time after
+/// its acceptance.
 const SETTLED_MS: i64 = 3 * DAY_MS;
 
-/// An application's figures by period, which is counted since 1970-01-01 in the range's zone.
+/// An application's figures by period. Periods are counted since 1970-01-01 in the range's zone.
 /// Periods without messages are left out.
 pub type FiguresByPeriod = BTreeMap<i64, Figures>;
 
 impl Service {
-    /// Figures of the messages that were accepted within some ranges, of one of an account's
-    /// applications or of each of them, sent with one kind of key or with both.
+    /// Returns the figures of messages that were accepted within `ranges`, for one of an account's
+    /// applications or for each of them, and for one kind of key or both.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -53,8 +54,7 @@ impl Service {
         Ok(figures)
     }
 
-    /// Adds the figures of a range's periods to those of `periods`. Of days that are long over,
-    /// what an earlier report read is used.
+    /// Adds the figures of a range's periods to `periods`. Uses cached figures for settled days.
     async fn add_range(
         &self,
         conn: &mut dyn Connection,
@@ -71,7 +71,7 @@ impl Service {
             ahead: range.ahead,
         };
         let settled = self.now().plus_ms(-SETTLED_MS).quarter().min(range.below);
-        // The days that are in the range as a whole and long over.
+        // The settled days that are in the range as a whole.
         let first = (range.first + range.ahead + DAY_QUARTERS - 1).div_euclid(DAY_QUARTERS);
         let below = (settled + range.ahead).div_euclid(DAY_QUARTERS);
         let known = self.inner.settled_days.known(of, first, below);

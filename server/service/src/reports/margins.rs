@@ -1,4 +1,4 @@
-//! Margins: what customers pay against what carriers charge.
+//! Margins: what customers pay, less what carriers charge.
 
 use std::collections::HashMap;
 
@@ -14,25 +14,24 @@ use crate::store::margins::{self, Counted, CountedMessage};
 use crate::store::{Chore, installation, messages};
 use crate::{Service, run_detached};
 
-/// The most days of one report.
+/// The most days of a report.
 pub const MARGIN_DAYS_MAX: i64 = 92;
-/// How many prefixes, and how many applications, a report has.
+/// The most prefixes, and the most applications, of a report.
 const ROWS_MAX: i64 = 100;
-/// The most lines of a report that has each day, rule and application.
+/// The most lines of a report that lists each day, rule and application.
 const LINES_MAX: i64 = 100_000;
-/// How many messages are read at a time.
+/// The number of messages that are read at a time.
 const CHUNK: i64 = 5_000;
 
 /// The figures of a day.
 type Figures = HashMap<Counted, MarginFigures>;
 
 impl Service {
-    /// Counts the days that are over and weren't counted yet, and those that were counted before
-    /// all of their messages were final.
+    /// Counts the days that are over and weren't counted yet. Also counts days again that were
+    /// counted before all their messages were final.
     ///
     /// # Errors
-    /// `Failed` when a shard can't be read; `Failed` or `Uncertain` when the figures can't be
-    /// stored.
+    /// `Failed` if a shard can't be read. `Failed` or `Uncertain` if the figures can't be stored.
     pub async fn count_margins(&self) -> Result<()> {
         let today = self.now().day();
         let (first, counted, below) = {
@@ -42,7 +41,8 @@ impl Service {
                 None => self.first_day().await?.unwrap_or(today),
             };
             let counted = margins::counted(&mut conn, first).await?;
-            // Every message below the sweep's mark is final, but the mark's own day isn't over.
+            // Every message below the sweep's mark is final, but later messages of the mark's day
+            // may not be.
             let low = installation::swept(&mut conn).await?.low;
             let below = Timestamp::from_unix_ms(ids::id_unix_ms(low)).day();
             (first, counted, below)
@@ -56,7 +56,7 @@ impl Service {
         Ok(())
     }
 
-    /// The day of the first message that there is.
+    /// Returns the day of the first message.
     async fn first_day(&self) -> Result<Option<i64>> {
         let mut first: Option<i64> = None;
         for shard in self.shards() {
@@ -67,7 +67,8 @@ impl Service {
         Ok(first.map(|id| Timestamp::from_unix_ms(ids::id_unix_ms(id)).day()))
     }
 
-    /// Counts a day: the messages are read beside all other work, and only the figures are written.
+    /// Counts a day. Reads the messages outside a transaction, so that other work goes on, and
+    /// writes only the figures.
     async fn count_margin(&self, day: i64, is_final: bool) -> Result<()> {
         let mut figures = Figures::new();
         for shard in self.shards() {
@@ -95,7 +96,7 @@ impl Service {
             let tx = store
                 .begin_chore(chore, Shard::FIRST, Priority::Bulk)
                 .await?;
-            // Another process counts the same.
+            // Another process is counting.
             let Some(mut tx) = tx else { return Ok(()) };
             margins::store(&mut tx, (day, is_final), &figures).await?;
             tx.commit().await
@@ -127,7 +128,7 @@ impl Service {
         Ok(())
     }
 
-    /// The figures of a message; `None` when they are more than can be held.
+    /// Returns the figures of a message, or `None` if they overflow.
     fn figures_of(&self, message: &CountedMessage) -> Option<MarginFigures> {
         let kept = message.cost.checked_sub(message.released)?;
         let mut figures = MarginFigures {
@@ -162,10 +163,11 @@ impl Service {
         Some(figures)
     }
 
-    /// The margins of a range of days (since 1970-01-01 UTC), both included.
+    /// Returns the margins of a range of days. Days are counted since 1970-01-01 UTC, and both
+    /// bounds are included.
     ///
     /// # Errors
-    /// `DaysInvalid` for too many days, or a first day after the last one.
+    /// `DaysInvalid` if there are too many days, or the first day is after the last.
     pub async fn margins(&self, days: (i64, i64)) -> Result<MarginReport> {
         must_fit(days)?;
         let mut conn = self.store().read().await?;
@@ -189,12 +191,14 @@ impl Service {
         })
     }
 
-    /// What one of an account's applications, or all of them, paid for the live messages of each
-    /// day of a range (since 1970-01-01 UTC, both included), without what was released. A day is
-    /// counted once it is over; days without messages are left out.
+    /// Returns what one of an account's applications, or each of them, paid for live messages on
+    /// each day of a range, without released prices. Days are counted since 1970-01-01 UTC, and
+    /// both bounds are included. A day is counted once it is over. Days without messages are left
+    /// out.
     ///
     /// # Errors
-    /// `NoSuchApplication`; `DaysInvalid` for too many days, or a first day after the last one.
+    /// `NoSuchApplication`. `DaysInvalid` if there are too many days, or the first day is after the
+    /// last.
     pub async fn account_paid(
         &self,
         account_id: i64,
@@ -215,10 +219,10 @@ impl Service {
         Ok(paid)
     }
 
-    /// The margins of a range of days, with a line for each day, rule and application.
+    /// Returns the margins of a range of days, with a line for each day, rule and application.
     ///
     /// # Errors
-    /// As [`Service::margins`]; `DaysInvalid` too when there are too many lines.
+    /// Those of [`Service::margins`]. Also `DaysInvalid` if there are too many lines.
     pub async fn margin_lines(&self, days: (i64, i64)) -> Result<Vec<MarginLine>> {
         must_fit(days)?;
         let mut conn = self.store().read().await?;

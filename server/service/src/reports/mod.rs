@@ -1,4 +1,4 @@
-//! Reports: what became of messages.
+//! Reports about messages.
 
 pub(crate) mod figures;
 pub(crate) mod margins;
@@ -28,10 +28,10 @@ use crate::store::reports::{Condition, MessageRow, Selection, Span};
 use search::{Found, search};
 use shares::Searcher;
 
-/// The most messages of one answer.
+/// The most messages on a page.
 const LIMIT_MAX: i64 = 1000;
 
-/// Which messages to list; every condition that is given must hold.
+/// Selects the messages of a list. A message must meet all conditions that are set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageFilter {
     pub transid: Option<Transid>,
@@ -40,25 +40,25 @@ pub struct MessageFilter {
     /// The digits of the number, as stored.
     pub number: Option<String>,
     pub status: Option<MessageStatus>,
-    /// Only messages accepted at this time or later.
+    /// Only messages accepted at or after this time.
     pub from: Option<Timestamp>,
     /// Only messages accepted before this time.
     pub to: Option<Timestamp>,
-    /// The kind of key that the messages were sent with, for whoever may see both kinds.
+    /// Only messages sent with this kind of key, for callers who may see both kinds.
     pub key: Option<KeyKind>,
-    /// The most messages of the answer, 1 to 1000.
+    /// The most messages on the page, 1 to 1,000.
     pub limit: i64,
-    /// The `next` of an earlier answer.
+    /// The `next` of an earlier page.
     pub cursor: Option<String>,
 }
 
 impl Service {
-    /// Messages that a key may see, newest first. A page is full or the last one, unless looking
-    /// for messages that fit took longer than [`crate::Limits::report_time`]: then the page has the
-    /// messages found until then, maybe none, and its cursor goes on from there.
+    /// Returns a page of the messages that a key may see, newest first. The page is full or the
+    /// last one, unless the search took longer than [`crate::Limits::report_time`]. In that case
+    /// the page has the messages found so far, possibly none, and its cursor continues from there.
     ///
     /// # Errors
-    /// `InvalidCursor`; `Failed`, for which waiting helps, when too many search already.
+    /// `InvalidCursor`. `Failed` if too many searches are running. The caller can retry later.
     pub async fn messages(
         &self,
         access: &KeyAccess,
@@ -73,7 +73,7 @@ impl Service {
         self.merged(conn.as_mut(), vec![selection]).await
     }
 
-    /// One message that a key may see.
+    /// Returns a message that a key may see.
     pub async fn message(
         &self,
         access: &KeyAccess,
@@ -86,7 +86,8 @@ impl Service {
             .await
     }
 
-    /// Messages of one of an account's applications, or of all of them, including test messages.
+    /// Returns a page of the messages of one of an account's applications, or of all of them,
+    /// including test messages.
     ///
     /// # Errors
     /// `NoSuchApplication`, `InvalidCursor`.
@@ -112,7 +113,7 @@ impl Service {
         self.merged(conn.as_mut(), selections).await
     }
 
-    /// One message of an account, and the application that sent it.
+    /// Returns a message of an account, and the application that sent it.
     pub async fn account_message(
         &self,
         account_id: i64,
@@ -130,8 +131,8 @@ impl Service {
         Ok(None)
     }
 
-    /// A connection for a list. Where a status is asked for, counts and messages are read from one
-    /// snapshot.
+    /// Returns a connection for a list. If the list is by status, its counts and messages must come
+    /// from one snapshot.
     async fn report_connection(
         &self,
         shard: Shard,
@@ -163,7 +164,7 @@ impl Service {
         }
     }
 
-    /// A message in full.
+    /// Returns a message with its timeline and charge.
     pub(crate) async fn detail_of(
         &self,
         conn: &mut dyn Connection,
@@ -180,8 +181,8 @@ impl Service {
         })
     }
 
-    /// The newest messages of all selections. An account has few applications, so each selection is
-    /// searched by itself.
+    /// Returns a page of the newest messages of all selections. An account has few applications, so
+    /// each selection is searched by itself.
     async fn merged(
         &self,
         conn: &mut dyn Connection,
@@ -192,7 +193,7 @@ impl Service {
         let mut newest = Newest::default();
         for (left, mut selection) in (1..=searches).rev().zip(selections) {
             let started = Instant::now();
-            // Each search has its share of the time that the searches before left.
+            // Each search may take an equal share of the time that is left.
             let share = end.saturating_duration_since(started) / left;
             newest.limit = selection.limit;
             selection.span.from = selection.span.from.max(newest.floor());
@@ -203,7 +204,8 @@ impl Service {
     }
 }
 
-/// The values of `test` that messages and uploads with this kind of key have; of both without one.
+/// Returns the values of `test` that messages and uploads have with this kind of key, or with any
+/// key.
 pub(crate) fn tests(key: Option<KeyKind>) -> impl Iterator<Item = bool> {
     let wanted = key.map(|key| key == KeyKind::Test);
     [false, true]
@@ -211,7 +213,7 @@ pub(crate) fn tests(key: Option<KeyKind>) -> impl Iterator<Item = bool> {
         .filter(move |test| wanted.is_none_or(|wanted| wanted == *test))
 }
 
-/// The message at a place, if there is one.
+/// Returns the message at a place, if there is one.
 pub(crate) async fn row_at(conn: &mut dyn Connection, place: Place) -> Result<Option<MessageRow>> {
     let filter = MessageFilter {
         transid: Some(place.transid),
@@ -253,14 +255,15 @@ fn selection(
         test,
         span: Span { from, below },
         conditions: conditions.into_iter().flatten().collect(),
-        // One message more than asked for tells whether there is a next page.
+        // One more message than the page has shows whether there is a next page.
         limit: filter.limit.clamp(1, LIMIT_MAX) + 1,
     })
 }
 
-/// The least id that a message of this time can have: an id carries its milliseconds.
+/// Returns the smallest ID that a message of this time can have. An ID contains its time in
+/// milliseconds.
 fn first_id(time: Timestamp) -> i64 {
-    // Times before the first id get the least id, times after the greatest id get an id that no
+    // Times before the first ID get the smallest ID. Times after the greatest ID get an ID that no
     // message has.
     let bounds = (ids::id_unix_ms(0), ids::id_unix_ms(i64::MAX));
     if time.unix_ms() > bounds.1 {
@@ -269,15 +272,15 @@ fn first_id(time: Timestamp) -> i64 {
     ids::compose_id(time.unix_ms().max(bounds.0), 0)
 }
 
-/// The newest messages that several searches found.
+/// The newest messages that several searches have found.
 #[derive(Default)]
 struct Newest {
-    /// Newest first, and at most `limit`.
+    /// The messages, newest first. There are at most `limit`.
     rows: Vec<MessageRow>,
-    /// How many messages are asked for: one more than a page has.
+    /// The number of messages to find. It is one more than a page has.
     limit: i64,
-    /// Set when a search ended early: which messages below this id are the newest isn't known yet,
-    /// whichever search they are from.
+    /// Set if a search ended early. The newest messages below this ID aren't known yet, because
+    /// that search may find some.
     resume: Option<i64>,
 }
 
@@ -286,7 +289,7 @@ impl Newest {
         i64::try_from(self.rows.len()).is_ok_and(|found| found >= self.limit)
     }
 
-    /// The least id that further searches need to look for.
+    /// Returns the smallest ID that further searches need to look at.
     fn floor(&self) -> i64 {
         let last = self.rows.last().filter(|_| self.is_full());
         let last = last.map(|row| row.record.transid.0);
@@ -320,7 +323,7 @@ impl Newest {
     }
 }
 
-/// The steps that the message's own row shows, and the events, in order of time.
+/// Returns the steps from the message's own row and its events, in order of time.
 fn timeline(row: &MessageRow, events: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
     let record = &row.record;
     let step = |status, at: Option<Timestamp>, detail: Option<String>| {
@@ -344,7 +347,8 @@ fn timeline(row: &MessageRow, events: Vec<TimelineEntry>) -> Vec<TimelineEntry> 
     steps
 }
 
-/// How the price of a message was calculated; `None` when the stored price can't be right.
+/// Explains how the price of a message was calculated. Returns `None` if the stored price can't be
+/// right.
 fn charge(row: &MessageRow, prices: &PriceHistory) -> Option<ChargeRecord> {
     let record = &row.record;
     let number = Number::from_stored(record.number.clone(), record.kind);

@@ -1,6 +1,6 @@
-//! Finding messages of one application: along the path to the fewest messages, and where conditions
-//! are asked for besides the path's own, in bounded steps, until a page is full or the time is
-//! over.
+//! Searches for messages of one application. A search follows the path to the fewest messages. If
+//! the selection has other conditions than the path's, the search takes bounded steps until the
+//! page is full or the time is up.
 
 use std::time::Instant;
 
@@ -15,25 +15,27 @@ use domain::ids::id_of_day;
 
 /// A path to at most this many messages is good enough.
 const FEW: i64 = 1000;
-/// The longest queue that is looked through for an application's messages: its rows are narrow, and
-/// of all applications.
+/// The longest queue that is searched for an application's messages. The queue's rows are narrow,
+/// and it has those of all applications.
 const QUEUE_MAX: i64 = 20_000;
-/// How many messages the first step goes through; each step is twice as long as the one before.
+/// The number of messages that the first step goes through. Each step is twice as long as the one
+/// before.
 const FIRST_STEP: i64 = 2000;
-/// How many messages the longest step goes through, which takes some hundredths of a second.
+/// The number of messages that the longest step goes through. This takes some hundredths of a
+/// second.
 const STEP_MAX: i64 = 64_000;
 
-/// The messages that were found, newest first.
+/// The result of a search.
 pub(super) struct Found {
-    /// At most as many messages as asked for.
+    /// The messages, newest first. There are at most as many as requested.
     pub(super) rows: Vec<MessageRow>,
-    /// Set when the time was over before there were enough messages: the search goes on below this
-    /// id.
+    /// Set if the time was up before there were enough messages. The search can continue below this
+    /// ID.
     pub(super) resume: Option<i64>,
 }
 
-/// Looks for messages until there are as many as asked for, or the time has come; a first step is
-/// always made. Where a status is asked for, the connection must read from one snapshot.
+/// Searches until there are as many messages as requested, or until the time is up. Always makes a
+/// first step. If the selection has a status, the connection must read from one snapshot.
 pub(super) async fn search(
     conn: &mut dyn Connection,
     mut selection: Selection,
@@ -67,8 +69,9 @@ pub(super) async fn search(
     })
 }
 
-/// The ids among which messages can be: those of the upload that is asked for; or, where a look at
-/// a day opens a table of its own, those from the first day with messages to the last one.
+/// Narrows the selection's span of IDs. If an upload is selected, the span is that of its messages.
+/// Otherwise, if messages are in tables by day or week, it goes from the first day with messages to
+/// the last.
 async fn narrowed(conn: &mut dyn Connection, selection: &Selection) -> Result<Span> {
     let Span { from, below } = selection.span;
     let (application_id, test) = (selection.application_id, selection.test);
@@ -95,7 +98,7 @@ async fn narrowed(conn: &mut dyn Connection, selection: &Selection) -> Result<Sp
     })
 }
 
-/// The path to the fewest messages, as far as that can be found out at little cost.
+/// Returns the path to the fewest messages, as far as that is cheap to find out.
 async fn path(conn: &mut dyn Connection, selection: &Selection) -> Result<Path> {
     let Span { from, below } = selection.span;
     let paths: Vec<Path> = selection
@@ -104,7 +107,7 @@ async fn path(conn: &mut dyn Connection, selection: &Selection) -> Result<Path> 
         .filter_map(Condition::path)
         .collect();
     match paths.as_slice() {
-        // The span has room for a single message only.
+        // The span has room for a single message.
         _ if below.saturating_sub(from) <= 1 => Ok(Path::Application),
         [] if is_queued(selection) && reports::queued(conn, QUEUE_MAX + 1).await? <= QUEUE_MAX => {
             Ok(Path::Queue)
@@ -122,7 +125,7 @@ async fn path(conn: &mut dyn Connection, selection: &Selection) -> Result<Path> 
     }
 }
 
-/// Whether every message that is asked for has a row in the queue.
+/// Whether every selected message has a row in the queue.
 fn is_queued(selection: &Selection) -> bool {
     use MessageStatus::{Queued, Sending};
     let has = |status| selection.conditions.contains(&Condition::Status(status));
@@ -144,14 +147,14 @@ async fn leads_to_few(
     Ok(true)
 }
 
-/// A span of ids to look in.
+/// A span of IDs to search.
 struct Part {
     span: Span,
-    /// How many of the messages asked for the span has at most, where that is known.
+    /// The most matching messages that the span can have, if known.
     at_most: Option<usize>,
 }
 
-/// The spans to look in, newest first.
+/// Returns the spans to search, newest first.
 async fn parts(conn: &mut dyn Connection, selection: &Selection, path: Path) -> Result<Vec<Part>> {
     let [Condition::Status(status)] = selection.conditions.as_slice() else {
         return Ok(unknown_parts(conn.dialect(), selection));
@@ -160,7 +163,7 @@ async fn parts(conn: &mut dyn Connection, selection: &Selection, path: Path) -> 
     if path != Path::Application || from >= below {
         return Ok(unknown_parts(conn.dialect(), selection));
     }
-    // The counts by day say on which days there are such messages. Counts of dropped days remain.
+    // The counts by day tell which days have such messages. The counts of dropped days remain.
     let from = from.max(installation::history_low(conn).await?);
     let day = |id| Timestamp::from_unix_ms(ids::id_unix_ms(id)).day();
     let owner = (selection.application_id, selection.test);
@@ -172,8 +175,8 @@ async fn parts(conn: &mut dyn Connection, selection: &Selection, path: Path) -> 
                 from: from.max(id_of_day(day)),
                 below: below.min(end),
             },
-            // Of a day whose newest messages are left out, it isn't known how many messages of the
-            // rest fit.
+            // If the span leaves out the newest messages of the day, the count says nothing about
+            // the rest.
             at_most: usize::try_from(n).ok().filter(|_| below >= end),
         }
     };
@@ -189,14 +192,15 @@ fn unknown_parts(dialect: Dialect, selection: &Selection) -> Vec<Part> {
     spans.into_iter().map(part).collect()
 }
 
-/// A search under way.
+/// A search in progress.
 struct Search<'a> {
     selection: &'a Selection,
     path: Path,
     until: Instant,
-    /// How many messages along the path the next step goes through.
+    /// The number of messages along the path that the next step goes through.
     step: i64,
-    /// Whether the part before had messages along the path: a part without messages takes no time.
+    /// Whether the previous part had messages along the path. A part without messages takes no
+    /// time.
     went_on: bool,
     rows: Vec<MessageRow>,
 }
@@ -211,16 +215,16 @@ impl Search<'_> {
         Instant::now() >= self.until
     }
 
-    /// Whether the path also leads to messages that aren't asked for.
+    /// Whether the path also leads to messages that don't match.
     fn is_filtered(&self) -> bool {
         let conditions = self.selection.conditions.iter();
         let others = conditions.filter(|condition| condition.path() != Some(self.path));
-        // The queue is short, so all of it can be looked through.
+        // The queue is short, so all of it can be searched.
         self.path != Path::Queue && others.count() > 0
     }
 
-    /// Looks in a part until there are enough messages. Returns the id below which the part wasn't
-    /// looked through if the time was over before.
+    /// Searches a part until there are enough messages. If the time is up first, returns the ID
+    /// below which the part wasn't searched.
     async fn look_in(&mut self, conn: &mut dyn Connection, part: &Part) -> Result<Option<i64>> {
         let Span { from, mut below } = part.span;
         if from >= below || !self.is_filtered() {
@@ -243,7 +247,7 @@ impl Search<'_> {
         }
     }
 
-    /// The least id of the next step.
+    /// Returns the smallest ID of the next step.
     async fn step_end(&mut self, conn: &mut dyn Connection, span: Span) -> Result<i64> {
         let counted = reports::count(conn, self.selection, self.path, span, self.step).await?;
         self.went_on = counted.n > 0;

@@ -1,5 +1,5 @@
-//! Figures of days whose messages are final, which a process keeps: reports ask for the same days
-//! again and again, and a day has up to 1,700 rows of figures.
+//! The cache of figures of days whose messages are all final. Reports read the same days again and
+//! again, and a day has up to 1,700 rows of figures.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,16 +7,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use domain::ApplicationId;
 use domain::quarter::Figures;
 
-/// How many days are kept, of all applications together: some 12 MB. All are forgotten when there
-/// are more, and read again as they are asked for.
+/// The most days in the cache, for all applications together. They take about 12 MB. The cache is
+/// cleared when it is full.
 const DAYS_MAX: usize = 50_000;
 
-/// Days of a time zone, and whose messages are counted.
+/// Whose messages are counted, and by the days of which time zone.
 #[derive(Clone, Copy)]
 pub(super) struct Days {
     pub application_id: ApplicationId,
     pub test: bool,
-    /// By how many quarter hours the zone is ahead of UTC on these days.
+    /// How many quarter hours the zone is ahead of UTC on these days.
     pub ahead: i64,
 }
 
@@ -26,7 +26,7 @@ impl Days {
     }
 }
 
-/// The application, whether it is its test key, the zone's offset, and the day.
+/// The application's ID, whether the test key is meant, the zone's offset, and the day.
 type Key = (i64, bool, i64, i64);
 
 #[derive(Default)]
@@ -37,7 +37,8 @@ impl SettledDays {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The days that are kept, from the first one to the one before the first that isn't.
+    /// Returns the cached figures of consecutive days. Starts with `first` and ends before the
+    /// first day that isn't cached.
     pub(super) fn known(&self, of: Days, first: i64, below: i64) -> Vec<Figures> {
         let kept = self.lock();
         let days = kept.range(of.key(first)..of.key(below.max(first)));
@@ -47,7 +48,7 @@ impl SettledDays {
         days.map(|((_, figures), _)| *figures).collect()
     }
 
-    /// Keeps the figures of a day that is long over, if each of its messages is final.
+    /// Caches the figures of a settled day if all its messages are final.
     pub(super) fn keep(&self, of: Days, day: i64, figures: &Figures) {
         if figures.under_way() != 0 {
             return;

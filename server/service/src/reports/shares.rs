@@ -1,5 +1,5 @@
-//! Who may look for messages now: a search reads for up to a second, on one of the few connections
-//! that all other reads use too.
+//! Limits concurrent searches for messages. A search reads for up to a second, on one of the few
+//! connections that all other reads use too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,38 +9,38 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{Fault, Result};
 
-/// How long a search waits for its turn.
+/// The longest time that a search waits for a permit.
 const WAIT_MAX: Duration = Duration::from_secs(3);
-/// Searches of one application, or of one account's pages, are a fourth of the connections; all
-/// together are half of them.
+/// The searches of one application, or of one account's pages, may use a quarter of the
+/// connections. All searches together may use half.
 const OWN_PART: usize = 4;
 const ALL_PART: usize = 2;
 
-/// Whose searches share a part of the connections.
+/// The owner of a share of the connections.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Searcher {
     Application(i64),
     Account(i64),
-    /// All members of staff together, who search in many applications at once.
+    /// All members of staff together. They search many applications at once.
     Staff,
 }
 
-/// The parts of the reading connections that searches may use.
+/// The shares of the reading connections that searches may use.
 pub(crate) struct SearchShares {
     all: Arc<Semaphore>,
     own_max: usize,
-    /// Of those who search or wait.
+    /// The semaphores of searchers that have or await a permit.
     own: Mutex<HashMap<Searcher, Arc<Semaphore>>>,
 }
 
-/// The right to search, until it is dropped.
+/// The right to search, until this is dropped.
 pub(crate) struct SearchPermit {
     _all: OwnedSemaphorePermit,
     _own: OwnedSemaphorePermit,
 }
 
 impl SearchShares {
-    /// For so many connections.
+    /// Creates the shares of this many connections.
     pub(crate) fn new(readers: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new((readers / ALL_PART).max(1))),
@@ -49,8 +49,9 @@ impl SearchShares {
         }
     }
 
-    /// Waits for the searcher's share, then for a place among all searches. Whoever searches much
-    /// waits for itself: beside the others it has one place in the queue for each of its own.
+    /// Waits for the searcher's share, then for a place among all searches. A searcher with many
+    /// searches waits mostly for itself, because it can't have more of them in the common queue
+    /// than its share allows.
     pub(crate) async fn take(&self, searcher: Searcher) -> Result<SearchPermit> {
         let own = self.own(searcher);
         let taking = async {
@@ -61,7 +62,7 @@ impl SearchShares {
                 _own: own,
             })
         };
-        // The semaphores are never closed.
+        // The semaphores are never closed, so only the timeout fails.
         let taken = tokio::time::timeout(WAIT_MAX, taking).await;
         let permit = taken.ok().and_then(std::result::Result::ok);
         permit.ok_or_else(|| Fault::TimedOut("the wait for other searches").into())
@@ -69,7 +70,7 @@ impl SearchShares {
 
     fn own(&self, searcher: Searcher) -> Arc<Semaphore> {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        // A permit has a clone, and so has whoever waits for one.
+        // Each permit has a clone, and so has each search that waits for one.
         own.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         let new = || Arc::new(Semaphore::new(self.own_max));
         Arc::clone(own.entry(searcher).or_insert_with(new))
@@ -102,7 +103,7 @@ mod tests {
         Service::open(config).await.unwrap()
     }
 
-    /// With one shard, an application needn't exist to be searched.
+    /// Returns access to an application. With one shard, the application needn't exist.
     fn access(id: i64) -> KeyAccess {
         KeyAccess {
             application_id: ApplicationId(id),
@@ -119,7 +120,7 @@ mod tests {
             limit: 1,
             ..MessageFilter::default()
         };
-        // One of the four connections.
+        // An application may use one of the four connections.
         let searches = &service.inner.searches;
         let _application = searches.take(Searcher::Application(1)).await.unwrap();
         let refused = service.messages(&access(1), &filter).await.unwrap_err();
@@ -144,7 +145,7 @@ mod tests {
             shares.take(two).await.unwrap(),
             shares.take(two).await.unwrap(),
         ];
-        // All of them together have half of the connections.
+        // All searches together may use half of the connections.
         assert!(
             shares
                 .take(Searcher::Application(2))

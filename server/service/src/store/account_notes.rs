@@ -1,4 +1,4 @@
-//! Notes of staff on accounts.
+//! Notes that staff write about accounts.
 
 use domain::Timestamp;
 use domain::support::NoteRecord;
@@ -38,7 +38,7 @@ pub(crate) async fn insert(
         .await
 }
 
-/// The notes on an account, newest first.
+/// Returns the notes on an account, newest first.
 pub(crate) async fn of_account(
     conn: &mut dyn Connection,
     account_id: i64,

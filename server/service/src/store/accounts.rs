@@ -1,4 +1,4 @@
-//! Accounts and reset links.
+//! Accounts and password reset links.
 
 use domain::ids::Shard;
 use domain::records::AccountRecord;
@@ -9,7 +9,7 @@ use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
-/// Columns of an account.
+/// The columns of an account, followed by the rest of the statement.
 macro_rules! account_text {
     ($($rest:expr),+) => {
         concat!(
@@ -61,15 +61,15 @@ statements! {
     const BY_ID: Sql = account!(" WHERE id = $1");
     const BY_EMAIL: Sql = account!(" WHERE email = $1");
     const ALL: Sql = account!(" ORDER BY email");
-    /// Accounts after an email whose email has a part.
+    /// A page of the accounts whose email contains a text, starting after an email.
     const WITH_PART: Sql = Sql {
         sqlite: with_part!("instr(email, $2)"),
         postgres: with_part!("strpos(email, $2)"),
         ..Sql::ANYWHERE
     };
-    /// Accounts whose email begins with a text.
+    /// Accounts whose email starts with a text.
     const BEGINNING: Sql = Sql {
-        // The index on the email finds them.
+        // A range condition, so that SQLite uses the index on the email.
         sqlite: account_text!(
             " WHERE email >= $1 AND email < $1 || char(1114111) ORDER BY email LIMIT $2"
         ),
@@ -79,20 +79,22 @@ statements! {
     const SET_DISABLED: Sql = Sql::same(r"
         UPDATE accounts SET disabled_at = $2, disabled_reason = $3 WHERE id = $1");
     const SET_ROLE: Sql = Sql::same("UPDATE accounts SET role = $2 WHERE id = $1");
-    /// The members of staff who can sign in.
+    /// The staff members who can sign in.
     const STAFF: Sql = account!(" WHERE role = 'staff' AND disabled_at IS NULL ORDER BY id");
-    /// For PostgreSQL alone; SQLite has one shard.
+    /// PostgreSQL only: SQLite has one shard.
     const SHARD: Sql = Sql::postgres("SELECT shard FROM accounts WHERE id = $1");
     const SET_PASSWORD: Sql = Sql::same(r"
         UPDATE accounts SET password_hash = $2, password_changed_at = $3 WHERE id = $1");
     const SET_NEW_EMAIL: Sql = Sql::same(r"
         UPDATE accounts SET new_email = $2, new_email_at = NULL WHERE id = $1");
-    /// No row where another email was asked for meanwhile, or none is any more.
+    /// Updates no row if the change was canceled or replaced by another one, or if the new email is
+    /// already confirmed.
     const SET_NEW_EMAIL_AT: Sql = Sql::same(r"
         UPDATE accounts SET new_email_at = $3
         WHERE id = $1 AND new_email = $2 AND new_email_at IS NULL");
     const NEW_EMAILS_DUE: Sql = Sql::same("SELECT id FROM accounts WHERE new_email_at <= $1");
-    /// The owner confirmed the email by a link. No row as above.
+    /// Completes a change of email after the owner has opened the link. Updates no row if the
+    /// change was canceled or replaced by another one.
     const SET_EMAIL: Sql = Sql::same(r"
         UPDATE accounts SET email = $2, new_email = NULL, new_email_at = NULL, confirmed_at = $3
         WHERE id = $1 AND new_email = $2");
@@ -110,13 +112,14 @@ statements! {
     const INSERT_RESET: Sql = Sql::same(r"
         INSERT INTO password_resets (token_hash, account_id, created_at, expires_at, email)
         VALUES ($1, $2, $3, $4, $5)");
-    /// The account whose password a reset link sets; no row for a link that doesn't work.
+    /// The account whose password a reset link sets. Returns no row for an invalid link.
     const EMAIL_OF_RESET: Sql = Sql::same(r"
         SELECT accounts.email FROM password_resets
         JOIN accounts ON accounts.id = password_resets.account_id
         WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2
           AND (password_resets.email IS NULL OR password_resets.email = accounts.email)");
-    /// Marks a reset link as used. A link that was used before or has expired gives no row.
+    /// Marks a reset link as used. Returns no row for a link that was used before, has expired or
+    /// was mailed to an address that the account no longer has.
     const USE_RESET: Sql = Sql::same(r"
         UPDATE password_resets SET used_at = $2
         WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2
@@ -125,7 +128,7 @@ statements! {
         RETURNING account_id, email");
     const SPEND_RESETS: Sql = Sql::same(r"
         UPDATE password_resets SET used_at = $2 WHERE account_id = $1 AND used_at IS NULL");
-    /// A mail that is being sent may fail, and would then be tried again.
+    /// Also deletes mails in state `sending`: such a mail may fail, and would then be retried.
     const VOID_RESET_MAILS: Sql = Sql::same(r"
         DELETE FROM outbox
         WHERE recipient = (SELECT email FROM accounts WHERE id = $1)
@@ -133,7 +136,7 @@ statements! {
           AND (state = 'queued' OR state = 'sending' OR state = 'failed')");
 }
 
-/// An account with what only the server and staff may know.
+/// An account, including the fields that only the server and staff may see.
 pub(crate) struct AccountRow {
     pub(crate) record: AccountRecord,
     pub(crate) password_hash: String,
@@ -141,7 +144,7 @@ pub(crate) struct AccountRow {
     pub(crate) disabled_at: Option<Timestamp>,
     pub(crate) disabled_reason: Option<String>,
     pub(crate) new_email: Option<String>,
-    /// When the new email takes effect; `None` until it is confirmed.
+    /// When the new email takes effect. `None` until the owner confirms it.
     pub(crate) new_email_at: Option<Timestamp>,
     pub(crate) unwanted_mails: Vec<MailKind>,
 }
@@ -159,13 +162,13 @@ fn account(row: &Row<'_>) -> Result<AccountRow> {
     })
 }
 
-/// Reads the kinds of mails from the column `unwanted_mails`.
+/// Reads the mail kinds in the column `unwanted_mails`.
 fn unwanted_mails(row: &Row<'_>) -> Result<Vec<MailKind>> {
     let words: String = row.get("unwanted_mails")?;
     Ok(words.split(' ').filter_map(MailKind::parse).collect())
 }
 
-/// The shard of an account's applications.
+/// Returns the shard of an account's applications.
 pub(crate) async fn shard(conn: &mut dyn Connection, id: i64) -> Result<Shard> {
     query(SHARD, id)
         .fetch_one(conn, |row| row.get("shard").map(Shard))
@@ -193,7 +196,7 @@ pub(super) fn record(row: &Row<'_>) -> Result<AccountRecord> {
     })
 }
 
-/// Stores an account and returns its id; `None` when the email is taken.
+/// Stores an account and returns its ID, or `None` if the email is taken.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     email: &str,
@@ -213,12 +216,13 @@ pub(crate) async fn by_email(conn: &mut dyn Connection, email: &str) -> Result<O
     query(BY_EMAIL, email).fetch_optional(conn, account).await
 }
 
-/// Every account, by email.
+/// Returns all accounts, sorted by email.
 pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<AccountRow>> {
     query(ALL, ()).fetch_all(conn, account).await
 }
 
-/// Accounts after an email whose email has a part, by email.
+/// Returns at most `limit` accounts, sorted by email. Their emails contain `part` and come after
+/// `after`.
 pub(crate) async fn with_part(
     conn: &mut dyn Connection,
     part: &str,
@@ -230,7 +234,7 @@ pub(crate) async fn with_part(
         .await
 }
 
-/// Accounts whose email begins with a text, by email.
+/// Returns at most `limit` accounts whose email starts with `text`, sorted by email.
 pub(crate) async fn beginning(
     conn: &mut dyn Connection,
     text: &str,
@@ -241,7 +245,7 @@ pub(crate) async fn beginning(
         .await
 }
 
-/// Disables an account, for this reason, or enables it again.
+/// Disables an account, with a time and a reason, or enables it if `disabled` is `None`.
 pub(crate) async fn set_disabled(
     conn: &mut dyn Connection,
     id: i64,
@@ -257,7 +261,7 @@ pub(crate) async fn set_staff(conn: &mut dyn Connection, id: i64, staff: bool) -
     row::touched("accounts", 1, set)
 }
 
-/// The members of staff who can sign in.
+/// Returns the staff members who can sign in.
 pub(crate) async fn staff(conn: &mut dyn Connection) -> Result<Vec<AccountRecord>> {
     query(STAFF, ()).fetch_all(conn, record).await
 }
@@ -278,13 +282,13 @@ pub(crate) async fn set_password(
     row::touched("accounts", 1, set)
 }
 
-/// Closes an account for good.
+/// Closes an account permanently.
 pub(crate) async fn close(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
     let closed = query(CLOSE, (id, now)).execute(conn).await?;
     row::touched("accounts", 1, closed)
 }
 
-/// The mails that an account doesn't want, and whether its email is confirmed.
+/// Returns the mail kinds that the account has turned off, and whether its email is confirmed.
 pub(crate) async fn mail_wishes(
     conn: &mut dyn Connection,
     id: i64,
@@ -309,7 +313,7 @@ pub(crate) async fn set_unwanted_mails(
     row::touched("accounts", 1, set)
 }
 
-/// Notes the email that the account is to have once it is confirmed; `None` ends a change.
+/// Stores the new email that the account gets once it is confirmed. `None` cancels the change.
 pub(crate) async fn set_new_email(
     conn: &mut dyn Connection,
     id: i64,
@@ -319,8 +323,8 @@ pub(crate) async fn set_new_email(
     row::touched("accounts", 1, set)
 }
 
-/// Notes when a confirmed new email takes effect; false when it isn't the one that is asked for any
-/// more, or was confirmed before.
+/// Stores when a confirmed new email takes effect. Returns false if the change was canceled or
+/// replaced by another one, or if the new email is already confirmed.
 pub(crate) async fn set_new_email_at(
     conn: &mut dyn Connection,
     id: i64,
@@ -331,15 +335,16 @@ pub(crate) async fn set_new_email_at(
     Ok(setting.execute(conn).await? == 1)
 }
 
-/// The accounts whose new email takes effect by now.
+/// Returns the accounts whose new email is due to take effect.
 pub(crate) async fn new_emails_due(conn: &mut dyn Connection, now: Timestamp) -> Result<Vec<i64>> {
     query(NEW_EMAILS_DUE, now)
         .fetch_all(conn, |row| row.get("id"))
         .await
 }
 
-/// Gives the account the email that was asked for, which nobody else has and which is confirmed;
-/// false when it isn't the one that is asked for any more.
+/// Replaces an account's email with its pending new email. The caller must have checked that the
+/// new email is confirmed and not taken. Returns false if the change was canceled or replaced by
+/// another one.
 pub(crate) async fn set_email(
     conn: &mut dyn Connection,
     id: i64,
@@ -354,7 +359,7 @@ pub(crate) async fn set_theme(conn: &mut dyn Connection, id: i64, theme: Theme) 
     row::touched("accounts", 1, set)
 }
 
-/// Sets the name of the account's time zone; `None`: that of the browser.
+/// Sets the name of the account's time zone. With `None`, pages use the browser's time zone.
 pub(crate) async fn set_time_zone(
     conn: &mut dyn Connection,
     id: i64,
@@ -368,7 +373,8 @@ pub(crate) async fn count(conn: &mut dyn Connection) -> Result<i64> {
     query(COUNT, ()).fetch_one(conn, |row| row.get("n")).await
 }
 
-/// Stores a reset link, which is mailed to this address, or to none.
+/// Stores a reset link. `email` is the address that the link is mailed to; `None` if it isn't
+/// mailed.
 pub(crate) async fn insert_reset(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -385,7 +391,8 @@ pub(crate) async fn insert_reset(
     .map(drop)
 }
 
-/// The email of the account whose password a reset link sets; `None` for a link that doesn't work.
+/// Returns the email of the account whose password a reset link sets, or `None` for an invalid
+/// link.
 pub(crate) async fn email_of_reset(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -396,8 +403,8 @@ pub(crate) async fn email_of_reset(
         .await
 }
 
-/// The account of a valid reset link, and whether the link was mailed; `None` for any other link.
-/// The link counts as used from now on.
+/// Marks a reset link as used. Returns its account and whether the link was mailed, or `None` for
+/// an invalid link.
 pub(crate) async fn use_reset(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -411,7 +418,7 @@ pub(crate) async fn use_reset(
         .await
 }
 
-/// Ends every reset link of an account, those of mails that aren't sent yet too.
+/// Invalidates all reset links of an account and deletes the reset mails that aren't sent yet.
 pub(crate) async fn spend_resets(
     conn: &mut dyn Connection,
     account_id: i64,

@@ -1,4 +1,4 @@
-//! The last calls of each application, as its owner is shown them, and the keys that were replaced.
+//! The latest calls of each application, which its owner can see, and the hashes of replaced keys.
 
 use domain::records::ApiCallRecord;
 use domain::{KeyKind, Reason, Reference, Timestamp};
@@ -9,14 +9,14 @@ use super::sql::{Sql, statements};
 use crate::error::{Error, Fault, Result};
 
 statements! {
-    /// Has others wait who store calls of the application, and who close its account. There is no
-    /// such row once the account is closed.
+    /// Locks the row of the application's live key. Other transactions that store calls of the
+    /// application or close its account wait for this one. Returns no row if the account is closed.
     const HOLD: Sql = Sql {
         sqlite: "SELECT kind FROM api_keys WHERE reference = $1 AND kind = 'live'",
         postgres: "SELECT kind FROM api_keys WHERE reference = $1 AND kind = 'live' FOR UPDATE",
         ..Sql::ANYWHERE
     };
-    /// `[[at, kind, call, client, recipient, reason, detail]]`.
+    /// `$1` is `[[at, kind, call, client, recipient, reason, detail]]`.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO api_calls (reference, at, kind, call, client, recipient, reason, detail)
@@ -44,7 +44,8 @@ statements! {
         SELECT reference FROM replaced_keys WHERE hash = $1 AND replaced_at >= $2");
 }
 
-/// Stores calls of an application, unless its account was closed, and keeps the last ones alone.
+/// Stores calls of an application and deletes all but its last `kept` calls. Does nothing if the
+/// account is closed.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     reference: Reference,
@@ -74,7 +75,7 @@ pub(crate) async fn insert(
         .map(drop)
 }
 
-/// The last calls of an application, newest first.
+/// Returns the last calls of an application, newest first.
 pub(crate) async fn of_application(
     conn: &mut dyn Connection,
     reference: Reference,
@@ -107,8 +108,8 @@ fn record(row: &Row<'_>) -> Result<ApiCallRecord> {
     })
 }
 
-/// Forgets the calls of an application, and its replaced keys. Whoever stores calls was kept from
-/// it before.
+/// Deletes the calls and the replaced keys of an application. The caller must have deleted the row
+/// that [`HOLD`] locks, so that no more calls are stored.
 pub(crate) async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<()> {
     for statement in [FORGET, FORGET_REPLACED] {
         query(statement, reference.as_str())
@@ -118,8 +119,8 @@ pub(crate) async fn forget(conn: &mut dyn Connection, reference: Reference) -> R
     Ok(())
 }
 
-/// Notes the hash of a key that was replaced, and forgets the keys that were replaced before a
-/// time.
+/// Stores the hash of a key that was replaced at `now`. Deletes the hashes of keys that were
+/// replaced before `before`.
 pub(crate) async fn replaced(
     conn: &mut dyn Connection,
     reference: Reference,
@@ -134,7 +135,7 @@ pub(crate) async fn replaced(
         .map(drop)
 }
 
-/// Whether a key with this hash was replaced at a time or later.
+/// Returns whether a key with this hash was replaced at or after `since`.
 pub(crate) async fn was_replaced(
     conn: &mut dyn Connection,
     hash: &str,

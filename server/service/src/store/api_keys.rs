@@ -1,5 +1,5 @@
-//! What owners are shown of their applications' keys: how a key ends, when it was made, and when it
-//! was last used. Never a key, nor its hash.
+//! The details of keys that owners can see: the last four, the time when a key was made, its last
+//! use and its calls. Neither keys nor their hashes are stored here.
 
 use domain::records::KeyRecord;
 use domain::{KeyKind, Reference, Timestamp};
@@ -14,7 +14,7 @@ statements! {
         VALUES ($1, $2, $3, $4)
         ON CONFLICT (reference, kind) DO UPDATE
         SET last_four = excluded.last_four, made_at = excluded.made_at, used_at = NULL, used_from = NULL");
-    /// Of two transactions that replace a key, the second reads what the first wrote.
+    /// If two transactions replace a key, the second one reads what the first one wrote.
     const LAST_FOUR: Sql = Sql {
         sqlite: "SELECT last_four FROM api_keys WHERE reference = $1 AND kind = $2",
         postgres: "SELECT last_four FROM api_keys WHERE reference = $1 AND kind = $2 FOR UPDATE",
@@ -22,7 +22,8 @@ statements! {
     };
     const FORGET_CALLS: Sql = Sql::same(r"
         DELETE FROM api_key_calls WHERE reference = $1 AND kind = $2");
-    /// Unless the key was replaced meanwhile, or was used later by what another process stored.
+    /// Updates no row if the key was replaced after `$3`, or if another process has stored a later
+    /// use.
     const USED: Sql = Sql::same(r"
         UPDATE api_keys SET used_at = $3, used_from = $4
         WHERE reference = $1 AND kind = $2 AND made_at <= $3
@@ -48,7 +49,7 @@ statements! {
 /// A key and its application.
 pub(crate) type KeyName = (Reference, KeyKind);
 
-/// Notes a new key, which takes the place of an earlier one.
+/// Stores a new key in place of the earlier one.
 pub(crate) async fn made(
     conn: &mut dyn Connection,
     (reference, kind): KeyName,
@@ -63,8 +64,8 @@ pub(crate) async fn made(
         .map(drop)
 }
 
-/// The last characters of a key, where they are known. Nobody replaces it before this transaction
-/// has ended.
+/// Returns the last four of a key, or `None` if they aren't known. Locks the row, so that nobody
+/// else replaces the key until this transaction ends.
 pub(crate) async fn last_four(
     conn: &mut dyn Connection,
     (reference, kind): KeyName,
@@ -74,7 +75,7 @@ pub(crate) async fn last_four(
         .await
 }
 
-/// Notes when a key was last used, and the client's address where it is known.
+/// Stores when a key was last used, and the client's address if it is known.
 pub(crate) async fn used(
     conn: &mut dyn Connection,
     (reference, kind): KeyName,
@@ -87,7 +88,8 @@ pub(crate) async fn used(
         .map(drop)
 }
 
-/// Adds calls with a key within an hour, which is counted since 1970-01-01. `at` is the last one.
+/// Adds to a key's calls of an hour. `hour` counts hours since 1970-01-01 UTC. `at` is the time of
+/// the last call.
 pub(crate) async fn count(
     conn: &mut dyn Connection,
     (reference, kind): KeyName,
@@ -101,12 +103,12 @@ pub(crate) async fn count(
         .map(drop)
 }
 
-/// Forgets the calls before an hour.
+/// Deletes the counts of all hours before this one.
 pub(crate) async fn sweep(conn: &mut dyn Connection, before_hour: i64) -> Result<()> {
     query(SWEEP, before_hour).execute(conn).await.map(drop)
 }
 
-/// Forgets what is known of an application's keys.
+/// Deletes the rows of an application's keys and their counts of calls.
 pub(crate) async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<()> {
     for statement in [FORGET, FORGET_ALL_CALLS] {
         query(statement, reference.as_str())
@@ -116,7 +118,7 @@ pub(crate) async fn forget(conn: &mut dyn Connection, reference: Reference) -> R
     Ok(())
 }
 
-/// What is known of an application's keys. Calls are counted from an hour on.
+/// Returns the keys of an application. Calls are counted from `from_hour` on.
 pub(crate) async fn of_application(
     conn: &mut dyn Connection,
     reference: Reference,

@@ -1,4 +1,4 @@
-//! Applications: what the portal shows of an application, its keys, and the money that sends take.
+//! Applications: the fields that the portal shows, their keys and their balances.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
-/// Columns of a listed application, with its newest request for a sender name. An accepted request
-/// is the application's sender name itself.
+/// The columns of a listed application, with its newest request for a sender name. An accepted
+/// request is left out by [`requested_sender`]: the application has that sender name already.
 macro_rules! listed {
     ($rest:literal, $shard:literal, $in_shard:literal $(, $order:literal)?) => {
         in_shard!(
@@ -46,7 +46,7 @@ macro_rules! listed {
 }
 
 statements! {
-    /// For PostgreSQL alone; SQLite has one shard.
+    /// PostgreSQL only: SQLite has one shard.
     const SHARD_OF: Sql = Sql::postgres(r"
         SELECT shard FROM reference_shards WHERE application_id = $1");
     const ADDRESS_OF: Sql = Sql::postgres(r"
@@ -82,8 +82,8 @@ statements! {
         "UPDATE applications SET activated_at = $2 WHERE id = $1 AND activated_at IS NULL"
             => " AND shard = $3",
     );
-    /// Gives a reference to a new application. Verbs run one at a time, so that no other one takes
-    /// the same id.
+    /// Assigns a reference and an ID to a new application. Verbs run one at a time, so no other
+    /// transaction takes the same ID.
     const TAKE_REFERENCE: Sql = Sql::postgres_in_shard(r"
         INSERT INTO reference_shards (reference, shard, application_id)
         SELECT $1, $2, COALESCE(MAX(application_id), 0) + 1
@@ -148,8 +148,8 @@ statements! {
             WHERE id = $1 AND shard = $3 RETURNING balance, last_transfer_id",
         ..Sql::IN_SHARD
     };
-    /// The account's first deposit is noted in each of its applications, so that who charges need
-    /// not look at the account.
+    /// Each application has a copy of the time of its account's first deposit, so that a charging
+    /// transaction doesn't have to read the account.
     const SET_PAID: Sql = in_shard!(
         r"
         UPDATE applications SET paid_at = $2
@@ -184,7 +184,7 @@ statements! {
                    test_sent, paid_at
             FROM applications WHERE reference = ?1",
         postgres: r"
-            -- Locked until the commit: who charges decides by what stands here.
+            -- Locked until the commit, because the charge depends on these columns.
             SELECT id, reference, category,
                    CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END AS status,
                    live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day,
@@ -196,16 +196,16 @@ statements! {
             ORDER BY id FOR UPDATE",
         ..Sql::IN_SHARD
     };
-    /// `[[id, balance, test balance, test day, balance before, status, live hash, test hash, sender
-    /// state, test balance before, test messages of the day]]`.
+    /// `$1` is `[[ID, balance, test balance, test day, balance before, status, live hash, test
+    /// hash, sender state, test balance before, test messages of the day]]`.
     const CHARGE: Sql = Sql {
         sqlite: r"
-            -- The row can't have changed since it was read in this transaction: nobody else writes
-            -- meanwhile.
+            -- The row hasn't changed since this transaction read it: SQLite has only one writer at
+            -- a time.
             UPDATE applications SET balance = ?2, test_balance = ?3, test_day = ?4, test_sent = ?11
             WHERE id = ?1",
         postgres: r"
-            -- What the charge was decided by must still stand there.
+            -- The columns that the charge depends on must be unchanged.
             UPDATE applications SET balance = (r.value ->> 1)::bigint,
                 test_balance = (r.value ->> 2)::bigint, test_day = (r.value ->> 3)::bigint,
                 test_sent = (r.value ->> 10)::bigint
@@ -223,13 +223,13 @@ statements! {
     };
 }
 
-/// An application with the fields that are for the server alone.
+/// An application, including the fields that only the server uses.
 pub(crate) struct ApplicationRow {
     pub(crate) id: ApplicationId,
     pub(crate) account_id: i64,
     pub(crate) status_before: Option<ApplicationStatus>,
     pub(crate) test_day: i64,
-    /// Whether the account was closed for good.
+    /// Whether the account was closed permanently.
     pub(crate) closed: bool,
     pub(crate) record: ApplicationRecord,
 }
@@ -248,9 +248,9 @@ pub(crate) struct KeyRow {
     pub(crate) balance: Money,
     pub(crate) test_balance: Money,
     pub(crate) test_day: i64,
-    /// How many messages the test key sent on that day.
+    /// The number of messages that the test key sent on `test_day`.
     pub(crate) test_sent: i64,
-    /// Whether there was ever a deposit for the account.
+    /// Whether the account ever had a deposit.
     pub(crate) paid: bool,
 }
 
@@ -323,8 +323,8 @@ fn listed(row: &Row<'_>) -> Result<ApplicationRow> {
     })
 }
 
-/// The newest request for a sender name, unless it is accepted: the application shows that name
-/// anyway.
+/// Reads the newest request for a sender name. Returns `None` if it is accepted: the application
+/// shows that name anyway.
 fn requested_sender(row: &Row<'_>) -> Result<Option<SenderRequestRecord>> {
     let Some(id) = row.get("request_id")? else {
         return Ok(None);
@@ -349,21 +349,21 @@ fn requested_sender(row: &Row<'_>) -> Result<Option<SenderRequestRecord>> {
     }))
 }
 
-/// The shard of an application.
+/// Returns the shard of an application.
 pub(crate) async fn shard_of(conn: &mut dyn Connection, id: ApplicationId) -> Result<Shard> {
     query(SHARD_OF, id)
         .fetch_one(conn, |row| row.get("shard").map(Shard))
         .await
 }
 
-/// Where an application is. It never changes.
+/// The shard and the ID of an application. They never change.
 #[derive(Clone, Copy)]
 pub(crate) struct Address {
     pub(crate) shard: Shard,
     pub(crate) application_id: ApplicationId,
 }
 
-/// The address of the application with this reference.
+/// Returns the address of the application with this reference.
 pub(crate) async fn address_of(
     conn: &mut dyn Connection,
     reference: Reference,
@@ -399,7 +399,7 @@ pub(crate) async fn all(conn: &mut dyn Connection) -> Result<Vec<ApplicationRow>
     query(ALL, ()).fetch_all(conn, listed).await
 }
 
-/// Whose an application is.
+/// Returns the owner of an application.
 pub(crate) async fn owner(conn: &mut dyn Connection, id: ApplicationId) -> Result<Owner> {
     let read = |row: &Row<'_>| {
         Ok(Owner {
@@ -421,8 +421,8 @@ pub(crate) struct NewRow<'a> {
     pub(crate) sender_state: SenderState,
 }
 
-/// Stores an application and returns its id; `None` when the account already has one of this
-/// category or one without a sender name, or when the reference is taken.
+/// Stores an application and returns its ID. Returns `None` if the account already has an
+/// application of this category or without a sender name, or if the reference is taken.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     new: &NewRow<'_>,
@@ -481,7 +481,7 @@ pub(crate) struct StatusChange<'a> {
     pub(crate) suspend_reason: Option<&'a str>,
 }
 
-/// Changes the status of an application; false when the status is no longer `from`.
+/// Changes the status of an application. Returns false if the status is no longer `from`.
 pub(crate) async fn set_status(
     conn: &mut dyn Connection,
     id: ApplicationId,
@@ -497,7 +497,8 @@ pub(crate) async fn set_status(
     Ok(query(SET_STATUS, values).execute(conn).await? == 1)
 }
 
-/// A page of applications, as staff list them: those after one.
+/// Returns a page of a list that staff see. `after` is the time and the ID of the last application
+/// of the previous page; only the list of waiting applications uses the time.
 pub(crate) async fn list(
     conn: &mut dyn Connection,
     list: ApplicationList,
@@ -515,7 +516,7 @@ pub(crate) async fn list(
     listing.fetch_all(conn, listed).await
 }
 
-/// Notes when an application was approved first.
+/// Stores when an application was first approved.
 pub(crate) async fn set_activated(
     conn: &mut dyn Connection,
     id: ApplicationId,
@@ -527,8 +528,9 @@ pub(crate) async fn set_activated(
         .map(drop)
 }
 
-/// Disables the keys of an account's applications, or enables them again. The column repeats the
-/// account's own, so that who charges need not look at the account.
+/// Disables the keys of an account's applications, or enables them if `disabled_at` is `None`. The
+/// column duplicates the account's own, so that a charging transaction doesn't have to read the
+/// account.
 pub(crate) async fn set_disabled(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -551,7 +553,7 @@ pub(crate) async fn set_lost_answer(
         .map(drop)
 }
 
-/// Requests the activation of an application; false unless the application is Pending.
+/// Requests the activation of an application. Returns false if the application isn't Pending.
 pub(crate) async fn set_activation(
     conn: &mut dyn Connection,
     id: ApplicationId,
@@ -572,7 +574,7 @@ pub(crate) async fn set_sender(
     touched("applications", 1, set)
 }
 
-/// Stores the hash of a new key of this kind.
+/// Stores the hash of a new key.
 pub(crate) async fn set_hash(
     conn: &mut dyn Connection,
     id: ApplicationId,
@@ -587,7 +589,7 @@ pub(crate) async fn set_hash(
     touched("applications", 1, set)
 }
 
-/// What decides whether the keys with this reference may send.
+/// Returns the fields that decide whether the keys with this reference may send.
 pub(crate) async fn keys_by_reference(
     conn: &mut dyn Connection,
     reference: Reference,
@@ -597,8 +599,8 @@ pub(crate) async fn keys_by_reference(
         .await
 }
 
-/// Adds a deposit to the balance of an application; returns the new balance, and the id of the
-/// transfer that states the balance: 0 with SQLite, which numbers transfers itself.
+/// Adds a deposit to the balance of an application. Returns the new balance, and the ID of the
+/// transfer that records it: 0 with SQLite, which numbers transfers itself.
 pub(crate) async fn add_balance(
     conn: &mut dyn Connection,
     id: ApplicationId,
@@ -617,7 +619,7 @@ pub(crate) async fn add_balance(
 pub(crate) struct Balances {
     pub(crate) balance: Money,
     pub(crate) test_balance: Money,
-    /// The day that the test balance is of.
+    /// The day of the test balance.
     pub(crate) test_day: i64,
 }
 
@@ -635,13 +637,13 @@ pub(crate) async fn balances(
     query(BALANCES, id).fetch_optional(conn, read).await
 }
 
-/// The id and the reference of an application.
+/// The ID and the reference of an application.
 pub(crate) struct ApplicationIds {
     pub(crate) id: ApplicationId,
     pub(crate) reference: Reference,
 }
 
-/// The ids and the references of an account's applications.
+/// Returns the IDs and the references of an account's applications.
 pub(crate) async fn ids_by_account(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -656,8 +658,9 @@ pub(crate) async fn ids_by_account(
         .await
 }
 
-/// What decides whether the keys with these references may send; a reference may be given twice.
-/// Where others write at the same time, the transaction locks the applications.
+/// Returns the fields that decide whether the keys with these references may send. A reference may
+/// occur twice. On PostgreSQL the transaction locks the applications, because others write at the
+/// same time.
 pub(crate) async fn keys_by_references(
     tx: &mut WriteTx<'_>,
     references: &[Reference],
@@ -669,7 +672,7 @@ pub(crate) async fn keys_by_references(
         .await
 }
 
-/// An application whose balances were changed by the sends of a commit group, or by an upload.
+/// An application whose balances are changed by the sends of a commit group, or by an upload.
 pub(crate) struct ChargedApplication {
     /// The application as it was read in this transaction.
     pub(crate) before: KeyRow,
@@ -679,8 +682,8 @@ pub(crate) struct ChargedApplication {
     pub(crate) test_sent: i64,
 }
 
-/// Writes the new balances, provided that keys, status and balances are still those that the charge
-/// was decided by.
+/// Writes the new balances. Fails if the keys, the status or the balances are no longer those that
+/// the charge was based on.
 pub(crate) async fn charge(
     conn: &mut dyn Connection,
     changed: &[ChargedApplication],

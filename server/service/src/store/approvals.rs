@@ -1,4 +1,4 @@
-//! What members of staff asked for and a second one has to approve.
+//! Requests of staff that a second staff member has to approve.
 
 use domain::Timestamp;
 use domain::approval::{ApprovalRecord, StaffAct};
@@ -55,7 +55,7 @@ pub(crate) async fn insert(
         .map(drop)
 }
 
-/// The requests after a time of those who are still staff, oldest first.
+/// Returns the requests made after a time by accounts that are still active staff, oldest first.
 pub(crate) async fn waiting(
     conn: &mut dyn Connection,
     after: Timestamp,
@@ -63,12 +63,12 @@ pub(crate) async fn waiting(
     query(WAITING, after).fetch_all(conn, approval).await
 }
 
-/// Deletes a request; false when there is none.
+/// Deletes a request. Returns false if it doesn't exist.
 pub(crate) async fn delete(conn: &mut dyn Connection, id: i64) -> Result<bool> {
     Ok(query(DELETE, id).execute(conn).await? == 1)
 }
 
-/// Deletes the requests up to a time.
+/// Deletes the requests made at or before a time.
 pub(crate) async fn delete_until(conn: &mut dyn Connection, until: Timestamp) -> Result<()> {
     query(DELETE_UNTIL, until).execute(conn).await.map(drop)
 }

@@ -28,7 +28,7 @@ statements! {
         ORDER BY id DESC LIMIT 1");
 }
 
-/// The beginning of each list. Conditions on what is asked for follow.
+/// The start of each list statement. The conditions of [`Wanted`] follow.
 const LISTED: &str = "SELECT id, at, actor, address, action, subject, before, after, detail \
                       FROM audit WHERE id < $1";
 
@@ -53,10 +53,10 @@ impl fmt::Display for Actor {
     }
 }
 
-/// The operating system's user who runs the program: the name, or the number of one that has none.
-/// Who became another user by sudo is named too.
+/// The operating system user who runs the program: the name, or the number if the user has no name.
+/// For root, also the user who ran sudo, if any.
 static OPERATOR: LazyLock<String> = LazyLock::new(|| {
-    // Not from the environment, where anybody can name themselves.
+    // Not from the environment, where anybody can claim any name.
     let Ok(id) = std::fs::metadata("/proc/self").map(|process| process.uid()) else {
         return "unknown user".to_owned();
     };
@@ -73,12 +73,12 @@ static OPERATOR: LazyLock<String> = LazyLock::new(|| {
     }
 });
 
-/// What an entry says of what was changed. It never has a secret.
+/// The change that an entry records. It never contains a secret.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Change<'a> {
     pub(crate) before: Option<&'a str>,
     pub(crate) after: Option<&'a str>,
-    /// A reason, an amount.
+    /// For example a reason or an amount.
     pub(crate) detail: Option<&'a str>,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// With a reason, if there is one.
+    /// Adds a reason, if there is one.
     pub(crate) const fn because(self, reason: Option<&'a str>) -> Self {
         Self {
             detail: reason,
@@ -114,8 +114,8 @@ pub(crate) async fn insert(
     insert_change(conn, now, actor, action, subject, change).await
 }
 
-/// Like [`insert`], with the values before and after. Where these are the same, nothing was
-/// changed, and there is no entry.
+/// Like [`insert`], with the values before and after. Writes no entry if the two values are equal,
+/// because nothing has changed.
 pub(crate) async fn insert_change(
     conn: &mut dyn Connection,
     now: Timestamp,
@@ -160,7 +160,7 @@ pub(crate) async fn insert_change(
     query(INSERT, values).execute(conn).await.map(drop)
 }
 
-/// Whether an actor did this to a subject after a time.
+/// Returns whether an actor did this to a subject after a time.
 pub(crate) async fn has_since(
     conn: &mut dyn Connection,
     actor: &Actor,
@@ -173,22 +173,23 @@ pub(crate) async fn has_since(
         .await
 }
 
-/// Which entries to list; every condition that is given must hold.
+/// The conditions of a list. An entry must meet all conditions that are set.
 #[derive(Default)]
 pub(crate) struct Wanted {
-    /// The beginning of the actor.
+    /// The start of the actor.
     pub(crate) actor_begins: Option<String>,
     pub(crate) actor: Option<String>,
     pub(crate) subject: Option<String>,
     pub(crate) action: Option<String>,
-    /// Entries of this time or later.
+    /// Entries at or after this time.
     pub(crate) from: Option<Timestamp>,
     /// Entries before this time.
     pub(crate) to: Option<Timestamp>,
 }
 
 impl Wanted {
-    /// The conditions that are given, each with the number of its parameter in the place of `?`.
+    /// Returns the conditions that are set, each with its value. [`list`] replaces every `?` by the
+    /// number of the parameter.
     fn conditions(&self) -> Vec<(&'static str, Argument<'_>)> {
         let text = |condition, text: &'_ Option<String>| {
             text.clone().map(|text| (condition, Argument::from(text)))
@@ -206,14 +207,14 @@ impl Wanted {
     }
 }
 
-/// Entries below an id, newest first.
+/// Returns the entries with IDs below `below`, newest first.
 pub(crate) async fn list(
     conn: &mut dyn Connection,
     wanted: &Wanted,
     below: i64,
     limit: i64,
 ) -> Result<Vec<AuditRecord>> {
-    // The statement is put together of fixed parts alone.
+    // The statement consists of constant parts only, so nothing can be injected.
     let mut sql = LISTED.to_owned();
     let (mut arguments, mut place) = (Vec::new(), 2);
     for (condition, argument) in wanted.conditions() {
@@ -243,7 +244,7 @@ pub(crate) fn record(row: &Row<'_>) -> Result<AuditRecord> {
     })
 }
 
-/// The last of these actions on a subject: who did it, and when.
+/// Returns who did the last of these actions on a subject, and when.
 pub(crate) async fn last(
     conn: &mut dyn Connection,
     subject: &str,

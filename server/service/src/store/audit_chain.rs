@@ -1,8 +1,8 @@
-//! The hash chains of the audit log: each entry has the hash of the entry before it, so that nobody
-//! changes, removes or adds one in the middle without changing all that come after it.
+//! The hash chains of the audit log. Each entry has the hash of the previous entry. Nobody can
+//! change, remove or insert an entry without changing all entries after it.
 //!
-//! Each account that does something has a chain of its own, so that nodes don't wait for each other;
-//! one more has what the operator and the service itself do.
+//! Each account has a chain of its own for its actions, so that nodes don't wait for each other.
+//! One more chain has the actions of the operator and the service itself.
 
 use domain::support::AuditRecord;
 use sha2::{Digest as _, Sha256};
@@ -12,7 +12,7 @@ use super::row::touched;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
-/// The chain of what no account did.
+/// The chain for actions of the operator and of the service itself.
 pub(crate) const OF_NO_ACCOUNT: i64 = 0;
 
 statements! {
@@ -25,15 +25,16 @@ statements! {
     const END: Sql = Sql::same("UPDATE audit_chains SET hash = $2 WHERE chain = $1");
 }
 
-/// A place at the end of a chain.
+/// The position of a new entry at the end of a chain.
 pub(crate) struct Place {
     pub(crate) chain: i64,
     pub(crate) number: i64,
-    /// The hash of the entry before it.
+    /// The hash of the previous entry.
     previous: String,
 }
 
-/// The place of a chain's next entry. Others who write to the chain wait until the transaction ends.
+/// Reserves the position of a chain's next entry. Other writers of the chain wait until the
+/// transaction ends.
 pub(crate) async fn next(conn: &mut dyn Connection, chain: i64) -> Result<Place> {
     loop {
         let found = query(NEXT, chain)
@@ -50,7 +51,7 @@ pub(crate) async fn next(conn: &mut dyn Connection, chain: i64) -> Result<Place>
     }
 }
 
-/// Ends a chain with an entry, and returns the entry's hash.
+/// Makes an entry the last one of its chain, and returns its hash.
 pub(crate) async fn end(
     conn: &mut dyn Connection,
     place: &Place,
@@ -64,10 +65,13 @@ pub(crate) async fn end(
     Ok(hash)
 }
 
-/// The hash of an entry, after that of the one before it. Its id isn't known before it is stored; its number says its order.
+/// Returns the hash of an entry. `previous` is the hash of the previous entry. The entry's ID isn't
+/// hashed, because it is assigned only when the entry is stored. `number` is the entry's position
+/// in the chain.
 pub(crate) fn hash_of(previous: &str, chain: i64, number: i64, entry: &AuditRecord) -> String {
     let mut hasher = Sha256::new();
-    // Each value with its length, so that no two entries are hashed as the same bytes.
+    // Each value is hashed with its length, so that two different entries never give the same
+    // bytes.
     let mut add = |value: Option<&str>| match value {
         Some(text) => {
             hasher.update((text.len() as u64).to_be_bytes());

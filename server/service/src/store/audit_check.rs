@@ -1,4 +1,4 @@
-//! The check of the audit log's hash chains: every hash is computed again.
+//! The check of the audit log: recomputes every hash of its chains.
 
 use domain::support::AuditRecord;
 
@@ -8,16 +8,16 @@ use super::query::{Connection, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
-/// Entries that are read at a time.
+/// The number of entries that are read at a time.
 const READ_AT_ONCE: i64 = 1000;
-/// The most breaks that are told.
+/// The maximum number of breaks that are reported.
 const BREAKS_MAX: usize = 20;
 
 statements! {
     const ENTRIES: Sql = Sql::same(r"
         SELECT chain, number, hash, id, at, actor, address, action, subject, before, after, detail
         FROM audit WHERE (chain, number) > ($1, $2) ORDER BY chain, number LIMIT $3");
-    /// Chains whose last entry isn't the one that their end names.
+    /// Chains whose last entry doesn't match the end in `audit_chains`.
     const WITHOUT_THEIR_END: Sql = Sql::same(r"
         SELECT c.chain AS chain FROM audit_chains c
         LEFT JOIN audit a ON a.chain = c.chain AND a.number = c.number AND a.hash = c.hash
@@ -44,7 +44,7 @@ fn linked(row: &Row<'_>) -> Result<Linked> {
     })
 }
 
-/// Every break of a chain in words, the first few.
+/// Describes the breaks in the chains, at most [`BREAKS_MAX`] of them.
 pub(crate) async fn breaks(conn: &mut dyn Connection) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let (mut chain, mut number, mut hash) = (i64::MIN, 0, String::new());
@@ -80,7 +80,7 @@ pub(crate) async fn breaks(conn: &mut dyn Connection) -> Result<Vec<String>> {
         .await?;
     found.extend(ends.into_iter().map(|chain| {
         format!(
-            "{}: its last entries are not those that were written",
+            "{}: its last entries don't match the end of the chain",
             named(chain)
         )
     }));

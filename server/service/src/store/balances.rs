@@ -1,4 +1,4 @@
-//! Balances of applications that are given money back.
+//! Adds released charges back to the balances of applications.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,9 @@ statements! {
             ORDER BY id FOR UPDATE",
         ..Sql::IN_SHARD
     };
-    /// `[[id, balance before, balance, play money to give back]]`. The test balance never exceeds a
-    /// day's play money, even if the price of yesterday's message is released today.
+    /// `$1` is `[[ID, balance before, balance, amount to add to the test balance]]`. The test
+    /// balance never exceeds its daily maximum, even if the price of yesterday's message is
+    /// released today.
     const SETTLE: Sql = Sql {
         sqlite: r"
             UPDATE applications SET balance = ?3, test_balance = MIN(test_balance + ?4, ?5)
@@ -44,7 +45,7 @@ pub(crate) struct Balance {
     pub(crate) balance: Money,
 }
 
-/// The balances of these applications; an id may be given twice.
+/// Returns the balances of these applications. An ID may occur twice.
 pub(crate) async fn of(conn: &mut dyn Connection, ids: &[ApplicationId]) -> Result<Vec<Balance>> {
     let read = |row: &Row<'_>| {
         Ok(Balance {
@@ -56,16 +57,16 @@ pub(crate) async fn of(conn: &mut dyn Connection, ids: &[ApplicationId]) -> Resu
     query(BALANCES, ()).fetch_each(conn, distinct, read).await
 }
 
-/// An application that gets money back.
+/// An application with charges to release.
 pub(crate) struct SettledApplication {
     pub(crate) id: ApplicationId,
     pub(crate) before: Money,
     pub(crate) balance: Money,
-    /// Play money that is added to the test balance.
+    /// The amount that is added to the test balance.
     pub(crate) play: Money,
 }
 
-/// Writes the balances of applications that get money back.
+/// Writes the balances of applications with released charges.
 pub(crate) async fn settle(
     conn: &mut dyn Connection,
     settled: &[SettledApplication],

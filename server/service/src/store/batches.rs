@@ -16,7 +16,7 @@ use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::{Error, Result};
 
-/// Columns of a listed batch.
+/// The columns of a listed batch.
 macro_rules! listed {
     ($where:literal => $shard:literal $(, $order:literal)?) => {
         in_shard!(
@@ -30,7 +30,7 @@ macro_rules! listed {
     };
 }
 
-/// Columns of a batch that is to be expanded.
+/// The columns of a batch whose rows aren't all messages yet.
 macro_rules! unexpanded {
     ($and:literal, $shard:literal $(, $order:literal)?) => {
         in_shard!(
@@ -71,7 +71,7 @@ statements! {
         SELECT first_message_id, last_message_id
         FROM batches WHERE application_id = $1 AND test = $2 AND id = $3" => " AND shard = $4",
     );
-    /// Where a batch is, whosever it is.
+    /// Finds a batch of any application.
     const PLACE: Sql = in_shard!(
         "SELECT application_id, test FROM batches WHERE id = $1" => " AND shard = $2",
     );
@@ -97,10 +97,10 @@ statements! {
     );
     const NEXT_UNEXPANDED: Sql = unexpanded!(" AND id > $1", "$2", " ORDER BY id LIMIT 1");
     const UNEXPANDED: Sql = unexpanded!(" AND id = $1", "$2");
-    /// For SQLite alone, which has a file for each spool.
+    /// SQLite only: it stores each spool in a file.
     const SPOOLS: Sql = Sql::sqlite("SELECT spool FROM batches WHERE expanded_at IS NULL");
-    /// Changes the batch only if its offset in the spool is still the one that was read: another
-    /// process may have expanded rows meanwhile.
+    /// Updates the batch only if its spool offset is still the one that was read. Otherwise another
+    /// process has expanded rows meanwhile.
     const ADVANCE: Sql = in_shard!(
         r"
         UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4,
@@ -118,8 +118,9 @@ statements! {
                 ELSE done_at END
         WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND shard = $6",
     );
-    /// A row: id, number, kind, body, pages, segments, price, cost, time. Then what all rows
-    /// share. A text that all rows share stays in the batch.
+    /// The parameters of a row are ID, number, kind, body, pages, segments, price, cost and time.
+    /// The values that all rows share follow. The body is null if all rows share one text, which
+    /// stays in the batch.
     const EXPAND: Sql = Sql {
         sqlite: r"
             INSERT INTO messages (id, number, kind, body, pages, segments, unit_price, cost,
@@ -134,44 +135,44 @@ statements! {
     };
 }
 
-/// A batch as it is accepted.
+/// A batch that is being accepted.
 pub(crate) struct NewBatch {
     pub(crate) id: BatchId,
     pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
     pub(crate) sender: Option<String>,
     pub(crate) requestid: Option<String>,
-    /// The text that all rows share; `None` when each row has its own.
+    /// The text that all rows share. `None` if each row has its own.
     pub(crate) body: Option<String>,
     pub(crate) rows: i64,
     pub(crate) pages: i64,
     pub(crate) cost: Money,
     /// The base prices.
     pub(crate) prices: Prices,
-    /// The newest change of prices that the batch was priced by.
+    /// The ID of the newest price change when the batch was priced.
     pub(crate) price_id: i64,
     pub(crate) first_message_id: i64,
     pub(crate) last_message_id: i64,
     pub(crate) spool: String,
 }
 
-/// A batch of which some rows aren't messages yet.
+/// A batch whose rows aren't all messages yet.
 pub(crate) struct UnexpandedBatch {
     pub(crate) id: BatchId,
     pub(crate) application_id: ApplicationId,
     pub(crate) reference: Reference,
-    /// Whether the application is suspended: then the batch's messages are deferred.
+    /// Whether the application is suspended. If so, the batch's messages are deferred.
     pub(crate) suspended: bool,
     pub(crate) test: bool,
     pub(crate) sender: Option<String>,
     pub(crate) requestid: Option<String>,
     pub(crate) body: Option<String>,
     pub(crate) rows: i64,
-    /// Pages of all rows together.
+    /// The pages of all rows together.
     pages: i64,
     pub(crate) cost: Money,
-    /// The newest change of prices that the batch was priced by, and the time of its acceptance:
-    /// these two tell its prices.
+    /// The ID of the newest price change when the batch was priced. Together with `created_at`, the
+    /// time of acceptance, it determines the batch's prices.
     pub(crate) price_id: i64,
     pub(crate) created_at: Timestamp,
     pub(crate) first_message_id: i64,
@@ -181,17 +182,17 @@ pub(crate) struct UnexpandedBatch {
     pub(crate) expanded_cost: Money,
 }
 
-/// Pages and segments of the text that all rows of a batch share.
+/// The pages and the segments of the text that all rows of a batch share.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedText {
-    /// Pages of each row, as counted when the batch was accepted: the price of that many was
-    /// reserved.
+    /// The pages of each row, as counted when the batch was accepted. The price of this many pages
+    /// was reserved.
     pub(crate) pages: i64,
     segments: i64,
 }
 
 impl UnexpandedBatch {
-    /// Pages and segments of the shared text; `None` when each row has its own text.
+    /// Returns the pages and the segments of the shared text, or `None` if each row has its own.
     pub(crate) fn shared_text(&self) -> Option<SharedText> {
         let body = self.body.as_deref()?;
         Some(SharedText {
@@ -250,7 +251,7 @@ fn unexpanded(row: &Row<'_>) -> Result<UnexpandedBatch> {
     })
 }
 
-/// An application's batches with ids below this one, newest first.
+/// Returns an application's batches with IDs below `below`, newest first.
 pub(crate) async fn list(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -279,7 +280,7 @@ pub(crate) async fn one(
         .await
 }
 
-/// The application of a batch, and whether it was uploaded with the test key.
+/// Returns the application of a batch, and whether it was uploaded with the test key.
 pub(crate) async fn place(
     conn: &mut dyn Connection,
     id: BatchId,
@@ -291,7 +292,7 @@ pub(crate) async fn place(
         .await
 }
 
-/// The first and the last id that messages of a batch have, or will have.
+/// Returns the first and the last message ID of a batch, including rows that aren't messages yet.
 pub(crate) async fn messages(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -308,8 +309,8 @@ pub(crate) async fn exists(conn: &mut dyn Connection, id: BatchId) -> Result<boo
     query(EXISTS, id).finds(conn).await
 }
 
-/// The greatest id of a batch, and the greatest id that a message of a batch has or will have; both
-/// 0 without batches.
+/// Returns the greatest batch ID, and the greatest message ID of any batch, including rows that
+/// aren't messages yet. Both are 0 if there are no batches.
 pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
     let read = |row: &Row<'_>| {
         let greatest = |column| {
@@ -321,7 +322,8 @@ pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
     query(GREATEST, ()).fetch_one(conn, read).await
 }
 
-/// The least id that a message of an unexpanded batch may still be given.
+/// Returns a lower bound of the message IDs that unexpanded batches will still assign, or `None` if
+/// there is no such batch.
 pub(crate) async fn least_unexpanded(conn: &mut dyn Connection) -> Result<Option<i64>> {
     query(LEAST_UNEXPANDED, ())
         .fetch_one(conn, |row| row.get("id"))
@@ -354,7 +356,7 @@ pub(crate) async fn insert(
     query(INSERT, values).execute(conn).await.map(drop)
 }
 
-/// The next batch after this id whose rows aren't all messages yet.
+/// Returns the first batch after this ID whose rows aren't all messages yet.
 pub(crate) async fn next_unexpanded(
     conn: &mut dyn Connection,
     after: i64,
@@ -364,7 +366,7 @@ pub(crate) async fn next_unexpanded(
         .await
 }
 
-/// The batch with this id, unless its expansion has ended.
+/// Returns the batch with this ID, or `None` if its expansion has ended.
 pub(crate) async fn still_unexpanded(
     conn: &mut dyn Connection,
     id: BatchId,
@@ -374,21 +376,22 @@ pub(crate) async fn still_unexpanded(
         .await
 }
 
-/// The spools of batches that are still to be expanded.
+/// Returns the spools of the batches that aren't fully expanded.
 pub(crate) async fn spools(conn: &mut dyn Connection) -> Result<Vec<String>> {
     query(SPOOLS, ())
         .fetch_all(conn, |row| row.get("spool"))
         .await
 }
 
-/// A step of an expansion: rows that became messages, and the offset in the spool where they end.
+/// A step of an expansion: the number and the cost of the rows that became messages, and the spool
+/// offset after them.
 pub(crate) struct Advance {
     pub(crate) offset: i64,
     pub(crate) rows: i64,
     pub(crate) cost: Money,
 }
 
-/// Records that rows became messages; false when another process expanded them first.
+/// Stores that rows became messages. Returns false if another process expanded them first.
 pub(crate) async fn advance(
     conn: &mut dyn Connection,
     batch: &UnexpandedBatch,
@@ -406,8 +409,8 @@ pub(crate) async fn advance(
     Ok(query(ADVANCE, values).execute(conn).await? == 1)
 }
 
-/// Ends the expansion: the remaining rows never become messages. False when another process changed
-/// the batch first.
+/// Ends the expansion: the remaining rows never become messages and count with the status `rest`.
+/// Returns false if another process changed the batch first.
 pub(crate) async fn give_up(
     conn: &mut dyn Connection,
     batch: &UnexpandedBatch,
@@ -424,14 +427,14 @@ pub(crate) async fn give_up(
     Ok(query(GIVE_UP, values).execute(conn).await? == 1)
 }
 
-/// A row of an upload as it stands in a chunk of the spool: an array of the fields in this order.
+/// A row of an upload, as stored in a chunk of the spool: an array of these fields in this order.
 #[derive(Deserialize)]
 pub(crate) struct ChunkRow<'a> {
     #[serde(borrow)]
     digits: Cow<'a, str>,
-    /// 1 for a local number, 0 for an international one.
+    /// 1 for a local number, 0 for an international number.
     local: i64,
-    /// Set where each row has its own text, as are `pages` and `segments`.
+    /// The row's own text. `body`, `pages` and `segments` are `None` if all rows share one text.
     #[serde(default)]
     body: Option<String>,
     #[serde(default)]
@@ -441,7 +444,7 @@ pub(crate) struct ChunkRow<'a> {
 }
 
 impl<'a> ChunkRow<'a> {
-    /// Reads the rows of a chunk.
+    /// Parses the rows of a chunk.
     pub(crate) fn parse_all(json: &'a str) -> Result<Vec<Self>> {
         serde_json::from_str(json).map_err(|error| Error::Failed(error.into()))
     }
@@ -450,7 +453,7 @@ impl<'a> ChunkRow<'a> {
         &self.digits
     }
 
-    /// The pages of the row's own text; `None` where all rows share one.
+    /// Returns the pages of the row's own text, or `None` if all rows share one text.
     pub(crate) fn pages(&self) -> Option<u64> {
         self.pages.map(i64::unsigned_abs)
     }
@@ -464,7 +467,7 @@ impl<'a> ChunkRow<'a> {
     }
 }
 
-/// Turns the rows of a chunk into messages; `first` is the place of its first row in the
+/// Turns the rows of a chunk into messages. `first` is the position of the chunk's first row in the
 /// batch.
 pub(crate) async fn expand(
     tx: &mut WriteTx<'_>,
@@ -476,8 +479,8 @@ pub(crate) async fn expand(
     let rows = ChunkRow::parse_all(rows)?;
     let id = |place| domain::ids::nth_id(upload.first_message_id, place);
     let pages = |row: &ChunkRow| row.pages.or(text.map(|text| text.pages));
-    // Never `None`: the cost is at most what was reserved for the whole upload. The database would
-    // refuse a `None`.
+    // Never `None`: the cost is at most the amount that was reserved for the whole upload. The
+    // database would reject a null.
     let cost = |row: &ChunkRow| {
         let pages = usize::try_from(pages(row)?).ok()?;
         cost_at(prices.per_page(row.kind(), row.digits()), pages)

@@ -1,5 +1,4 @@
-//! Rows as PostgreSQL's COPY takes them in its binary format. A value of a column of whole numbers
-//! is a BIGINT there.
+//! Encodes rows in the binary format of PostgreSQL's COPY. All integer columns are BIGINT.
 
 use bytes::BufMut as _;
 
@@ -7,10 +6,10 @@ use super::query::{Argument, Values};
 
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const TRAILER: i16 = -1;
-/// The length of a value that is null.
+/// The length that marks a null.
 const NULL: i32 = -1;
 
-/// Rows, each with the values that all rows share after its own.
+/// Encodes rows. Each row gets its own values, followed by the values that all rows share.
 pub(super) fn rows<'a, V: Values<'a>>(
     rows: impl IntoIterator<Item = V>,
     shared: &[Argument<'_>],
@@ -38,7 +37,7 @@ fn put(out: &mut Vec<u8>, value: &Argument<'_>) {
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    // No message to the server is this long: the server would refuse it.
+    // No value is too long for a `u32`: the server rejects much shorter messages.
     out.put_u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     out.extend_from_slice(bytes);
 }

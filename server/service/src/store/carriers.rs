@@ -1,4 +1,4 @@
-//! Carriers: whether staff drained a carrier, the counts of its receipts, and the state of its
+//! Carriers: whether staff drained them, the counts of their receipts, and the state of their
 //! connections.
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ statements! {
                last_error, updated_at, node
         FROM connections ORDER BY carrier, node, number");
     const FORGET_CONNECTIONS: Sql = Sql::same("DELETE FROM connections WHERE node = $1");
-    /// `[[carrier, number, state, since, in flight, window, rate, throttled, last error]]`.
+    /// `$1` is `[[carrier, number, state, since, in flight, window, rate, throttled, last error]]`.
     const WRITE_CONNECTIONS: Sql = Sql {
         sqlite: r"
             INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
@@ -50,7 +50,7 @@ statements! {
     };
 }
 
-/// What is stored of a carrier; nothing was stored yet of one that isn't drained and has no counts.
+/// The stored state of a carrier. The default is the state of a carrier without stored rows.
 #[derive(Default)]
 pub(crate) struct CarrierRow {
     pub(crate) drained_at: Option<Timestamp>,
@@ -62,18 +62,17 @@ pub(crate) async fn ensure(conn: &mut dyn Connection, name: &str) -> Result<()> 
     query(ENSURE, name).execute(conn).await.map(drop)
 }
 
-/// Drains a carrier; false when it was drained already.
+/// Drains a carrier. Returns false if it was already drained.
 pub(crate) async fn drain(conn: &mut dyn Connection, name: &str, now: Timestamp) -> Result<bool> {
     Ok(query(DRAIN, (name, now)).execute(conn).await? > 0)
 }
 
-/// Ends the drain of a carrier; false when it wasn't drained.
+/// Ends the drain of a carrier. Returns false if it wasn't drained.
 pub(crate) async fn resume(conn: &mut dyn Connection, name: &str) -> Result<bool> {
     Ok(query(RESUME, name).execute(conn).await? > 0)
 }
 
-/// Adds to a carrier's counts of unmatched receipts, and of unmatched receipts that were matched
-/// later.
+/// Adds to a carrier's counts of unmatched receipts and of receipts that were matched later.
 pub(crate) async fn add_unmatched(
     conn: &mut dyn Connection,
     name: &str,
@@ -88,7 +87,7 @@ pub(crate) async fn add_unmatched(
     query(ADD_UNMATCHED, values).execute(conn).await.map(drop)
 }
 
-/// The carriers by name.
+/// Returns the carriers by name.
 pub(crate) async fn all(conn: &mut dyn Connection) -> Result<BTreeMap<String, CarrierRow>> {
     let mut carriers: BTreeMap<String, CarrierRow> = BTreeMap::new();
     let drained: Vec<(String, _)> = query(ALL, ())
@@ -115,7 +114,7 @@ pub(crate) async fn all(conn: &mut dyn Connection) -> Result<BTreeMap<String, Ca
     Ok(carriers)
 }
 
-/// Replaces the stored state of a process's connections.
+/// Replaces the stored state of a node's connections.
 pub(crate) async fn write_connections(
     conn: &mut dyn Connection,
     connections: &[ConnectionRecord],

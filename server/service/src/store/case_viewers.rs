@@ -1,4 +1,4 @@
-//! Staff who view cases.
+//! The staff members who are viewing cases.
 
 use domain::Timestamp;
 use domain::decision::{CaseKind, Viewer};
@@ -8,7 +8,7 @@ use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    /// `[[case]]`.
+    /// `$1` is `[case]`.
     const SET: Sql = Sql {
         sqlite: r"
             INSERT INTO case_viewers (case_name, kind, account_id, seen_at)
@@ -29,14 +29,14 @@ statements! {
     const SWEEP: Sql = Sql::same("DELETE FROM case_viewers WHERE seen_at <= $1");
 }
 
-/// A viewer as stored.
+/// A stored viewer.
 pub(crate) struct Stored {
     pub(crate) viewer: Viewer,
     pub(crate) account_id: i64,
     pub(crate) seen_at: Timestamp,
 }
 
-/// Stores that an account views these cases now.
+/// Stores that an account is viewing these cases now.
 pub(crate) async fn set(
     conn: &mut dyn Connection,
     kind: CaseKind,
@@ -49,7 +49,7 @@ pub(crate) async fn set(
     setting.execute_each(conn, rows).await.map(drop)
 }
 
-/// The viewers of cases of a kind after a time.
+/// Returns the viewers of a kind of case who were last seen after a time.
 pub(crate) async fn since(
     conn: &mut dyn Connection,
     kind: CaseKind,
@@ -69,7 +69,7 @@ pub(crate) async fn since(
         .await
 }
 
-/// Deletes the viewers up to a time.
+/// Deletes the viewers who were last seen at or before a time.
 pub(crate) async fn sweep(conn: &mut dyn Connection, until: Timestamp) -> Result<()> {
     query(SWEEP, until).execute(conn).await.map(drop)
 }

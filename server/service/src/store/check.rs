@@ -1,13 +1,13 @@
-//! The check of the invariants: each invariant is computed again from the rows.
+//! The check of the invariants: recomputes each invariant from the rows.
 //!
-//! Each statement gives a row per violation, with a column `what` that describes the violation.
+//! Each statement returns a row per violation. The column `what` describes the violation.
 
 use super::installation;
 use super::query::{Connection, query_in_shard};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
-/// An expression for the word of a message's status.
+/// An expression for the name of a message's status.
 macro_rules! status_word {
     ($column:literal) => {
         concat!(
@@ -20,7 +20,7 @@ macro_rules! status_word {
     };
 }
 
-/// An expression for the place of a message's delivery time in `quarter::DELIVERY_TIMES_MS`.
+/// An expression for the index of a message's delivery time in `quarter::DELIVERY_TIMES_MS`.
 macro_rules! delivery_time {
     () => {
         "CASE WHEN final_at - created_at <= 1000 THEN 0 WHEN final_at - created_at <= 2000 THEN 1 \
@@ -35,7 +35,7 @@ macro_rules! delivery_time {
     };
 }
 
-/// An expression for the word of a transfer's kind.
+/// An expression for the name of a transfer's kind.
 macro_rules! kind_word {
     ($column:literal) => {
         concat!(
@@ -47,7 +47,7 @@ macro_rules! kind_word {
     };
 }
 
-/// The most violations of one kind that are listed; one is enough to act.
+/// Limits the violations that each statement returns. One violation is enough to act.
 const LISTED_MAX: &str = " LIMIT 20";
 
 statements! {
@@ -95,7 +95,7 @@ statements! {
              AND NOT (debit_account = -1 AND credit_account = -2 AND application_id = 0))
            OR (kind NOT IN (1, 3) AND application_id = 0))" => " AND shard = $1",
     );
-    /// Repeats the rule of `domain::pricing::cost_at`.
+    /// Duplicates the rule in `domain::pricing::cost_at`.
     const MESSAGE_IS_PRICED: Sql = in_shard!(
         r"
         SELECT 'message ' || id || ': priced ' || cost || ' for ' || pages || ' pages at '
@@ -141,7 +141,7 @@ statements! {
           AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))"
             => " AND t.shard = $1",
     );
-    /// The sums that are kept of dropped messages equal the sums of their transfers.
+    /// The stored sums of dropped messages equal the sums of their transfers.
     const DROPPED_IS_ITS_TRANSFERS: Sql = in_shard!(
         r"
         SELECT 'application ' || application_id || ', day ' || day
@@ -272,7 +272,7 @@ statements! {
         r"
         WHERE t.batch_id IS NOT NULL AND b.id IS NULL" => " AND t.shard = $1",
     );
-    /// Rows that aren't messages yet count as queued; rows that never become messages count as
+    /// Rows that aren't messages yet count as queued. Rows that never become messages count as
     /// rejected or expired.
     const BATCH_IS_ITS_MESSAGES: Sql = in_shard!(
         r"
@@ -398,7 +398,7 @@ statements! {
         WHERE a.sender_name IS NOT NULL
           AND (o.account_id IS NULL OR o.account_id <> a.account_id)" => " AND a.shard = $1",
     );
-    /// `$1` is the id below which every message must be final after the last sweep.
+    /// After the last sweep, every message with an ID below `$1` must be final.
     const OVERDUE_IS_FINAL: Sql = in_shard!(
         r"
         SELECT 'message ' || id || ': ' || ",
@@ -409,13 +409,13 @@ statements! {
     );
 }
 
-/// Describes every violation in a shard.
+/// Describes the violations in a shard.
 pub(crate) async fn violations(
     conn: &mut dyn Connection,
     final_after_ms: i64,
 ) -> Result<Vec<String>> {
-    // Messages are overdue by the time of the last sweep and not by the clock: a service that was
-    // down for days has done nothing wrong.
+    // Messages are overdue by the time of the last sweep, not by the clock: a service that was down
+    // for days has done nothing wrong.
     let swept = installation::swept(conn).await?;
     let overdue = domain::ids::compose_id(swept.at.plus_ms(-final_after_ms).unix_ms(), 0);
     let below = overdue.max(swept.low);

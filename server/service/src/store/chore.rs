@@ -1,12 +1,13 @@
-//! Chores: work that several processes would only repeat.
+//! Chores: background work that one process at a time does for all processes.
 
 use domain::BatchId;
 use domain::ids::Shard;
 
-/// More than there are kinds of chores that are locked under a negative number.
+/// Greater than the number of any kind of chore, so that the locks of two shards never have the
+/// same number.
 const KINDS: i64 = 64;
 
-/// A kind of work that one process at a time does.
+/// A kind of background work that one process at a time does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Chore {
     Expire,
@@ -25,9 +26,11 @@ pub(crate) enum Chore {
 }
 
 impl Chore {
-    /// The number that the chore is locked under in a shard: a batch's id, which is positive, or a
-    /// negative number. Each shard has a lock of its own: where a shard can't be written, its lock
-    /// is kept until the database has rolled its transaction back, and holds up no other shard.
+    /// Returns the number of the chore's lock in a shard. The number of an expansion is the batch's
+    /// ID, which is positive. The other numbers are negative.
+    ///
+    /// Each shard has its own locks, so that a shard that can't be written doesn't block the chores
+    /// of the others: its lock is held until the database has rolled the transaction back.
     pub(crate) fn number(self, shard: Shard) -> i64 {
         let kind = match self {
             Self::Expire => 1,

@@ -1,5 +1,5 @@
-//! Claims: rows of the queue that are handed to carriers, each under a lease. With PostgreSQL
-//! `run_commit_group` claims, by statements like those of SQLite that stand here.
+//! Claims rows of the queue for submission to carriers, each row under a lease. The statements that
+//! claim are for SQLite only. On PostgreSQL, `run_commit_group` claims with similar statements.
 
 use std::collections::HashMap;
 
@@ -25,10 +25,10 @@ statements! {
             WHERE carrier = $1 AND deferred = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0
               AND due_at >= $4)
         WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)");
-    /// Single messages and messages of batches are looked up separately, each kind by its own part
-    /// of the index `queue_due`.
+    /// Looks up single messages and messages of batches separately. Each of the two lookups uses
+    /// its own part of the index `queue_due`.
     const DUE: Sql = Sql::sqlite(r"
-        -- No SKIP LOCKED: one transaction writes at a time, so nobody else holds a row.
+        -- No SKIP LOCKED: one transaction writes at a time, so no other one has locked a row.
         WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL),
         singles AS MATERIALIZED (
             SELECT message_id, application_id, submission, due_at, 0 AS bulk
@@ -57,7 +57,7 @@ statements! {
         FROM messages WHERE id = ?1 AND status < 3");
     const START: Sql = Sql::sqlite(r"
         UPDATE messages SET status = 1, sending_at = ?2 WHERE id = ?1 AND status < 2");
-    /// `[[message, token]]`.
+    /// `$1` is `[[message ID, token]]`.
     const LEASED: Sql = Sql {
         sqlite: r"
             SELECT q.message_id, q.submission, q.attempts, a.lost_answer
@@ -100,7 +100,7 @@ statements! {
     };
 }
 
-/// A row of the queue that may be claimed. The fields are in the order of [`DUE`].
+/// A row of the queue that can be claimed. The fields are in the order of [`DUE`].
 #[derive(Deserialize)]
 pub(crate) struct DueRow {
     #[serde(deserialize_with = "row::transid_from_number")]
@@ -108,29 +108,29 @@ pub(crate) struct DueRow {
     pub(crate) submission: Submission,
     #[serde(deserialize_with = "flag")]
     pub(crate) suspended: bool,
-    /// In unix milliseconds.
+    /// Unix milliseconds.
     pub(crate) due_at: i64,
     #[serde(deserialize_with = "flag")]
     pub(crate) of_batch: bool,
 }
 
-/// Where scans of the queue start: the times of `due_at`, in unix milliseconds, before which no
-/// row waits.
+/// The lower bounds of `due_at` for scans of the queue. No unclaimed row is due earlier. Unix
+/// milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ScanStart {
     pub(crate) singles: i64,
     pub(crate) of_batches: i64,
 }
 
-/// The most rows to look for: of single messages, and of all messages together.
+/// The maximum number of rows to find: of single messages, and of all messages together.
 #[derive(Clone, Copy)]
 pub(crate) struct DueLimits {
     pub(crate) singles: i64,
     pub(crate) all: i64,
 }
 
-/// The rows of a carrier that may be claimed, of messages with this id or a greater one; none if
-/// the carrier is drained.
+/// Returns the rows of a carrier that can be claimed and whose message IDs are at least `least`.
+/// Returns no rows if the carrier is drained.
 pub(crate) async fn due(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -155,8 +155,8 @@ pub(crate) async fn due(
         .await
 }
 
-/// When the next row of a carrier can be claimed, of messages with this id or a greater one; `None`
-/// without such a row, or if the carrier is drained.
+/// Returns when the next row of a carrier can be claimed, among those whose message IDs are at
+/// least `least`. Returns `None` if there is no such row or the carrier is drained.
 pub(crate) async fn next_due(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -181,7 +181,7 @@ pub(crate) async fn claim(
     touched("queue", ids.len(), claimed)
 }
 
-/// Marks claimed messages as being sent, and reads what their submits need.
+/// Marks claimed messages as being sent, and returns the fields needed to submit them.
 pub(crate) async fn start(
     tx: &mut WriteTx<'_>,
     ids: &[Transid],
@@ -201,10 +201,10 @@ pub(crate) async fn start(
     Ok(started)
 }
 
-/// A message that is being sent from now on. The fields are in the order of [`CLAIMED`].
+/// A message that is now being sent. The fields are in the order of [`CLAIMED`].
 #[derive(Deserialize)]
 pub(crate) struct StartedMessage {
-    /// The status is the one before the start with SQLite, and the one after it with PostgreSQL.
+    /// The status is the one before [`start`] on SQLite, and the one after it on PostgreSQL.
     pub(crate) message: OpenMessage,
     pub(crate) number: String,
     pub(crate) kind: Kind,
@@ -212,13 +212,13 @@ pub(crate) struct StartedMessage {
     pub(crate) body: String,
 }
 
-/// A claimed row whose lease holds.
+/// A claimed row whose lease still holds.
 #[derive(Deserialize)]
 pub(crate) struct Held {
     #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) id: Transid,
     pub(crate) submission: Submission,
-    /// How many submits of the message the carrier deferred.
+    /// The number of submits of the message that the carrier deferred.
     pub(crate) attempts: i64,
     pub(crate) lost_answer: LostAnswer,
 }
@@ -227,13 +227,13 @@ fn flag<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<bool, 
     Ok(i64::deserialize(from)? == 1)
 }
 
-/// A row of the queue and the token of the claim.
+/// A claimed message, and the token of its lease.
 pub(crate) struct Leased {
     pub(crate) message_id: Transid,
     pub(crate) token: i64,
 }
 
-/// The rows whose lease still holds, of those given.
+/// Returns those of the claimed rows whose lease still holds, by message ID.
 pub(crate) async fn held(
     tx: &mut WriteTx<'_>,
     leases: &[Leased],
@@ -251,13 +251,13 @@ pub(crate) struct EndedLease {
     pub(crate) application_id: ApplicationId,
     pub(crate) carrier: String,
     pub(crate) submission: Submission,
-    /// How many segments the message has, as counted at its acceptance.
+    /// The number of segments, as counted when the message was accepted.
     pub(crate) segments: u16,
     pub(crate) lost_answer: LostAnswer,
 }
 
-/// At most `limit` claimed rows whose lease ended by this time, of messages with the id `least`
-/// or a greater one.
+/// Returns at most `limit` claimed rows whose lease ended at or before `ended_by` and whose message
+/// IDs are at least `least`.
 pub(crate) async fn ended_leases(
     conn: &mut dyn Connection,
     ended_by: Timestamp,

@@ -1,5 +1,5 @@
-//! The ids of groups and other transactions, by which the outcome of one that wasn't answered is
-//! asked for.
+//! The IDs of commit groups and of other transactions. If a commit gets no answer, the process
+//! looks up its outcome by this ID.
 
 use domain::Timestamp;
 use domain::ids::Shard;
@@ -9,12 +9,15 @@ use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    /// Waits until the group with this id is stored or can't be stored any more; no row if it is.
+    /// Inserts the ID of a transaction whose outcome is unknown. The insert waits for that
+    /// transaction while it is in flight. Returns no row if the transaction has committed;
+    /// otherwise it can't commit anymore.
     const PREVENT: Sql = Sql::postgres(r"
         INSERT INTO commit_groups (shard, id, created_at)
         VALUES ($1, $2, CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS bigint))
         ON CONFLICT (id, shard) DO NOTHING RETURNING id");
-    /// Stores a new id for a transaction that isn't a group's and has no answer to give.
+    /// Stores a new ID for a transaction that isn't a commit group and has no answer. Its answer is
+    /// empty, because null marks a transaction that didn't commit.
     const NOTE: Sql = Sql::postgres(r"
         INSERT INTO commit_groups (shard, id, created_at, answer)
         VALUES ($1, hashtextextended(gen_random_uuid()::text, 0),
@@ -29,10 +32,11 @@ statements! {
               ORDER BY created_at LIMIT $2)");
 }
 
-/// The answer that is stored with this id; `None` if nothing is, and never will be.
+/// Returns the answer that was stored with this ID. Returns `None` if its transaction hasn't
+/// committed and never will.
 ///
 /// # Errors
-/// When the database can't be asked, or what has the id is still under way.
+/// If the database can't be reached, or the transaction is still in flight.
 pub(super) async fn answer_or_prevent(
     conn: &mut dyn Connection,
     shard: Shard,
@@ -41,21 +45,23 @@ pub(super) async fn answer_or_prevent(
     if query(PREVENT, (shard.0, id)).finds(&mut *conn).await? {
         return Ok(None);
     }
-    // A row without an answer was inserted by an earlier question: what has this id wasn't stored,
-    // and can't be stored any more.
+    // The answer is null if an earlier call of this function inserted the row. Then the transaction
+    // hasn't committed and never will.
     query(ANSWER, (shard.0, id))
         .fetch_one(conn, |row| row.get("answer"))
         .await
 }
 
-/// Stores an id for a transaction in a shard, by which its outcome can be asked like a group's.
+/// Stores an ID for the running transaction in a shard, by which its outcome can be looked up like
+/// that of a commit group.
 pub(super) async fn note_transaction(conn: &mut dyn Connection, shard: Shard) -> Result<i64> {
     query(NOTE, shard.0)
         .fetch_one(conn, |row| row.get("id"))
         .await
 }
 
-/// Forgets what was stored before this time, the oldest first; true when there is more.
+/// Deletes at most `limit` rows that were created before `before`, oldest first. Returns true if
+/// there may be more.
 pub(crate) async fn forget(
     conn: &mut dyn Connection,
     before: Timestamp,

@@ -1,4 +1,4 @@
-//! The confirmation of email addresses, and the links for it.
+//! The confirmation of email addresses, and the links in the mails about it.
 
 use domain::Timestamp;
 
@@ -14,10 +14,10 @@ statements! {
         SELECT account_id, email FROM confirmations
         WHERE token_hash = $1 AND purpose = $2 AND expires_at > $3");
     const FORGET: Sql = Sql::same("DELETE FROM confirmations WHERE expires_at <= $1");
-    /// From now on the account waits for its confirmation.
+    /// Marks the account's email as unconfirmed.
     const EXPECT: Sql = Sql::same(r"
         UPDATE accounts SET confirmed_at = NULL, confirm_mailed_at = $2 WHERE id = $1");
-    /// Gives no row while the last mail is too young.
+    /// Updates no row if the last mail is too recent.
     const MAIL_AGAIN: Sql = Sql::same(r"
         UPDATE accounts SET confirm_mailed_at = $2
         WHERE id = $1 AND (confirm_mailed_at IS NULL OR confirm_mailed_at <= $3)");
@@ -27,14 +27,14 @@ statements! {
         UPDATE accounts SET confirmed_at = $2 WHERE id = $1 AND confirmed_at IS NULL");
 }
 
-/// What a link in a mail does with an account's email.
+/// The effect of a link in a mail on the account's email.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
-    /// Confirms the email that the account has.
+    /// Confirms the current email.
     Confirm,
-    /// Gives the account a new one.
+    /// Confirms the pending new email.
     Change,
-    /// Ends such a change.
+    /// Cancels the change to a new email.
     Stop,
 }
 
@@ -48,7 +48,7 @@ impl Purpose {
     }
 }
 
-/// Stores a link that is mailed to this address.
+/// Stores a link that is mailed to `email`.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -61,8 +61,8 @@ pub(crate) async fn insert(
     query(INSERT, values).execute(conn).await.map(drop)
 }
 
-/// The account that a link is about, and the address that it was mailed to; `None` for a link that
-/// is too old, does something else or isn't ours.
+/// Returns the account of a link, and the address that the link was mailed to. Returns `None` if
+/// the link has expired, has another purpose or doesn't exist.
 pub(crate) async fn find(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -74,12 +74,12 @@ pub(crate) async fn find(
         .await
 }
 
-/// Deletes the links that work no more.
+/// Deletes the expired links.
 pub(crate) async fn forget(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
     query(FORGET, now).execute(conn).await.map(drop)
 }
 
-/// Makes a new account wait for its confirmation, about which a mail is written now.
+/// Marks the email of a new account as unconfirmed. The first mail about it is written now.
 pub(crate) async fn expect(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -91,7 +91,8 @@ pub(crate) async fn expect(
         .map(drop)
 }
 
-/// Notes that another mail is written now; false when the last one was written after `since`.
+/// Stores that another mail is written now. Returns false if the last one was written after
+/// `since`.
 pub(crate) async fn mail_again(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -102,14 +103,14 @@ pub(crate) async fn mail_again(
     Ok(noting.execute(conn).await? == 1)
 }
 
-/// When the last mail was written.
+/// Returns when the last mail was written.
 pub(crate) async fn mailed_at(conn: &mut dyn Connection, account_id: i64) -> Result<Timestamp> {
     query(MAILED_AT, account_id)
         .fetch_one(conn, |row| row.get("at"))
         .await
 }
 
-/// Confirms an account's email; false when it was confirmed before.
+/// Confirms an account's email. Returns false if it was already confirmed.
 pub(crate) async fn confirm(
     conn: &mut dyn Connection,
     account_id: i64,

@@ -1,8 +1,8 @@
-//! Copying all rows of a SQLite database to PostgreSQL.
+//! Copies all rows of a SQLite database to PostgreSQL.
 //!
-//! Rows are copied as JSON, an object per row with a name for each value: tables and columns have
-//! the same names in both databases, so that one statement does for every table. SQLite is only
-//! read and PostgreSQL only written; the other direction isn't needed.
+//! Rows are copied as JSON objects with a key per column. Tables and columns have the same names in
+//! both databases, so one statement works for every table. SQLite is only read and PostgreSQL is
+//! only written: the other direction isn't needed.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use domain::ids::Shard;
 use domain::records::TransferKind;
 use domain::{Timestamp, ids};
 
-/// The tables that are copied, each after the tables that it refers to. The other tables hold the
-/// state of running processes.
+/// The tables that are copied. Each table comes after the tables that it refers to. The other
+/// tables hold the state of running processes.
 pub(crate) const TABLES: [&str; 44] = [
     "installation",
     "prices",
@@ -64,7 +64,7 @@ pub(crate) const TABLES: [&str; 44] = [
     "account_notes",
 ];
 
-/// The copied tables whose rows belong to an application and have the application's shard.
+/// The copied tables whose rows belong to an application and have its shard.
 const OF_APPLICATIONS: [&str; 11] = [
     "sender_requests",
     "batches",
@@ -79,24 +79,24 @@ const OF_APPLICATIONS: [&str; 11] = [
     "idempotency",
 ];
 
-/// How many rows are in memory at a time; the longest rows have some kilobytes.
+/// The number of rows in memory at a time. The longest rows have a few kilobytes.
 const CHUNK_ROWS: usize = 2000;
 
-/// Lifts the usual time limits, which are for verbs: the copy is one transaction, which takes the
-/// longer the more rows there are.
+/// Lifts the usual time limits, which are meant for verbs. The copy is one transaction, and it
+/// takes longer the more rows there are.
 const NO_TIME_LIMITS: &str =
     "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
 
 statements! {
-    /// The columns of a table, and their places in its primary key.
+    /// The columns of a table, and their positions in its primary key.
     const COLUMNS: Sql = Sql::sqlite("SELECT name, pk FROM pragma_table_info($1) ORDER BY cid");
-    /// All tables, but no partitions: those are parts of their tables.
+    /// All tables except partitions, which are parts of their tables.
     const EVERY_TABLE: Sql = Sql::postgres(r"
         SELECT c.relname::text AS name
         FROM pg_class c
         WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
           AND NOT c.relispartition");
-    /// The tables whose ids PostgreSQL takes from a sequence, and the sequence of each.
+    /// The tables whose IDs come from a sequence, each with its sequence.
     const NUMBERED: Sql = Sql::postgres(r"
         SELECT c.table_name::text AS name,
                COALESCE(
@@ -128,8 +128,8 @@ statements! {
         GROUP BY account");
     const BALANCES: Sql = Sql::same(r"
         SELECT CAST(COALESCE(SUM(balance), 0) AS BIGINT) AS amount FROM applications");
-    /// The days with messages, from `$1` on: `message_days` also has days whose messages were
-    /// dropped.
+    /// The days with messages. `$1` is the first of them: `message_days` also has older days, whose
+    /// messages were dropped.
     const DAYS: Sql = Sql::sqlite(r"
         SELECT DISTINCT day FROM message_days WHERE day >= $1 ORDER BY day");
     const SHARD_OF_SPOOL: Sql = Sql::postgres("SELECT shard FROM batches WHERE spool = $1");
@@ -138,8 +138,8 @@ statements! {
         FROM batches WHERE expanded_at IS NULL ORDER BY id");
 }
 
-/// Whether a PostgreSQL database is empty: it has no table at all, not even somebody else's, or it
-/// has our schema and no rows.
+/// Returns whether a PostgreSQL database is empty. An empty database has no tables at all, not even
+/// those of another program, or it has our schema without rows.
 pub(crate) async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
     let mut tables: Vec<String> = query(EVERY_TABLE, ())
         .fetch_all(conn, |row| row.get("name"))
@@ -158,11 +158,11 @@ pub(crate) async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
     Ok(true)
 }
 
-/// Makes this transaction the only one that writes to its PostgreSQL database, until it ends.
+/// Locks out all other writers of a PostgreSQL database until this transaction ends.
 pub(crate) async fn take_over(conn: &mut dyn Connection) -> Result<()> {
     run(&mut *conn, NO_TIME_LIMITS).await?;
-    // The rows of these three can't be changed, and so PostgreSQL lets nobody lock the tables. All
-    // transactions that write to them write to another table too.
+    // PostgreSQL refuses to lock these three tables, because nobody has the privilege to change
+    // their rows. Every transaction that writes to them also writes to another table.
     let lockable = TABLES
         .iter()
         .filter(|name| !["transfers", "audit", "account_notes"].contains(name));
@@ -178,9 +178,9 @@ pub(crate) struct Chunk {
     json: String,
 }
 
-/// Reads a table of a SQLite database in the order of its primary key.
+/// Reads the rows of a SQLite table in the order of its primary key.
 pub(crate) struct Reader {
-    /// The statement for the first rows, and the one for the rows after a key.
+    /// The statement for the first rows, and the statement for the rows after a key.
     statements: [String; 2],
     /// The key of the last row that was read.
     after: Option<String>,
@@ -217,7 +217,7 @@ impl Reader {
         })
     }
 
-    /// The next rows; `None` after the last row.
+    /// Returns the next rows, or `None` after the last row.
     pub(crate) async fn next(&mut self, conn: &mut dyn Connection) -> Result<Option<Chunk>> {
         let statement = &self.statements[usize::from(self.after.is_some())];
         let query = query_of(statement.clone(), ());
@@ -233,13 +233,14 @@ impl Reader {
     }
 }
 
-/// How the shard of a table's rows is found: an expression, and the join that it needs. An account
-/// is given a shard, and everything that belongs to the account has the same shard.
+/// Returns an expression for the shard of a table's rows, and the join that it needs. Returns
+/// `None` if the rows have no shard. An account has a shard, and everything that belongs to the
+/// account has the same shard.
 pub(super) fn shard_of(table: &str) -> Option<(&'static str, &'static str)> {
     match table {
         "accounts" => Some(("1 + r.id % i.shards", "CROSS JOIN installation i")),
         "applications" => Some(("a.shard", "JOIN accounts a ON a.id = r.account_id")),
-        // A settlement belongs to a batch, and to no application.
+        // A settlement belongs to a batch, not to an application.
         "transfers" => Some((
             "COALESCE(h.shard, b.shard, 1)",
             "LEFT JOIN reference_shards h ON h.application_id = r.application_id \
@@ -278,7 +279,7 @@ pub(crate) async fn write(
     row::touched(table, chunk.rows, written)
 }
 
-/// Fills tables and columns that SQLite doesn't have, from a table that was copied just now.
+/// Fills the tables and columns that SQLite doesn't have, from a table that was just copied.
 pub(crate) async fn complete(conn: &mut dyn Connection, table: &str) -> Result<()> {
     let statement = match table {
         "applications" => TELL_REFERENCES,
@@ -289,8 +290,8 @@ pub(crate) async fn complete(conn: &mut dyn Connection, table: &str) -> Result<(
     query(statement, ()).execute(conn).await.map(drop)
 }
 
-/// Lets PostgreSQL number new rows after those that were copied, and after the greatest id that
-/// SQLite ever gave in the table. A rollback doesn't undo this, which leaves no more than a gap.
+/// Advances PostgreSQL's sequences past the copied rows, and past the greatest ID that SQLite ever
+/// assigned in each table. A rollback doesn't undo this, which leaves no more than a gap.
 pub(crate) async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection) -> Result<()> {
     let read = |row: &Row<'_>| Ok((row.get("name")?, row.get("sequence")?));
     let numbered: Vec<(String, String)> = query(NUMBERED, ()).fetch_all(to, read).await?;
@@ -312,8 +313,8 @@ pub(crate) async fn number_on(from: &mut dyn Connection, to: &mut dyn Connection
     Ok(())
 }
 
-/// Has PostgreSQL collect statistics. With statistics one statement of the check takes three
-/// seconds on a million messages; without them it had not ended after a minute.
+/// Makes PostgreSQL collect statistics. With statistics, one statement of the check takes three
+/// seconds on a million messages. Without them, it was still running after a minute.
 pub(crate) async fn analyze(conn: &mut dyn Connection) -> Result<()> {
     let analyze = format!("ANALYZE {}", TABLES.join(", "));
     run_of(conn, analyze).await?;
@@ -327,7 +328,7 @@ pub(crate) async fn count(conn: &mut dyn Connection, table: &str) -> Result<i64>
         .await
 }
 
-/// The days (since 1970-01-01 UTC) that have messages.
+/// Returns the days (since 1970-01-01 UTC) that have messages.
 pub(crate) async fn days(conn: &mut dyn Connection) -> Result<Vec<i64>> {
     let Some(first) = messages::first(conn, 0, i64::MAX).await? else {
         return Ok(Vec::new());
@@ -364,16 +365,16 @@ pub(crate) async fn ledger(conn: &mut dyn Connection) -> Result<Ledger> {
     })
 }
 
-/// A batch of which some rows aren't messages yet.
+/// A batch whose rows aren't all messages yet.
 pub(crate) struct Waiting {
     pub(crate) spool: String,
-    /// Where the rows that aren't messages yet begin in the spool.
+    /// The spool offset of the first row that isn't a message yet.
     pub(crate) offset: i64,
     pub(crate) rows: i64,
     pub(crate) first_message_id: i64,
 }
 
-/// The shard of the copied upload that has this spool.
+/// Returns the shard of the copied batch that has this spool.
 pub(crate) async fn shard_of_spool(conn: &mut dyn Connection, spool: &str) -> Result<Shard> {
     query(SHARD_OF_SPOOL, spool)
         .fetch_one(conn, |row| row.get("shard").map(Shard))
@@ -399,11 +400,11 @@ mod tests {
     use super::super::prepared::stores;
     use super::*;
 
-    /// Tables that aren't copied: the state of running processes, and the schema's version.
+    /// Tables that aren't copied: they hold the state of running processes or the schema's version.
     const LEFT: [&str; 4] = ["_sqlx_migrations", "connections", "nodes", "case_viewers"];
-    /// Tables that only PostgreSQL has: with SQLite their contents are in memory or in files.
+    /// Tables that only PostgreSQL has. With SQLite, their contents are in memory or in files.
     const SHARED: [&str; 4] = ["rate_buckets", "spool_chunks", "commit_groups", "uploads"];
-    /// Tables that are filled by what other tables have.
+    /// Tables that only PostgreSQL has, and that the copy fills from other tables.
     const FILLED: [&str; 2] = ["reference_shards", "unusual_messages"];
     /// Columns that only PostgreSQL has.
     const ADDED: [(&str, &str); 4] = [
@@ -431,7 +432,7 @@ mod tests {
         names.unwrap().into_iter().collect()
     }
 
-    /// A table or column that is forgotten would be lost without an error.
+    /// A forgotten table or column would be lost without an error.
     #[tokio::test]
     async fn every_table_is_copied_or_left_on_purpose_and_every_column_is_on_both_sides() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The database: its connections, and the transactions that are begun on them.
+//! The database: its connections, and the transactions on them.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -29,16 +29,17 @@ use super::tally::{Counter, Tally};
 use super::transaction::{OUTCOME_PAUSE, OUTCOME_TIMEOUT, Unanswered, Way, WriteTx};
 use crate::error::{Fault, OpenError, Refusal, Result, is_cut};
 
-/// How long to wait for a connection, for other verbs, and for a transaction to begin.
+/// The timeout for getting a connection, for waiting for other verbs, and for beginning a
+/// transaction.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 const BEGIN_TIMED_OUT: Fault = Fault::TimedOut("beginning a transaction");
 
 statements! {
-    /// Copies the database, consistently, into a file, while others read and write.
+    /// Copies a snapshot of the database into a file, while others read and write.
     const COPY: Sql = Sql::sqlite("VACUUM INTO $1");
 }
 
-/// The database: connections that write (with SQLite only one), and several that read.
+/// The database, with connections that write (SQLite has only one) and connections that read.
 pub(crate) struct Store {
     url: String,
     dialect: Dialect,
@@ -46,31 +47,32 @@ pub(crate) struct Store {
     node: AtomicI64,
     /// Whether the tables are distributed over the workers of a Citus cluster.
     is_distributed: AtomicBool,
-    /// The locked file of a process that serves a SQLite database, which only one process may
-    /// serve.
+    /// The lock file of a SQLite database, which only one process may serve. `None` if this process
+    /// doesn't serve it.
     serving: Mutex<Option<File>>,
-    /// Connections that write to a server; the one connection that writes to a SQLite file is in
-    /// the gate.
+    /// The connections that write to a server. `None` with SQLite: the gate holds the one
+    /// connection that writes to its file.
     writers: Option<PgPool>,
     gate: Gate,
-    /// Moves the log of a SQLite file.
+    /// Checkpoints the write-ahead log of a SQLite file.
     mover: Option<Arc<LogMover>>,
-    /// Locked by the verb that writes, since one verb writes at a time.
+    /// Locked by the running verb, so that verbs run one at a time.
     verbs: Arc<tokio::sync::Mutex<()>>,
     halt: Halt,
     readers: AnyPool,
 }
 
-/// What to do when the file of a SQLite database is missing.
+/// What to do if the file of a SQLite database is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     Make,
-    /// Refuse to open it: a misspelt path must not become an empty database that takes money.
+    /// Refuse to open the database. A mistyped path must not create an empty database that accepts
+    /// deposits.
     Refuse,
 }
 
 impl Store {
-    /// Opens the connections to a database.
+    /// Opens a database.
     pub(crate) async fn open(url: &str, missing: Missing) -> std::result::Result<Self, OpenError> {
         sqlx::any::install_default_drivers();
         let dialect = Dialect::of_url(url)?;
@@ -78,8 +80,8 @@ impl Store {
             find_file(dialect, file, missing)?;
         }
         let (named, url) = (url.to_owned(), dialect.connection_url(url));
-        // One connection is tried before the pools: a pool would retry for long and then only
-        // report a timeout.
+        // Tries a single connection before opening the pools. A pool would retry for a long time
+        // and then only report a timeout.
         let first = tokio::time::timeout(ACQUIRE_TIMEOUT, AnyConnection::connect(&url)).await;
         let first = first.map_err(|_| OpenError::NoAnswer(without_password(&named)))?;
         first
@@ -91,8 +93,8 @@ impl Store {
             let mover = file.mover();
             (None, vec![Some(Box::new(file))], Some(mover))
         } else {
-            // One connection more than there are writers: a connection is tested when it is given
-            // back, while the next transaction takes another one.
+            // The pool has one more connection than there are writers. A connection is tested when
+            // it is released, while the next transaction takes another one.
             let writers = options::<Postgres>(dialect)
                 .max_connections(dialect.writers() + 1)
                 .test_before_acquire(false)
@@ -123,8 +125,8 @@ impl Store {
         })
     }
 
-    /// Makes sure that no other process serves this database, where only one process may: two would
-    /// send the same messages.
+    /// Makes this process the only one that serves a SQLite database, because two processes would
+    /// both send its messages. Does nothing for a server.
     pub(crate) fn serve_alone(&self) -> std::result::Result<(), OpenError> {
         let Some(file) = self.dialect.file(&self.url) else {
             return Ok(());
@@ -143,7 +145,7 @@ impl Store {
         self.node.store(slot, Ordering::Relaxed);
     }
 
-    /// Notes that the tables are distributed over the workers of a Citus cluster.
+    /// Records that the tables are distributed over the workers of a Citus cluster.
     pub(crate) fn set_distributed(&self) {
         self.is_distributed.store(true, Ordering::Relaxed);
     }
@@ -152,7 +154,7 @@ impl Store {
         self.is_distributed.load(Ordering::Relaxed)
     }
 
-    /// The URL that a server is connected to with.
+    /// Returns the URL that was passed to [`Store::open`].
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -161,12 +163,12 @@ impl Store {
         self.dialect
     }
 
-    /// A connection to read with.
+    /// Returns a connection that reads.
     pub(crate) async fn read(&self) -> std::result::Result<PoolConnection<Any>, sqlx::Error> {
         self.readers.acquire().await
     }
 
-    /// A connection to read the rows of a shard with.
+    /// Returns a connection that reads the rows of a shard.
     pub(crate) async fn read_at(
         &self,
         shard: Shard,
@@ -175,7 +177,7 @@ impl Store {
         Ok(At { conn, shard })
     }
 
-    /// Begins a transaction that only reads: all its statements see the same snapshot.
+    /// Begins a read-only transaction. All its statements see the same snapshot.
     pub(crate) async fn snapshot(
         &self,
     ) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
@@ -184,7 +186,7 @@ impl Store {
 
     /// Begins the transaction of a verb. No other verb runs at the same time.
     pub(crate) async fn begin(&self) -> Result<WriteTx<'_>> {
-        // A verb that waits for another verb takes no connection meanwhile.
+        // A verb that waits for another verb holds no connection.
         let waiting = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(&self.verbs).lock_owned());
         let verb = waiting
             .await
@@ -195,8 +197,8 @@ impl Store {
         Ok(tx)
     }
 
-    /// Begins a transaction that writes. Others may write at the same time: the transaction locks
-    /// the rows that it decides by.
+    /// Begins a transaction that writes. Others may write at the same time, so the transaction has
+    /// to lock the rows that its decisions depend on.
     pub(crate) async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>> {
         let counter = match priority {
             Priority::CommitGroup => Counter::Traffic,
@@ -205,13 +207,13 @@ impl Store {
         self.enter(priority, counter, self.dialect.begin()).await
     }
 
-    /// Whether a transaction of this process waits to write.
+    /// Returns whether a transaction of this process is waiting to write.
     pub(crate) fn does_somebody_wait(&self) -> bool {
         self.gate.does_somebody_wait()
     }
 
-    /// Begins the transaction of a chore in a shard, which one process at a time does; `None` while
-    /// another transaction does the chore there.
+    /// Begins the transaction of a chore in a shard. Returns `None` if another transaction is
+    /// running the chore in this shard.
     pub(crate) async fn begin_chore(
         &self,
         chore: Chore,
@@ -266,19 +268,20 @@ impl Store {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            // Without a time limit this would wait for ever for a server that vanished.
+            // Without a timeout, this would wait forever for a server that vanished.
             let beginning =
                 tokio::time::timeout(ACQUIRE_TIMEOUT, Box::pin(writers.begin_with(begin)));
             match beginning.await.map_err(|_| BEGIN_TIMED_OUT)? {
-                // A server that was restarted has cut every connection: no transaction was begun on
-                // any of them.
+                // A restarted server has cut every connection of the pool. No transaction has begun
+                // on any of them, so it is safe to retry.
                 Err(error) if is_cut(&error) && attempts <= self.dialect.writers() + 1 => {}
                 started => return Ok(started?),
             }
         }
     }
 
-    /// Ends a move of SQLite's log: moves the pages that were added to the log during the move.
+    /// Finishes a checkpoint of SQLite's write-ahead log by moving the pages that were added to the
+    /// log during the checkpoint.
     pub(crate) async fn end_log_move(&self) -> Result<()> {
         let is_moved = self.mover.as_ref().is_some_and(|mover| mover.is_moved());
         if !is_moved || self.is_closed() {
@@ -291,13 +294,12 @@ impl Store {
         })
     }
 
-    /// Stops all writing: from now on nothing is written to the database.
+    /// Stops all further writes to the database.
     pub(crate) fn fail(&self) {
         self.halt.set();
     }
 
-    /// Repeats a question while the database can't be reached, for at most as long as the outcome
-    /// of a commit is asked for.
+    /// Repeats a query while the database can't be reached, but no longer than [`OUTCOME_TIMEOUT`].
     pub(crate) async fn insist<T, F: Future<Output = Result<T>>>(
         &self,
         ask: impl Fn() -> F,
@@ -316,28 +318,28 @@ impl Store {
         }
     }
 
-    /// What became of a transaction whose commit wasn't answered; the server may still be
-    /// committing.
+    /// Looks up the outcome of a transaction whose commit got no answer. Waits while the server is
+    /// still committing it.
     pub(crate) async fn outcome(&self, unanswered: Unanswered) -> Result<()> {
         unanswered.outcome(&self.readers, self.dialect).await
     }
 
-    /// Whether nothing can be written any more.
+    /// Returns whether all writes were stopped.
     pub(crate) fn has_failed(&self) -> bool {
         self.halt.is_set()
     }
 
-    /// Waits until nothing can be written any more.
+    /// Waits until all writes are stopped.
     pub(crate) async fn failed(&self) {
         self.halt.wait().await;
     }
 
-    /// A connection that belongs to no pool, outside any transaction.
+    /// Opens a connection that belongs to no pool.
     pub(crate) async fn connect(&self) -> std::result::Result<AnyConnection, sqlx::Error> {
         AnyConnection::connect(&self.dialect.connection_url(&self.url)).await
     }
 
-    /// Copies the database as it is now into a new file, which only its owner may read.
+    /// Copies a snapshot of the database into a new file that only its owner may read.
     pub(crate) async fn copy(&self, file: &Path) -> Result<()> {
         sqlite::make_new_file(file).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => crate::Error::Refused(Refusal::FileExists),
@@ -362,10 +364,10 @@ impl Store {
         self.readers.close().await;
         self.gate.close().await;
         if let Some(mover) = self.mover.clone() {
-            // On a thread that may block: `close` waits until the move of the pages has ended.
+            // On a blocking thread, because `close` waits until the checkpoint has ended.
             let closed = tokio::task::spawn_blocking(move || mover.close()).await;
             if let Err(error) = closed {
-                tracing::warn!(%error, "the database's file isn't closed");
+                tracing::warn!(%error, "closing the database file failed");
             }
         }
         if let Some(writers) = &self.writers {
@@ -378,7 +380,7 @@ impl Store {
     }
 }
 
-/// What both pools of connections have in common.
+/// Returns the options that both connection pools have in common.
 fn options<DB: Database>(dialect: Dialect) -> PoolOptions<DB>
 where
     DB::Connection: Connection,
@@ -390,7 +392,8 @@ where
         .after_release(move |conn, _| Box::pin(dialect.is_reusable(conn)))
 }
 
-/// Makes sure that the database's file exists and is a database.
+/// Creates the database's file if it is missing and may be created. Checks that the file is a
+/// database.
 fn find_file(
     dialect: Dialect,
     file: &Path,

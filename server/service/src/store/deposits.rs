@@ -1,4 +1,4 @@
-//! Deposits by bank.
+//! Bank deposits.
 
 use domain::decision::DepositList;
 use domain::records::DepositRecord;
@@ -13,7 +13,8 @@ macro_rules! listed {
     ($rest:literal) => {
         Sql {
             sqlite: listed!("applications a ON a.id", $rest),
-            // Applications can be distributed, which deposits can't be.
+            // `applications` may be distributed. `deposits` never is, and neither is
+            // `reference_shards`.
             postgres: listed!("reference_shards a ON a.application_id", $rest),
             ..Sql::ANYWHERE
         }
@@ -49,7 +50,7 @@ statements! {
         "WHERE (d.received_at, d.bank_id) < ($1, $2)
         ORDER BY d.received_at DESC, d.bank_id DESC LIMIT $3"
     );
-    /// `[reference]`.
+    /// `$1` is `[reference]`.
     const KNOWN_REFERENCES: Sql = Sql {
         sqlite: r"
             SELECT reference FROM applications
@@ -81,7 +82,7 @@ fn deposit(row: &Row<'_>) -> Result<DepositRecord> {
     })
 }
 
-/// Stores a deposit; false when one with this bank id is stored already.
+/// Stores a deposit. Returns false if a deposit with this bank ID is already stored.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     bank_id: &str,
@@ -108,7 +109,7 @@ pub(crate) async fn unmatched(conn: &mut dyn Connection) -> Result<Vec<DepositRe
     query(UNMATCHED, ()).fetch_all(conn, deposit).await
 }
 
-/// Deposits of a list that come after a time and a bank id.
+/// Returns a page of a list of deposits, starting after a time and a bank ID.
 pub(crate) async fn page(
     conn: &mut dyn Connection,
     list: DepositList,
@@ -124,27 +125,28 @@ pub(crate) async fn page(
         .await
 }
 
-/// Those of the references that are an application's.
+/// Returns those of the references that belong to an application.
 pub(crate) async fn known_references(
     conn: &mut dyn Connection,
     references: &[Reference],
     limit: i64,
 ) -> Result<Vec<Reference>> {
-    // References are digits, so that nothing in them needs an escape.
+    // References are digits, so they need no escaping.
     let quoted: Vec<_> = references.iter().map(|one| format!("\"{one}\"")).collect();
     query(KNOWN_REFERENCES, (format!("[{}]", quoted.join(",")), limit))
         .fetch_all(conn, row::reference)
         .await
 }
 
-/// The sum of the unmatched deposits.
+/// Returns the sum of the unmatched deposits.
 pub(crate) async fn unmatched_sum(conn: &mut dyn Connection) -> Result<Money> {
     query(UNMATCHED_SUM, ())
         .fetch_one(conn, |row| row.get("amount"))
         .await
 }
 
-/// Assigns an unmatched deposit; false when the deposit isn't unmatched any more.
+/// Assigns an unmatched deposit to an application. Returns false if the deposit isn't unmatched
+/// anymore.
 pub(crate) async fn assign(
     conn: &mut dyn Connection,
     bank_id: &str,

@@ -1,5 +1,6 @@
-//! What differs between databases besides the text of statements: how to connect and to begin a
-//! transaction, how to learn the outcome of a commit that wasn't answered, tables by day.
+//! The differences between the databases, other than the text of statements: how to connect, how to
+//! begin a transaction, how to look up the outcome of a commit that got no answer, and the tables
+//! by day.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -17,26 +18,26 @@ use super::sql::Dialect;
 use super::{commit_groups, postgres, sqlite};
 use crate::error::{Error, OpenError, Result, timed_out};
 
-/// How long a connection that is released to its pool may take to answer.
+/// The timeout for testing a connection that is released to its pool.
 const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a server knows a transaction by.
+/// The identifier by which a server knows a transaction.
 #[derive(Debug)]
 pub(crate) enum TransactionName {
-    /// The transaction's number.
+    /// PostgreSQL's number of the transaction.
     Number {
         id: String,
-        /// Two times, one of which a crash of the server changes.
+        /// Two timestamps of the server. A crash of the server changes one of them.
         server: String,
     },
-    /// The id of a row of `commit_groups` that the transaction stores in a shard of a distributed
+    /// The ID of a row of `commit_groups`, which the transaction stores in a shard of a distributed
     /// database.
     Row { shard: Shard, id: i64 },
 }
 
 impl TransactionName {
-    /// The name of the running transaction, to ask for the outcome if its commit isn't answered;
-    /// `None` if it wrote nothing.
+    /// Returns the name of the running transaction, to look up the outcome if its commit gets no
+    /// answer. Returns `None` if the transaction wrote nothing.
     pub(crate) async fn of(conn: &mut PgConnection) -> Result<Option<Self>> {
         let row = sqlx::query(postgres::TRANSACTION).fetch_one(conn).await?;
         let id: Option<String> = row.try_get("id")?;
@@ -44,8 +45,9 @@ impl TransactionName {
         Ok(id.map(|id| Self::Number { id, server }))
     }
 
-    /// Likewise where the tables are distributed: what a transaction wrote on workers has no number
-    /// on the coordinator.
+    /// Like [`TransactionName::of`], if the tables are distributed. A transaction that wrote only
+    /// on workers has no number on the coordinator: this function then stores a row, whose ID is
+    /// the name. A transaction with a number will commit in two phases.
     pub(crate) async fn of_distributed(
         conn: &mut PgConnection,
         shard: Option<Shard>,
@@ -60,20 +62,20 @@ impl TransactionName {
     }
 }
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     UnderWay,
     Committed,
     /// Nothing was stored.
     Nothing,
-    /// The server crashed, and may have given the transaction's number to another transaction: only
-    /// the rows can tell.
+    /// The server crashed and may have reused the transaction's number. Only the rows show whether
+    /// the transaction committed.
     Forgotten,
 }
 
 impl Dialect {
-    /// The kind of database that a URL names.
+    /// Returns the kind of database that a URL names.
     pub(crate) fn of_url(url: &str) -> std::result::Result<Self, OpenError> {
         let refuse = |why| {
             Err(OpenError::Url {
@@ -83,7 +85,7 @@ impl Dialect {
         };
         match url.split_once(':') {
             Some(("sqlite", rest)) if rest.contains(":memory:") => {
-                refuse("a database in memory loses what it accepted; name a file")
+                refuse("an in-memory database loses accepted messages; use a file")
             }
             Some(("sqlite", rest)) if !rest.trim_start_matches('/').is_empty() => Ok(Self::Sqlite),
             Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => Ok(Self::Postgres),
@@ -91,7 +93,7 @@ impl Dialect {
         }
     }
 
-    /// The database's file; `None` for a server.
+    /// Returns the path of the database's file, or `None` for a server.
     pub(crate) fn file(self, url: &str) -> Option<&Path> {
         match self {
             Self::Sqlite => {
@@ -105,18 +107,19 @@ impl Dialect {
         }
     }
 
-    /// Whether other processes may serve the same database.
+    /// Returns whether other processes may serve the same database.
     pub(crate) const fn is_shared(self) -> bool {
         matches!(self, Self::Postgres)
     }
 
-    /// Whether messages are in tables by day or week, so that a statement should name few days.
+    /// Returns whether messages are in tables by day or week. If so, a statement should name few
+    /// days.
     pub(crate) const fn is_by_day(self) -> bool {
         matches!(self, Self::Postgres)
     }
 
-    /// How many transactions of a process write at the same time. SQLite has one writer; with
-    /// PostgreSQL others write while one waits for the sync of its commit.
+    /// Returns how many transactions of a process can write at the same time. SQLite has one
+    /// writer. With PostgreSQL, others write while one waits for the sync of its commit.
     pub(crate) const fn writers(self) -> u32 {
         match self {
             Self::Sqlite => 1,
@@ -124,8 +127,8 @@ impl Dialect {
         }
     }
 
-    /// Whether a file that exists is a database of this kind, or empty and may become one.
-    /// Connecting would find out too, but only after retries for seconds.
+    /// Returns whether an existing file is a database of this kind, or empty and can become one.
+    /// Connecting would find out too, but only after seconds of retries.
     pub(crate) fn owns(self, file: &Path) -> std::io::Result<bool> {
         match self {
             Self::Sqlite => {
@@ -138,10 +141,10 @@ impl Dialect {
         }
     }
 
-    /// The URL to connect with.
+    /// Returns the URL to connect with.
     pub(crate) fn connection_url(self, url: &str) -> String {
         match self {
-            // `mode=rwc` makes the file when it is missing.
+            // `mode=rwc` creates the file if it is missing.
             Self::Sqlite if url.contains('?') => format!("{url}&mode=rwc"),
             Self::Sqlite => format!("{url}?mode=rwc"),
             Self::Postgres => url.to_owned(),
@@ -173,18 +176,18 @@ impl Dialect {
         }
     }
 
-    /// Begins a transaction that writes.
+    /// Returns the statement that begins a transaction that writes.
     pub(crate) const fn begin(self) -> &'static str {
         match self {
-            // A deferred transaction that reads first fails with a lock error when it comes to
-            // write.
+            // A deferred transaction that reads first fails with a lock error at its first write.
             Self::Sqlite => "BEGIN IMMEDIATE",
             // Transactions that write the same rows wait for each other's locks.
             Self::Postgres => "BEGIN",
         }
     }
 
-    /// Begins the transaction of a verb, which reads, decides and writes.
+    /// Returns the statement that begins the transaction of a verb, which reads, decides and
+    /// writes.
     pub(crate) const fn begin_verb(self) -> &'static str {
         match self {
             Self::Sqlite => self.begin(),
@@ -192,7 +195,8 @@ impl Dialect {
         }
     }
 
-    /// Begins a transaction that only reads: all its statements see the same snapshot.
+    /// Returns the statement that begins a read-only transaction, whose statements all see the same
+    /// snapshot.
     pub(crate) const fn begin_snapshot(self) -> &'static str {
         match self {
             Self::Sqlite => "BEGIN",
@@ -200,7 +204,7 @@ impl Dialect {
         }
     }
 
-    /// Sets up a transaction that counts whole tables again.
+    /// Sets up a transaction that recounts whole tables.
     pub(crate) async fn prepare_recount(self, conn: &mut dyn Connection) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
@@ -208,7 +212,7 @@ impl Dialect {
         }
     }
 
-    /// How many connections of a process only read.
+    /// Returns how many connections of a process only read.
     pub(crate) const fn readers(self) -> u32 {
         match self {
             Self::Sqlite => 4,
@@ -216,22 +220,22 @@ impl Dialect {
         }
     }
 
-    /// Sets up a connection that migrates.
+    /// Sets up a connection that runs migrations.
     pub(crate) async fn prepare_migration(
         self,
         conn: &mut AnyConnection,
     ) -> std::result::Result<(), sqlx::Error> {
         match self {
             Self::Sqlite => self.prepare_writer(conn).await,
-            // Without time limits: a migration waits while another process migrates, and a large
-            // table takes long.
+            // No time limits: a migration waits while another process migrates, and a large table
+            // takes a long time.
             Self::Postgres => Ok(()),
         }
     }
 
-    /// Whether a connection may be used again. The begin of a transaction can be cut short at a
-    /// point where sqlx doesn't know yet that there is a transaction: the next user of the
-    /// connection would be inside it.
+    /// Returns whether a connection can be reused. The begin of a transaction can be interrupted at
+    /// a point where sqlx doesn't know about the transaction yet. The next user of the connection
+    /// would then be inside that transaction.
     pub(crate) async fn is_reusable(
         self,
         conn: &mut impl Connection,
@@ -247,14 +251,15 @@ impl Dialect {
                 Conn::File(_) => Ok(0),
             }
         };
-        // Without a time limit a connection that died silently would keep its place in the pool.
+        // Without a timeout, a connection that died silently would keep its slot in the pool.
         let n: i64 = tokio::time::timeout(REUSE_TIMEOUT, asked)
             .await
-            .map_err(|_| timed_out("a look at a connection"))??;
+            .map_err(|_| timed_out("testing a connection"))??;
         Ok(n == 0)
     }
 
-    /// Locks a chore in a shard for this transaction; false while another transaction has it.
+    /// Locks a chore in a shard for this transaction. Returns false if another transaction holds
+    /// the lock.
     pub(crate) async fn try_lock(
         self,
         conn: &mut dyn Connection,
@@ -267,7 +272,7 @@ impl Dialect {
         }
     }
 
-    /// The server's clock in unix milliseconds; `None` with SQLite.
+    /// Returns the time of the server's clock in Unix milliseconds, or `None` with SQLite.
     pub(crate) async fn server_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
         match self {
             Self::Sqlite => Ok(None),
@@ -275,8 +280,8 @@ impl Dialect {
         }
     }
 
-    /// How long the oldest transaction has been open, in milliseconds, of those that this database
-    /// user may see; `None` with SQLite.
+    /// Returns how long the oldest transaction has been open, in milliseconds, among those that
+    /// this database user can see. Returns `None` with SQLite.
     pub(crate) async fn oldest_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
         match self {
             Self::Sqlite => Ok(None),
@@ -284,9 +289,9 @@ impl Dialect {
         }
     }
 
-    /// Makes the tables of a day (since 1970-01-01 UTC), or of its week, for messages and their
-    /// events; false when there is nothing to make: the tables exist, the default partition has
-    /// rows of that day, or days have no tables.
+    /// Creates the tables of a day (since 1970-01-01 UTC), or of its week, for messages and their
+    /// events. Returns false if there is nothing to create: the tables exist, the default partition
+    /// has rows of that day, or the database has no tables by day.
     pub(crate) async fn make_day(
         self,
         conn: &mut dyn Connection,
@@ -299,7 +304,7 @@ impl Dialect {
         }
     }
 
-    /// The tables of a day or of its week; `None` when the day has no tables.
+    /// Returns the tables of a day or of its week, or `None` if the day has no tables.
     pub(crate) async fn day_table(
         self,
         conn: &mut dyn Connection,
@@ -311,14 +316,14 @@ impl Dialect {
         }
     }
 
-    /// Deletes dropped messages from the table of unusual messages, where there is one.
+    /// Deletes dropped messages from the table of unusual messages, if the database has that table.
     pub(crate) async fn forget_unusual(
         self,
         conn: &mut dyn Connection,
         range: Range,
     ) -> Result<()> {
         match self {
-            // Here an index of `messages` takes the place of that table.
+            // SQLite has an index of `messages` instead of that table.
             Self::Sqlite => Ok(()),
             Self::Postgres => postgres::forget_unusual(conn, range).await,
         }
@@ -332,8 +337,9 @@ impl Dialect {
         }
     }
 
-    /// Lets a transaction's commit not wait for the disk: a crash of the server may undo it, but
-    /// nothing that was committed after it and is kept. SQLite always waits.
+    /// Lets a transaction commit without waiting for the disk. A server crash shortly afterwards
+    /// may undo the transaction, but not if a later transaction survives the crash. SQLite always
+    /// waits.
     pub(crate) async fn commit_without_waiting(self, conn: &mut dyn Connection) -> Result<()> {
         match self {
             Self::Sqlite => Ok(()),
@@ -353,10 +359,10 @@ impl Dialect {
         }
     }
 
-    /// Whether a statement failed because a table doesn't exist.
+    /// Returns whether a statement failed because a table doesn't exist.
     pub(crate) fn is_missing_table(self, error: &Error) -> bool {
-        // SQLite's code stands for any error in a statement; tests prepare each of our statements,
-        // so that only a missing table is left.
+        // SQLite's code stands for any error in a statement. Tests prepare each of our statements,
+        // so a missing table is the only cause left.
         let missing = match self {
             Self::Sqlite => "1",
             Self::Postgres => "42P01",
@@ -364,7 +370,7 @@ impl Dialect {
         error.database_code().is_some_and(|code| code == missing)
     }
 
-    /// What became of a transaction.
+    /// Looks up the outcome of a transaction.
     pub(crate) async fn outcome(
         self,
         conn: &mut AnyConnection,
@@ -392,7 +398,7 @@ impl Dialect {
         }
     }
 
-    /// Version, name and SQL of each migration.
+    /// Returns the version, the name and the SQL of each migration.
     pub(crate) const fn migrations(self) -> &'static [(i64, &'static str, &'static str)] {
         match self {
             Self::Sqlite => &[(
@@ -412,8 +418,8 @@ impl Dialect {
     }
 }
 
-/// A URL that may be shown: without user and password, and without what follows the database's
-/// name, where a password can be too.
+/// Returns a URL that is safe to show: without user and password, and without the query string,
+/// which can contain a password too.
 pub fn without_password(url: &str) -> String {
     let shown = url.split_once('?').map_or(url, |(shown, _)| shown);
     match (shown.find("://"), shown.rfind('@')) {

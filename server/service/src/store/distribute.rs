@@ -1,6 +1,5 @@
-//! Distributing the tables over the servers of a Citus cluster, in steps that can be repeated. The
-//! statements that need Citus stand outside the list of statements: no other database can prepare
-//! them.
+//! Distributes the tables over the servers of a Citus cluster, in steps that can be repeated. The
+//! statements that need Citus aren't in `statements!`, because no other database can prepare them.
 
 use sqlx::{AnyConnection, Connection as _};
 
@@ -12,17 +11,17 @@ use crate::error::Result;
 /// The version of Citus that this release is tested with.
 pub(crate) const TESTED_CITUS: &str = "13.2";
 
-/// The least number of Citus shards that a table has. A Citus shard moves to another worker as a
-/// whole, and the number of Citus shards stays: no more workers than this can have shards later.
-/// Each of a day's tables has this many parts.
+/// The minimum number of Citus shards of a table. A Citus shard moves to another worker as a whole,
+/// and the number of Citus shards never changes. So no more workers than this can have shards
+/// later. Each table of a day has this many parts.
 const CITUS_SHARDS_MIN: usize = 8;
 
-/// The tables that every server has a copy of: they are small, seldom written, and commit groups
-/// read them or rows of shards refer to them. Once `accounts` is copied, shards can't be changed
-/// any more.
+/// The tables that every server has a copy of. They are small and seldom written. Commit groups
+/// read them, or rows of shards refer to them. The shards of accounts can't be changed once
+/// `accounts` is copied.
 pub(crate) const REFERENCE_TABLES: [&str; 3] = ["accounts", "carriers", "prices"];
 
-/// Lifts the time limits: the more rows a table has, the longer it takes.
+/// Lifts the time limits: the more rows a table has, the longer the distribution takes.
 const SESSION: &str = r"
     SET statement_timeout = 0;
     SET lock_timeout = 0;
@@ -30,7 +29,7 @@ const SESSION: &str = r"
     SET client_min_messages = warning;
     SET application_name = 'heliograph distribute'";
 
-/// Lets a transaction change the shards of transfers. Nothing else of the ledger changes.
+/// Lets a transaction change the shards of transfers. Nothing else in the ledger changes.
 const BEFORE_TRANSFERS: &str = r"
     GRANT UPDATE ON transfers TO CURRENT_USER;
     ALTER TABLE transfers DISABLE TRIGGER USER";
@@ -47,7 +46,7 @@ statements! {
     const STATE: Sql = Sql::postgres("SELECT shards, distribution FROM installation WHERE id = 1");
     const SET_STATE: Sql = Sql::postgres(r"
         UPDATE installation SET shards = $1, distribution = $2 WHERE id = 1");
-    /// The tables that are distributed, `applications` first.
+    /// The tables to distribute, `applications` first.
     const TABLES: Sql = Sql::postgres(r"
         SELECT c.relname::text AS name
         FROM pg_class c
@@ -55,7 +54,7 @@ statements! {
         WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
           AND NOT c.relispartition AND c.relname NOT IN ('accounts', 'reference_shards')
         ORDER BY c.relname <> 'applications', c.relname");
-    /// A table's partitions, or the table itself where it has none.
+    /// A table's partitions, or the table itself if it has none.
     const PARTS: Sql = Sql::postgres(r"
         SELECT relid::regclass::text AS name
         FROM pg_partition_tree($1::text::regclass) WHERE isleaf
@@ -69,8 +68,8 @@ statements! {
         FROM applications a
         JOIN accounts c ON c.id = a.account_id
         WHERE a.shard <> 1 + c.id % $1");
-    /// No process asks for these commit groups any more: while a database is being distributed,
-    /// none serves it.
+    /// No process looks up these commit groups anymore: a database isn't served while it is being
+    /// distributed.
     const FORGET_GROUPS: Sql = Sql::postgres("DELETE FROM commit_groups");
 }
 
@@ -80,7 +79,7 @@ const WORKERS: &str = r"
     SELECT nodename AS host, nodeport::bigint AS port
     FROM pg_dist_node
     WHERE groupid <> 0 AND noderole = 'primary' AND isactive AND shouldhaveshards";
-/// The tables that are distributed, or copied to each server. Citus also knows tables that only
+/// The tables that are distributed or copied to every server. Citus also lists tables that only
 /// refer to such a table.
 const DISTRIBUTED: &str = r"
     SELECT logicalrelid::text AS name
@@ -98,12 +97,13 @@ const SHARDS: &str = r"
       ON p.shardid = get_shard_id_for_distribution_column('applications', shard)
     ORDER BY shard";
 
-/// How far the distribution of a database has come.
+/// The progress of a database's distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Distribution {
     /// All tables are on one server.
     None,
-    /// Tables may be on one server or on several, and rows in their old shards or the new ones.
+    /// Tables may be on one server or on several. Rows may be in their old shards or in the new
+    /// ones.
     Begun,
     Done,
 }
@@ -111,26 +111,26 @@ pub(crate) enum Distribution {
 /// The host and the port of a worker.
 pub(crate) type Address = (String, i64);
 
-/// Where a shard is.
+/// The location of a shard.
 pub(crate) struct ShardPlace {
     pub(crate) shard: i64,
     pub(crate) citus_shard: i64,
     pub(crate) worker: Address,
 }
 
-/// The version of the extension; `None` where the database doesn't have it.
+/// Returns the version of the Citus extension, or `None` if the database doesn't have it.
 pub(crate) async fn citus(conn: &mut dyn Connection) -> Result<Option<String>> {
     query(CITUS, ())
         .fetch_optional(conn, |row| row.get("version"))
         .await
 }
 
-/// Whether a connection is to the coordinator of a cluster.
+/// Returns whether a connection is to the coordinator of a cluster.
 pub(crate) async fn is_coordinator(conn: &mut dyn Connection) -> Result<bool> {
     query_of(IS_COORDINATOR.to_owned(), ()).finds(conn).await
 }
 
-/// The workers that can have shards.
+/// Returns the workers that can have shards.
 pub(crate) async fn workers(conn: &mut dyn Connection) -> Result<Vec<Address>> {
     query_of(WORKERS.to_owned(), ())
         .fetch_all(conn, address)
@@ -141,8 +141,8 @@ fn address(row: &Row<'_>) -> Result<Address> {
     Ok((row.get("host")?, row.get("port")?))
 }
 
-/// Takes the lock of a distribution for a connection, until the connection is closed; false while
-/// another connection has the lock.
+/// Takes the lock of the distribution, which the connection holds until it is closed. Returns false
+/// if another connection holds the lock.
 pub(crate) async fn lock(conn: &mut dyn Connection) -> Result<bool> {
     run(&mut *conn, SESSION).await?;
     query(TRY_LOCK, ())
@@ -150,7 +150,7 @@ pub(crate) async fn lock(conn: &mut dyn Connection) -> Result<bool> {
         .await
 }
 
-/// How many shards an installation has, and how far it is distributed.
+/// Returns the number of shards, and the progress of the distribution.
 pub(crate) async fn state(conn: &mut dyn Connection) -> Result<(i64, Distribution)> {
     let read = |row: &Row<'_>| {
         let state: Option<String> = row.get("distribution")?;
@@ -164,8 +164,8 @@ pub(crate) async fn state(conn: &mut dyn Connection) -> Result<(i64, Distributio
     query(STATE, ()).fetch_one(conn, read).await
 }
 
-/// Stores how many shards there are, by which new accounts are given a shard, and gives all
-/// accounts that there are their shards.
+/// Stores the number of shards, by which new accounts get their shards, and moves the existing
+/// accounts to their new shards.
 pub(crate) async fn begin(conn: &mut dyn Connection, shards: i64) -> Result<()> {
     query(SET_STATE, (shards, "begun"))
         .execute(&mut *conn)
@@ -180,40 +180,40 @@ pub(crate) async fn end(conn: &mut dyn Connection, shards: i64) -> Result<()> {
         .map(drop)
 }
 
-/// How many applications move to another shard if there are this many shards.
+/// Returns how many applications would move to another shard if there were this many shards.
 pub(crate) async fn applications_elsewhere(conn: &mut dyn Connection, shards: i64) -> Result<i64> {
     query(APPLICATIONS_ELSEWHERE, shards)
         .fetch_one(conn, |row| row.get("n"))
         .await
 }
 
-/// How many Citus shards each table gets in a cluster with this many workers.
+/// Returns the number of Citus shards of each table in a cluster with this many workers.
 pub(crate) fn citus_shards(workers: usize) -> usize {
     workers.max(CITUS_SHARDS_MIN)
 }
 
-/// The tables that are distributed by the shard, `applications` first.
+/// Returns the tables to distribute by shard, `applications` first.
 pub(crate) async fn tables(conn: &mut dyn Connection) -> Result<Vec<String>> {
     query(TABLES, ())
         .fetch_all(conn, |row| row.get("name"))
         .await
 }
 
-/// The tables that Citus has distributed, or copied to each server, already.
+/// Returns the tables that Citus has already distributed or copied to every server.
 pub(crate) async fn distributed(conn: &mut dyn Connection) -> Result<Vec<String>> {
     query_of(DISTRIBUTED.to_owned(), ())
         .fetch_all(conn, |row| row.get("name"))
         .await
 }
 
-/// The parts of a table, whose rows are moved one part after the other.
+/// Returns the parts of a table. Rows are moved one part at a time.
 pub(crate) async fn parts(conn: &mut dyn Connection, table: &str) -> Result<Vec<String>> {
     query(PARTS, table)
         .fetch_all(conn, |row| row.get("name"))
         .await
 }
 
-/// Gives the rows of a part of a table the shard of their account; returns how many rows had
+/// Moves the rows of a part of a table to the shard of their account. Returns how many rows were in
 /// another shard.
 pub(crate) async fn move_rows(conn: &mut AnyConnection, table: &str, part: &str) -> Result<u64> {
     let mut tx = conn.begin().await?;
@@ -246,7 +246,7 @@ async fn move_rows_of(conn: &mut dyn Connection, table: &str, part: &str) -> Res
     query_of(moving, ()).execute(conn).await
 }
 
-/// Like [`copy::shard_of`], also for the tables that SQLite doesn't have.
+/// Like [`copy::shard_of`], but includes the tables that SQLite doesn't have.
 fn shard_of(table: &str) -> Option<(&'static str, &'static str)> {
     match table {
         "reference_shards" => Some(("a.shard", "JOIN applications a ON a.id = r.application_id")),
@@ -256,13 +256,12 @@ fn shard_of(table: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Copies a table to every server. What is written to the table from now on is written to every
-/// copy.
+/// Copies a table to every server. Later writes to the table change every copy.
 pub(crate) async fn copy_to_all(conn: &mut dyn Connection, table: &str) -> Result<()> {
     run_of(conn, format!("SELECT create_reference_table('{table}')")).await
 }
 
-/// Distributes a table by the shard. Its triggers are dropped: a distributed table has none.
+/// Distributes a table by shard. Drops its triggers, because a distributed table can't have any.
 pub(crate) async fn distribute(
     conn: &mut dyn Connection,
     table: &str,
@@ -282,7 +281,7 @@ pub(crate) async fn distribute(
     run_of(conn, drops + &distribute).await
 }
 
-/// Removes the rows that the coordinator has kept of a table whose rows are on other servers.
+/// Deletes the rows that the coordinator has kept of a table whose rows are now on other servers.
 pub(crate) async fn remove_kept(conn: &mut dyn Connection, table: &str) -> Result<()> {
     let removing = format!("SELECT truncate_local_data_after_distributing_table('{table}')");
     let removing = match table {
@@ -295,8 +294,8 @@ pub(crate) async fn remove_kept(conn: &mut dyn Connection, table: &str) -> Resul
     run_of(conn, removing).await
 }
 
-/// Makes each commit group run on the server that has the commit group's shard; false when commit
-/// groups run there already.
+/// Makes each commit group run on the server that has its shard. Returns false if commit groups
+/// already do.
 pub(crate) async fn distribute_commit_groups(conn: &mut dyn Connection) -> Result<bool> {
     if query_of(CALLS_GROUPS.to_owned(), ())
         .finds(&mut *conn)
@@ -308,7 +307,7 @@ pub(crate) async fn distribute_commit_groups(conn: &mut dyn Connection) -> Resul
     Ok(true)
 }
 
-/// Where each shard is.
+/// Returns the location of each shard.
 pub(crate) async fn places(conn: &mut dyn Connection, shards: i64) -> Result<Vec<ShardPlace>> {
     let read = |row: &Row<'_>| {
         Ok(ShardPlace {
@@ -322,7 +321,8 @@ pub(crate) async fn places(conn: &mut dyn Connection, shards: i64) -> Result<Vec
         .await
 }
 
-/// Moves a Citus shard of `applications`, with those of other tables beside it, to another worker.
+/// Moves a Citus shard of `applications` to another worker, together with the colocated Citus
+/// shards of other tables.
 pub(crate) async fn move_citus_shard(
     conn: &mut dyn Connection,
     citus_shard: i64,

@@ -1,8 +1,8 @@
--- Copies `run_commit_group` and the functions that it calls for each Citus shard of `applications`,
--- with the names of that Citus shard's tables. Then replaces `run_commit_group` by a function that
--- Citus runs on the server of the group's shard, and that calls the copy for the shard's Citus
--- shard. Statements over distributed tables would be planned by Citus in every group; statements
--- over the tables of a Citus shard are planned once, as on one server.
+-- Copies `run_commit_group` and the functions that it calls, once for each Citus shard of
+-- `applications`. Each copy names the tables of its Citus shard. Then replaces `run_commit_group`
+-- with a wrapper. Citus runs the wrapper on the server that has the group's shard, and the wrapper
+-- calls the copy for that shard. Citus would plan statements over distributed tables in every
+-- group. Statements over the tables of a Citus shard are planned once, as on a single server.
 DO $distribute$
 DECLARE
     run_commit_group CONSTANT REGPROC := 'run_commit_group';
@@ -39,14 +39,14 @@ BEGIN
                 citus_shard BIGINT := get_shard_id_for_distribution_column('applications', of_shard);
                 stored TEXT;
             BEGIN
-                -- The settings of GROUP_SESSION in store/postgres.rs: the session is one of
-                -- Citus's.
+                -- The settings of GROUP_SESSION in store/postgres.rs, because Citus opened this
+                -- session.
                 IF current_setting('plan_cache_mode') <> 'force_generic_plan' THEN
                     PERFORM set_config('plan_cache_mode', 'force_generic_plan', false),
                         set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false);
                 END IF;
-                -- The lock that Citus's own writers take (5 is SHARE): a move of the Citus shard to
-                -- another server waits for it.
+                -- The lock that Citus's own writers take (5 is SHARE). A move of the Citus shard to
+                -- another server waits for this lock.
                 PERFORM lock_shard_metadata(5, ARRAY[citus_shard]);
                 PERFORM 1
                 FROM pg_dist_placement p, pg_dist_local_group g

@@ -1,4 +1,4 @@
-//! Statements over many rows. On a SQLite file a statement runs once per row; a server is given all
+//! Statements over many rows. On a SQLite file, a statement runs once per row. A server gets all
 //! rows in one parameter, or by COPY.
 
 use std::cell::RefCell;
@@ -15,7 +15,7 @@ use super::{binary, file_row, row};
 use crate::error::{Fault, Result};
 
 impl<'a> Query<'a> {
-    /// Runs a statement for each of these rows; returns how many rows of the table were touched.
+    /// Runs a statement for each row. Returns the number of rows changed in the table.
     pub(crate) async fn execute_each<V: Values<'a>>(
         self,
         conn: &mut dyn Connection,
@@ -38,9 +38,9 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Inserts rows; returns how many. A server is given them by `COPY … FROM STDIN (FORMAT
-    /// binary)`, which costs it less than an INSERT that takes them from JSON. The columns are
-    /// those of a row, then the values that all rows share, then the shard.
+    /// Inserts rows and returns their number. A server gets the rows by `COPY … FROM STDIN (FORMAT
+    /// binary)`, which costs it less than an INSERT from JSON. The columns are those of a row, then
+    /// the values that all rows share, then the shard.
     pub(crate) async fn insert_each<V: Values<'a>>(
         self,
         conn: &mut dyn Connection,
@@ -63,7 +63,7 @@ impl<'a> Query<'a> {
         Ok(Box::pin(copying).await?)
     }
 
-    /// Looks up each key, and reads the columns of the found rows by name.
+    /// Looks up each key. Reads the columns of the resulting rows by name.
     pub(crate) async fn fetch_each<T, V: Values<'a>>(
         self,
         conn: &mut dyn Connection,
@@ -80,7 +80,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Looks up each key in a table, and reads the columns of the found rows in order; a server
+    /// Looks up each key in a table. Reads the columns of the resulting rows in order. A server
     /// returns all rows as one JSON value.
     pub(crate) async fn find_each<T: DeserializeOwned, V: Values<'a>>(
         self,
@@ -112,8 +112,8 @@ impl<'a> Query<'a> {
         Ok(found)
     }
 
-    /// Binds the values of a row, then the values that all rows share. Further values are for a
-    /// server alone and aren't bound.
+    /// Binds the values of a row, followed by the values that all rows share. Any further values
+    /// are for a server only, and aren't bound.
     fn bind_row(&self, statement: &mut CachedStatement<'_>, row: &[Argument<'a>]) -> Result<()> {
         let (given, needed) = (
             row.len() + self.arguments.len(),
@@ -129,7 +129,7 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
-    /// The statement with all rows as its first parameter; `None` without rows.
+    /// Prepends all rows as the statement's first parameter. Returns `None` if there are no rows.
     fn with_all<V: Values<'a>>(
         mut self,
         rows: impl IntoIterator<Item = V>,
@@ -143,8 +143,9 @@ impl<'a> Query<'a> {
     }
 }
 
-/// Rows as a server is given them: a JSON array of arrays, or of single values. In a `RefCell`,
-/// because serde only borrows what it serializes, and reading an iterator uses it up.
+/// Rows as a parameter for a server: a JSON array of arrays, or of single values. The iterator is
+/// in a `RefCell`, because serde only borrows the value that it serializes, and iterating consumes
+/// it.
 struct Rows<I>(RefCell<I>);
 
 impl<'a, V: Values<'a>, I: Iterator<Item = V>> Serialize for Rows<I> {
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
     use crate::store::query::query_of;
 
-    /// The parameter that a server is given for these rows.
+    /// Returns the parameter that a server gets for these rows.
     fn parameter<V: for<'a> Values<'a>>(rows: Vec<V>) -> Option<String> {
         let query = query_of(String::new(), 7_i64).with_all(rows).unwrap()?;
         assert!(matches!(query.arguments[1], Argument::Int(Some(7))));

@@ -1,4 +1,4 @@
-//! Events: what happened to messages without being shown by the messages' rows.
+//! Events in the life of messages that the messages' own rows don't record.
 
 use domain::records::TimelineEntry;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
@@ -15,7 +15,8 @@ statements! {
         FROM message_events WHERE message_id = $1 AND application_id = $2" => " AND shard = $3",
         " ORDER BY id",
     );
-    /// `[[message, application, status, detail, id]]`; SQLite numbers the rows itself.
+    /// `$1` is `[[message ID, application ID, status, detail, ID]]`. SQLite numbers the rows
+    /// itself.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO message_events (message_id, application_id, status, detail, at)
@@ -30,7 +31,7 @@ statements! {
     };
 }
 
-/// Something that happened to a message and that the message's row doesn't show.
+/// An event in the life of a message that the message's own row doesn't record.
 pub(crate) struct Event {
     pub(crate) id: Transid,
     pub(crate) application_id: ApplicationId,
@@ -38,7 +39,7 @@ pub(crate) struct Event {
     pub(crate) detail: Option<String>,
 }
 
-/// Stores events, in their order; `next_id` makes an id for each.
+/// Stores events in this order. `next_id` generates an ID for each.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     events: &[Event],
@@ -53,7 +54,7 @@ pub(crate) async fn insert(
     inserting.execute_each(conn, rows).await.map(drop)
 }
 
-/// The events of a message, the oldest first.
+/// Returns the events of a message, oldest first.
 pub(crate) async fn list(
     conn: &mut dyn Connection,
     id: Transid,

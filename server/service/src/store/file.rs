@@ -13,37 +13,39 @@ use super::log::{LogMover, checkpoint};
 use super::sqlite;
 use crate::error::{Error, Fault, Result};
 
-/// How many statements stay prepared; the commit group has about fifty.
+/// The number of statements that stay prepared. A commit group has about fifty.
 const PREPARED_MAX: usize = 256;
 
-/// How many new pages (of 4 KiB) the log has when it is moved into the file.
+/// The number of new pages (of 4 KiB) in the write-ahead log at which a checkpoint begins.
 const LOG_PAGES: i32 = 4000;
-/// With this many pages to be moved, a commit waits for the move: pages are added faster than they
-/// are moved.
+/// At this number of pages, a commit waits for the checkpoint, because pages are added faster than
+/// the checkpoint moves them.
 const LOG_PAGES_MAX: i32 = 4 * LOG_PAGES;
 
-/// The pause before each retry while another process writes to the file, and the most retries.
+/// The pause before each retry while another process writes to the file, and the maximum number of
+/// retries.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 const BUSY_ATTEMPTS: i32 = 10_000;
 
 thread_local! {
-    /// Pages in the log after the last commit on this thread.
+    /// The number of pages in the log after the last commit on this thread.
     static PAGES: Cell<i32> = const { Cell::new(0) };
 }
 
-/// The connection that writes to a SQLite file, which each writer passes on to the next.
+/// The connection that writes to a SQLite file. Each writer passes it on to the next one.
 pub(crate) struct FileConnection {
     conn: Connection,
-    /// How many pages the log has.
+    /// The number of pages in the log. After a checkpoint, only those that aren't in the file yet.
     log_pages: i32,
-    /// Pages in the log at the last move; 0 once the log began anew. While a long read needs the
-    /// log, the log can't begin anew, and a move at every commit would be in vain.
+    /// The number of pages in the log at the last checkpoint. 0 if the log has restarted since.
+    /// While a long read needs the log, the log can't restart, and a checkpoint at every commit
+    /// would achieve nothing.
     seen_pages: i32,
     mover: Arc<LogMover>,
 }
 
 impl FileConnection {
-    /// Opens a file that exists.
+    /// Opens an existing file.
     pub(crate) fn open(file: &Path) -> Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
@@ -52,11 +54,11 @@ impl FileConnection {
         conn.set_prepared_statement_cache_capacity(PREPARED_MAX);
         conn.execute_batch(sqlite::WRITER)?;
         conn.busy_handler(Some(wait_for_others))?;
-        // With this setting a statement's plan doesn't depend on the bound values. Without it
-        // SQLite compiles a statement anew at each execution when the condition of a partial index
-        // might follow from a parameter.
+        // With this setting, a statement's plan doesn't depend on the bound values. Without it,
+        // SQLite recompiles a statement at each execution if the condition of a partial index might
+        // follow from a parameter.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        // This replaces SQLite's own hook, which moves pages inside the commit that reaches the
+        // Replaces SQLite's own hook, which runs a checkpoint inside the commit that reaches the
         // limit, and hides errors.
         conn.wal_hook(Some(|_, pages| {
             PAGES.set(pages);
@@ -74,8 +76,8 @@ impl FileConnection {
         &mut self.conn
     }
 
-    /// Begins a transaction that may write at once. A deferred transaction that reads first would
-    /// fail with a lock error when it comes to write.
+    /// Begins a transaction that takes the write lock at once. A deferred transaction that reads
+    /// first would fail with a lock error at its first write.
     pub(crate) fn begin(&mut self) -> Result<()> {
         self.end();
         blocking(|| {
@@ -84,7 +86,7 @@ impl FileConnection {
         })
     }
 
-    /// Commits the transaction: what was written is on disk when this returns.
+    /// Commits the transaction. Its changes are on disk when this returns.
     pub(crate) fn commit(&mut self) -> Result<()> {
         blocking(|| {
             PAGES.set(self.log_pages);
@@ -94,7 +96,8 @@ impl FileConnection {
         })
     }
 
-    /// Has a thread of its own move the log's pages into the file, if there are many.
+    /// Starts a checkpoint on a separate thread if the log has many new pages. Waits for the
+    /// checkpoint if the log has too many.
     pub(crate) fn begin_to_move_log(&mut self) -> Result<()> {
         if self.log_pages < self.seen_pages {
             self.seen_pages = 0;
@@ -114,12 +117,13 @@ impl FileConnection {
         self.end_log_move()
     }
 
-    /// The mover, which moves the log while others write.
+    /// Returns the mover, which runs checkpoints while others write.
     pub(crate) fn mover(&self) -> Arc<LogMover> {
         Arc::clone(&self.mover)
     }
 
-    /// Moves the pages that were added to the log during a move, so that the log begins anew.
+    /// Finishes a checkpoint by moving the pages that were added during it, so that the log can
+    /// restart.
     pub(crate) fn end_log_move(&mut self) -> Result<()> {
         match self.mover.take_result() {
             None => return Ok(()),
@@ -127,7 +131,7 @@ impl FileConnection {
             Some(Err(error)) => {
                 tracing::warn!(
                     detail = ?error,
-                    "the log can't be moved by a thread of its own; the writer moves it"
+                    "the checkpoint thread failed; the writer runs the checkpoint instead"
                 );
             }
             Some(Ok(())) => {}
@@ -140,13 +144,13 @@ impl FileConnection {
         })
     }
 
-    /// Bytes of the log that aren't in the file yet.
+    /// Returns the bytes of the log that aren't in the file yet.
     pub(crate) fn log_bytes(&self) -> u64 {
         u64::try_from(self.log_pages).unwrap_or(0) * 4096
     }
 
-    /// Rolls back what wasn't committed. Some errors, like a full disk, make SQLite roll back by
-    /// itself.
+    /// Rolls back the open transaction, if any. Some errors, such as a full disk, make SQLite roll
+    /// back on its own.
     pub(crate) fn end(&mut self) {
         if !self.conn.is_autocommit()
             && let Err(error) = self.conn.execute_batch("ROLLBACK")
@@ -156,9 +160,9 @@ impl FileConnection {
     }
 }
 
-/// Waits for another process that writes to the file, like the command line; false after too many
-/// attempts. SQLite's own busy handler waits longer each time, so that other writers would overtake
-/// this process again and again.
+/// Waits for another process that writes to the file, such as the command line. Returns false after
+/// too many attempts. SQLite's own busy handler waits longer each time, so that other writers would
+/// overtake this process again and again.
 fn wait_for_others(attempts: i32) -> bool {
     std::thread::sleep(BUSY_PAUSE);
     attempts < BUSY_ATTEMPTS
@@ -169,7 +173,7 @@ pub(crate) fn blocking<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     let handle = Handle::try_current();
     match handle.map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        // A thread without a runtime, or a test's only thread.
+        // A thread without a runtime, or the only thread of a test.
         _ => work(),
     }
 }

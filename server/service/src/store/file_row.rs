@@ -1,4 +1,4 @@
-//! Rows of a SQLite file for serde: the columns in their order, like the JSON arrays that a server
+//! Reads rows of a SQLite file with serde: the columns in order, like the JSON arrays that a server
 //! returns.
 
 use rusqlite::types::ValueRef;
@@ -23,17 +23,17 @@ pub(super) fn read<T: DeserializeOwned>(row: &rusqlite::Row<'_>, table: &'static
 struct Columns<'r> {
     row: &'r rusqlite::Row<'r>,
     next: usize,
-    /// Whether the column that was read last holds one of a type's words.
+    /// Whether the last column that was read holds the text of an enum.
     is_word: bool,
 }
 
 impl<'r> Columns<'r> {
-    /// The fault of the column that was read last. The fault doesn't show the value of a text:
-    /// message texts and phone numbers must not get into the log.
+    /// Returns an error for the last column that was read. The error includes a text only if it is
+    /// that of an enum: message texts and phone numbers must not get into the log.
     fn corrupt(&self, table: &'static str) -> Error {
         let place = self.next.saturating_sub(1);
         let column = self.row.as_ref().column_name(place);
-        let column = column.unwrap_or("behind the last one");
+        let column = column.unwrap_or("(past the last column)");
         let value = match self.row.get_ref(place) {
             Ok(ValueRef::Integer(value)) => value.to_string(),
             Ok(ValueRef::Text(text)) if self.is_word => String::from_utf8_lossy(text).into_owned(),
@@ -48,7 +48,7 @@ impl<'r> Columns<'r> {
         })
     }
 
-    /// The next column's value.
+    /// Takes the value of the next column.
     fn take(&mut self) -> std::result::Result<ValueRef<'r>, Unreadable> {
         let value = self.row.get_ref(self.next);
         self.next += 1;
@@ -91,7 +91,7 @@ impl<'de> Deserializer<'de> for &mut Columns<'_> {
         to.visit_newtype_struct(self)
     }
 
-    /// A struct's fields are the columns from here on.
+    /// Reads the fields of a struct from the following columns.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _name: &'static str,

@@ -1,6 +1,6 @@
-//! The order in which transactions write. A few transactions of a process write at a time, with
-//! SQLite only one; the gate lets waiting transactions in by priority, so that a send doesn't wait
-//! behind an upload of a million rows.
+//! The order in which transactions write. A process runs only a few writing transactions at a time,
+//! with SQLite only one. The gate admits waiting transactions by priority, so that a send doesn't
+//! wait behind an upload of a million rows.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,44 +9,44 @@ use tokio::sync::oneshot;
 
 use super::file::FileConnection;
 
-/// What a transaction is for, the highest priority first.
+/// The purpose of a transaction, highest priority first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Priority {
-    /// Sends, and answers of carriers.
+    /// Sends, results and receipts.
     CommitGroup,
-    /// Verbs, for whose answer somebody in the portal or at the command line waits.
+    /// Verbs. Somebody in the portal or at the command line waits for the answer.
     Verb,
-    /// What follows from carriers' answers, and from answers that never came.
+    /// Follow-up work for carriers' responses, and for responses that never came.
     Results,
-    /// Uploads that become messages, and other work in the background.
+    /// Uploads that become messages, and other background work.
     Bulk,
 }
 
-/// How many transactions of higher classes go first while a class waits, so that none waits for
-/// ever.
+/// The maximum number of transactions of higher classes that go first while a class waits, so that
+/// no class waits forever.
 const PASSED_OVER_MAX: [u32; CLASSES] = [0, 6, 6, 8];
 const CLASSES: usize = 4;
 
-/// Lets in as many transactions at a time as there are places.
+/// Admits as many transactions at a time as there are slots.
 pub(crate) struct Gate(Arc<Mutex<State>>);
 
-/// What comes with the right to write: the connection that writes to a SQLite file; `None` where a
-/// pool has the connections.
+/// A slot for a writer: the connection that writes to a SQLite file, or `None` if a pool has the
+/// connections.
 pub(crate) type Place = Option<Box<FileConnection>>;
 
 struct State {
     places: usize,
-    /// The places that are free.
+    /// The free slots.
     free: Vec<Place>,
     waiting: [VecDeque<oneshot::Sender<Permit>>; CLASSES],
     passed_over: [u32; CLASSES],
 }
 
-/// The right to write, which is passed on when this is dropped.
+/// The right to write. Dropping it passes the slot on to the next transaction.
 pub(crate) struct Permit(Option<(Arc<Mutex<State>>, Place)>);
 
 impl Permit {
-    /// The connection that writes to a SQLite file.
+    /// Returns the connection that writes to a SQLite file.
     pub(crate) fn file(&mut self) -> Option<&mut FileConnection> {
         self.0.as_mut().and_then(|(_, place)| place.as_deref_mut())
     }
@@ -75,21 +75,21 @@ impl Gate {
         };
         match turn.await {
             Ok(permit) => permit,
-            // A sender leaves the waiting list only with a permit.
+            // A sender is removed from the waiting list only to send a permit.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Whether a transaction waits for the right to write.
+    /// Returns whether a transaction is waiting for the right to write.
     pub(crate) fn does_somebody_wait(&self) -> bool {
         lock(&self.0).waiting.iter().any(|line| !line.is_empty())
     }
 
-    /// Waits for the transactions that are under way, and lets no further transaction begin.
+    /// Waits for the transactions in flight, and admits no more transactions.
     pub(crate) async fn close(&self) {
         let places = std::mem::take(&mut lock(&self.0).places);
         for _ in 0..places {
-            // The permit's place isn't given back, so that no further transaction begins.
+            // The permit's slot isn't released, so no other transaction can take it.
             self.enter(Priority::CommitGroup).await.0 = None;
         }
     }
@@ -105,7 +105,7 @@ impl Drop for Permit {
                 return;
             };
             drop(state);
-            // If the task that waited is gone, the permit comes back.
+            // If the waiting task is gone, the permit comes back.
             let sent = next.send(Self(Some((gate, place))));
             held = sent.err().and_then(|mut back| back.0.take());
         }
@@ -113,8 +113,8 @@ impl Drop for Permit {
 }
 
 impl State {
-    /// The transaction that is let in next: of the first class that was passed over often enough,
-    /// else of the highest class.
+    /// Picks the next transaction: from the first class that was passed over often enough,
+    /// otherwise from the highest class that waits.
     fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
         let waits = |class: &usize| !self.waiting[*class].is_empty();
         let due = (1..CLASSES)

@@ -1,5 +1,5 @@
-//! A group on PostgreSQL: one call of the function `run_commit_group`, which is one transaction.
-//! What the parameters and the answer mean stands with the function, in `run_commit_group.sql`.
+//! A commit group on PostgreSQL: one call of the function `run_commit_group`, which is one
+//! transaction. `run_commit_group.sql` documents the parameters and the answer.
 
 #[cfg(test)]
 mod plans;
@@ -24,13 +24,13 @@ use super::segments::Segment;
 use super::sql::{Sql, statements};
 use crate::error::{Result, Uncertain, is_cut, timed_out};
 
-/// How long a call may take before its connection counts as lost: longer than the server lets a
-/// statement take.
+/// The timeout of a call, after which its connection counts as lost. It is longer than the server's
+/// statement timeout.
 const CALL_TIMEOUT: Duration = Duration::from_secs(40);
-/// How long connecting may take.
+/// The timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The call. It stands outside the list of statements since its parameters are arrays.
+/// The call. It isn't in `statements!`, because its parameters are arrays.
 pub(crate) const RUN: &str = r"
         SELECT run_commit_group($1, $2, $3, $4, $5,
             ROW($6, $7, $8, $9)::submitted_rows,
@@ -72,7 +72,7 @@ macro_rules! columns {
 }
 
 columns! {
-    /// Messages that a carrier took as a whole at their first submit.
+    /// Messages that a carrier accepted as a whole at their first submit.
     SubmittedRows {
         ids: i64,
         tokens: i64,
@@ -80,7 +80,7 @@ columns! {
         segment_counts: Option<i64>,
     }
 
-    /// The segments of these messages, where the carrier names segments.
+    /// The segments of these messages, except messages to the sandbox carrier.
     SegmentRows {
         ids: i64,
         numbers: i64,
@@ -90,14 +90,14 @@ columns! {
         names: Option<String>,
     }
 
-    /// Receipts that name the message.
+    /// Receipts that identify a message by its transid.
     ReceiptRows {
         ids: i64,
         statuses: i64,
         errors: Option<String>,
     }
 
-    /// Receipts that have the carrier's name of a segment.
+    /// Receipts that identify a segment by its carrier message ID.
     NamedReceiptRows {
         receipts: i64,
         carriers: String,
@@ -106,7 +106,7 @@ columns! {
         errors: Option<String>,
     }
 
-    /// Applications of sends, as the group caches them.
+    /// The applications of the sends, as this process has cached them.
     ApplicationRows {
         ids: i64,
         statuses: Option<String>,
@@ -120,7 +120,7 @@ columns! {
         tests: i64,
     }
 
-    /// Idempotency keys of sends, with the answers to keep.
+    /// The idempotency keys of the sends, with the answers to store.
     KeyRows {
         applications: i64,
         tests: i64,
@@ -152,7 +152,7 @@ columns! {
         tokens: i64,
     }
 
-    /// Carriers that messages are claimed for.
+    /// The carriers to claim messages for.
     ClaimRows {
         carriers: String,
         all_max: i64,
@@ -162,25 +162,25 @@ columns! {
     }
 }
 
-/// Everything that a group stores of one shard.
+/// Everything that a commit group stores in one shard.
 pub(crate) struct CommitGroup {
     pub(crate) shard: Shard,
     pub(crate) id: i64,
     pub(crate) now: Timestamp,
     /// The slot of this process.
     pub(crate) node: i64,
-    /// The least id of a message that is claimed: older messages have no time left.
+    /// The least ID of a message to claim. Older messages have expired.
     pub(crate) least_id: i64,
     pub(crate) submitted: SubmittedRows,
     pub(crate) segments: SegmentRows,
     pub(crate) receipts: ReceiptRows,
     pub(crate) named_receipts: NamedReceiptRows,
-    /// The newest change of prices that the sends were decided by; 0 where none is known.
+    /// The ID of the newest price change when the sends were decided. 0 if none was known.
     pub(crate) price: i64,
     pub(crate) drained: Vec<String>,
     pub(crate) play_money: Money,
     pub(crate) kept_since: Timestamp,
-    /// The most messages a day of a test key whose account never had a deposit.
+    /// The maximum number of messages per day for a test key whose account never had a deposit.
     pub(crate) test_max: i64,
     pub(crate) applications: ApplicationRows,
     pub(crate) keys: KeyRows,
@@ -190,17 +190,17 @@ pub(crate) struct CommitGroup {
     pub(crate) lease_until: Timestamp,
 }
 
-/// What a group stored, and the rows that it read.
+/// The rows that a commit group stored, and the rows that it read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct GroupAnswer {
     pub(crate) missing: Option<Vec<i64>>,
     pub(crate) done: Option<Vec<i64>>,
     pub(crate) done_receipts: Option<Vec<i64>>,
-    /// All changes of prices, where the newest one wasn't known.
+    /// All price changes. Set if the newest one wasn't known.
     pub(crate) prices: Option<Vec<ChangeFields>>,
-    /// Set where the prices or the drained carriers have changed: then no send was stored, and
-    /// nothing claimed.
+    /// Set if the prices or the drained carriers have changed. The group then stored no sends and
+    /// claimed nothing.
     pub(crate) drained: Option<Vec<String>>,
     pub(crate) applications: Option<Vec<FoundApplication>>,
     pub(crate) kept: Option<Vec<KeptFields>>,
@@ -213,7 +213,7 @@ pub(crate) struct GroupAnswer {
 #[derive(Deserialize)]
 pub(crate) struct FoundApplication {
     pub(crate) id: ApplicationId,
-    /// Whether the application is as the group cached it, its balances aside.
+    /// Whether the cached application is up to date, apart from its balances.
     pub(crate) same: bool,
     pub(crate) balance: Money,
     pub(crate) test_balance: Money,
@@ -223,40 +223,41 @@ pub(crate) struct FoundApplication {
     pub(crate) row: Option<ApplicationFields>,
 }
 
-/// What the group had not cached of an application: category, status, live hash, test hash, sender
+/// The fields of an application that weren't cached: category, status, live hash, test hash, sender
 /// state, sender name.
 pub(crate) type ApplicationFields = (String, String, String, String, String, Option<String>);
 
-/// A kept answer: application, whether it is of the test key (0|1), key, digest, answer.
+/// A stored answer: application, whether it is of the test key (0 or 1), key, digest, answer.
 pub(crate) type KeptFields = (ApplicationId, i64, String, String, String);
 
-/// What was claimed for a carrier.
+/// The messages that were claimed for a carrier.
 #[derive(Deserialize)]
 pub(crate) struct ClaimAnswer {
     pub(crate) found: Option<Vec<DueRow>>,
     pub(crate) started: Option<Vec<StartedMessage>>,
     pub(crate) started_before: Option<Vec<StartedMessage>>,
     pub(crate) submitted_segments: Option<Vec<Segment>>,
-    /// In unix milliseconds.
+    /// Unix milliseconds.
     pub(crate) next_due: Option<i64>,
 }
 
 /// Whether the database answered a call.
 pub(crate) enum Called {
     Answered(GroupAnswer),
-    /// It has to be asked whether the group is stored.
+    /// Whether the group is stored isn't known. [`UnansweredCall::settle`] finds out.
     Unanswered(sqlx::Error),
 }
 
-/// The connection that a shard's groups are called on.
+/// The connection for the commit groups of a shard.
 #[derive(Default)]
 pub(crate) struct GroupConnection(Option<PgConnection>);
 
 impl GroupConnection {
-    /// Runs a group.
+    /// Runs a commit group.
     ///
     /// # Errors
-    /// When nothing was stored.
+    /// `Failed` if nothing was stored. `Uncertain` if the group is stored and its answer can't be
+    /// read.
     pub(crate) async fn run(&mut self, store: &Store, call: &CommitGroup) -> Result<Called> {
         let mut conn = match self.0.take() {
             Some(conn) => conn,
@@ -270,7 +271,7 @@ impl GroupConnection {
                 let answer: String = row.try_get("answer")?;
                 Ok(Called::Answered(read(&answer)?))
             }
-            // The server itself refused the work, and didn't only end the connection.
+            // The server rejected the call, and didn't just end the connection.
             Err(error @ sqlx::Error::Database(_))
                 if !(is_cut(&error) || store.is_distributed() && may_be_of_coordinator(&error)) =>
             {
@@ -282,11 +283,13 @@ impl GroupConnection {
     }
 }
 
-/// Whether an error may be the coordinator's own, while the worker that ran the group has
-/// committed: a connection to a worker that was lost, a statement that was canceled, or any fault
-/// that isn't about the group's rows. A worker that refused the connection was asked for nothing.
+/// Returns whether an error may come from the coordinator although the worker that ran the group
+/// has committed. Such an error is a lost connection to a worker, a canceled statement, or any
+/// other fault that isn't about the group's rows. A worker that refused the connection never got
+/// the call.
 fn may_be_of_coordinator(error: &sqlx::Error) -> bool {
-    // Data, constraints, serialization, names, conditions of the group: how their codes start.
+    // SQLSTATE prefixes of errors that the group itself causes: data, constraints, serialization,
+    // names, object states, and exceptions that the function raises.
     const OF_GROUP: [&str; 6] = ["22", "23", "40001", "42", "55", "P0"];
     let sqlx::Error::Database(error) = error else {
         return false;
@@ -296,10 +299,10 @@ fn may_be_of_coordinator(error: &sqlx::Error) -> bool {
         && !error.message().contains("Connection refused")
 }
 
-/// Reads the answer of a group, which is stored.
+/// Parses the answer of a group that is stored.
 ///
 /// # Errors
-/// `Uncertain` when the answer can't be read.
+/// `Uncertain` if the answer can't be parsed.
 fn read(answer: &str) -> Result<GroupAnswer> {
     let read = serde_json::from_str(answer);
     let unreadable =
@@ -348,13 +351,13 @@ impl CommitGroup {
     }
 }
 
-/// A group whose call wasn't answered.
+/// A commit group whose call got no answer.
 #[derive(Clone)]
 pub(crate) struct UnansweredCall {
     shard: Shard,
     id: i64,
     lease_token: i64,
-    /// The ids of its sends.
+    /// The IDs of its sends.
     sends: Vec<i64>,
 }
 
@@ -368,12 +371,15 @@ impl UnansweredCall {
         }
     }
 
-    /// Makes sure that the group is stored, or never will be: its answer if it is stored, without
-    /// the claims. The messages that it claimed from the queue go back there, since nobody knows
-    /// of them; the sends that it stored as claimed are known.
+    /// Makes sure that the group is stored or never will be. If it is stored, returns its answer
+    /// without the claims.
+    ///
+    /// Releases the claims of queued messages, because the caller doesn't know which messages the
+    /// group claimed. Sends that the group stored as claimed stay claimed, because the caller knows
+    /// them.
     ///
     /// # Errors
-    /// When the database can't be asked, or the group is still under way.
+    /// If the database can't be reached, or the group is still in flight.
     pub(crate) async fn settle(
         &self,
         conn: &mut dyn Connection,

@@ -1,10 +1,10 @@
-//! The halt: whether anything can still be written.
+//! The halt: stops all writes after a failed sync.
 
 use tokio::sync::watch;
 
 use crate::error::Error;
 
-/// A flag, set when what was written may not be on disk: from then on nothing is written.
+/// A flag that is set once written data may be missing on disk. From then on, nothing is written.
 pub(super) struct Halt(watch::Sender<bool>);
 
 impl Halt {
@@ -12,7 +12,7 @@ impl Halt {
         Self(watch::Sender::new(false))
     }
 
-    /// Sets the flag if the error says that the disk couldn't be synced.
+    /// Sets the flag if the error is a failed sync of the disk.
     pub(super) fn note(&self, error: &Error) {
         if error.is_failed_sync() {
             tracing::error!(%error, detail = ?error, "the database can't be synced to disk");

@@ -1,4 +1,4 @@
-//! Dropping old messages, and the sums that are kept of them; the tables that messages are in.
+//! Deletes old messages and keeps sums of them. Also defines the tables by day or week.
 
 use domain::ApplicationId;
 use domain::ids::id_of_day;
@@ -31,7 +31,7 @@ statements! {
         "DELETE FROM message_events WHERE message_id >= $1 AND message_id < $2"
             => " AND shard = $3",
     );
-    /// The text that all rows of a batch share goes with the last of them.
+    /// Deletes the text that all rows of a batch share, together with the batch's last message.
     const FORGET_SHARED_TEXTS: Sql = in_shard!(
         r"
         UPDATE batches SET body = NULL
@@ -63,7 +63,7 @@ statements! {
         "DELETE FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"
             => " AND shard = $4",
     );
-    /// For PostgreSQL alone; with SQLite an index of `messages` takes the place of the table.
+    /// PostgreSQL only: SQLite has an index of `messages` instead of this table.
     const FORGET_UNUSUAL_TESTS: Sql = Sql::postgres_in_shard(r"
         DELETE FROM unusual_messages
         WHERE application_id = $1 AND test = 1 AND message_id >= $2 AND message_id < $3
@@ -89,10 +89,10 @@ statements! {
     );
 }
 
-/// Quarter hours of a day.
+/// The number of quarter hours in a day.
 const QUARTERS_OF_DAY: i64 = 96;
 
-/// A range of messages' ids.
+/// A range of message IDs, excluding `below`.
 #[derive(Clone, Copy)]
 pub(crate) struct Range {
     pub(crate) from: i64,
@@ -100,7 +100,8 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The ids of these days (since 1970-01-01 UTC); `below` isn't one of them.
+    /// Returns the IDs of the days from `from` up to but not including `below`. Days are counted
+    /// since 1970-01-01 UTC.
     pub(crate) const fn of_days(from: i64, below: i64) -> Self {
         Self {
             from: id_of_day(from),
@@ -109,22 +110,23 @@ impl Range {
     }
 }
 
-/// How many days' messages a new table has, where messages are in tables by their ids.
+/// The time span of a new table of messages, if the database has tables by day or week.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageTables {
     Day,
-    /// From Monday to Sunday. A week of which a day has a table already goes on by days.
+    /// From Monday to Sunday. If a day of the week already has its own table, the week's other days
+    /// get their own tables too.
     Week,
 }
 
 /// A table of messages, and the table of their events.
 pub(crate) struct Partition {
-    /// What their names end with.
+    /// The suffix of both tables' names.
     pub(crate) suffix: String,
     pub(crate) range: Range,
 }
 
-/// Adds the charges and releases of these messages to the kept sums, which are by day.
+/// Adds the charges and releases of these messages to the sums that are kept by day.
 pub(crate) async fn sum_up(conn: &mut dyn Connection, range: Range) -> Result<()> {
     query(SUM_UP, (range.from, range.below))
         .execute(conn)
@@ -141,7 +143,7 @@ pub(crate) async fn delete(conn: &mut dyn Connection, range: Range) -> Result<()
     Ok(())
 }
 
-/// Forgets the texts that all rows of a batch share, of batches whose last message is among these.
+/// Deletes the shared texts of batches whose last message is in this range.
 pub(crate) async fn forget_shared_texts(conn: &mut dyn Connection, range: Range) -> Result<()> {
     query(FORGET_SHARED_TEXTS, (range.from, range.below))
         .execute(conn)
@@ -149,9 +151,10 @@ pub(crate) async fn forget_shared_texts(conn: &mut dyn Connection, range: Range)
         .map(drop)
 }
 
-/// Deletes messages of test keys that were accepted before a day (since 1970-01-01 UTC) and are
-/// final, as those below the id `low` are, with all that is stored of them: at most `limit`
-/// messages or batches. False when nothing is left that can be deleted.
+/// Deletes final messages of test keys and everything that is stored about them: at most `limit`
+/// messages or batches. Deletes only messages that were accepted before the day `below` (since
+/// 1970-01-01 UTC) and whose IDs are below `low`, because only those are certain to be final.
+/// Returns false if there is nothing left to delete.
 pub(crate) async fn delete_tests(
     conn: &mut dyn Connection,
     below: i64,
@@ -196,7 +199,7 @@ pub(crate) async fn delete_tests(
     Ok(is_empty)
 }
 
-/// The id of the test message in a range of ids that so many others precede.
+/// Returns the ID of the test message that is at position `before` (from 0) in a range of IDs.
 async fn nth_test(
     conn: &mut dyn Connection,
     application: ApplicationId,

@@ -1,4 +1,4 @@
-//! Answers that are kept for requests with an Idempotency-Key.
+//! Answers that are stored for requests with an idempotency key.
 
 use domain::{ApplicationId, Timestamp};
 
@@ -11,12 +11,12 @@ statements! {
     const SWEEP: Sql = in_shard!(
         "DELETE FROM idempotency WHERE created_at <= $1" => " AND shard = $2",
     );
-    /// The time at which a sweep of `$2` answers ends.
+    /// The end of a sweep: the time of the answer that follows the `$2` oldest ones.
     const SWEEP_END: Sql = in_shard!(
         "SELECT created_at FROM idempotency WHERE created_at <= $1" => " AND shard = $3",
         " ORDER BY created_at LIMIT 1 OFFSET $2",
     );
-    /// `[[application, test, key]]`.
+    /// `$1` is `[[application, test, key]]`.
     const FIND: Sql = Sql {
         sqlite: r"
             SELECT i.application_id, i.test, i.key, i.digest, i.answer
@@ -32,7 +32,7 @@ statements! {
             WHERE i.created_at > $2 AND i.shard = $3",
         ..Sql::IN_SHARD
     };
-    /// `[[application, test, key, digest, answer]]`.
+    /// `$1` is `[[application, test, key, digest, answer]]`.
     const KEEP: Sql = Sql {
         sqlite: r"
             INSERT INTO idempotency (application_id, test, key, digest, answer, created_at)
@@ -53,17 +53,16 @@ statements! {
     };
 }
 
-/// The key that an answer is kept under.
+/// The primary key of a stored answer.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KeptKey {
     pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
-    /// A hash of the caller's idempotency key.
+    /// The SHA-256 of the caller's idempotency key, in hexadecimal.
     pub(crate) key: String,
 }
 
 impl KeptKey {
-    /// The key with these columns.
     pub(crate) fn of(application_id: ApplicationId, test: i64, key: &str) -> Self {
         Self {
             application_id,
@@ -72,21 +71,21 @@ impl KeptKey {
         }
     }
 
-    /// The key as a row of a parameter.
+    /// Returns the key's columns, for a row of a parameter.
     fn columns(&self) -> (ApplicationId, i64, &str) {
         (self.application_id, i64::from(self.test), &self.key)
     }
 }
 
-/// A kept answer and the digest of its request.
+/// A stored answer and the digest of its request.
 #[derive(Clone)]
 pub(crate) struct KeptAnswer {
     pub(crate) digest: String,
-    /// The answer as JSON.
+    /// JSON.
     pub(crate) answer: String,
 }
 
-/// The answers that were kept for these keys after this time.
+/// Returns the answers with these keys that were stored after `kept_since`.
 pub(crate) async fn find(
     conn: &mut dyn Connection,
     keys: &[KeptKey],
@@ -113,7 +112,7 @@ pub(crate) async fn find(
         .await
 }
 
-/// Keeps answers; an answer that is too old to count is replaced.
+/// Stores answers. An answer replaces an expired answer with the same key.
 pub(crate) async fn keep(
     conn: &mut dyn Connection,
     answers: &[(KeptKey, KeptAnswer)],
@@ -127,8 +126,8 @@ pub(crate) async fn keep(
     touched("idempotency", answers.len(), written)
 }
 
-/// Deletes the answers that were kept until this time, the oldest first; true when there are
-/// more.
+/// Deletes the oldest answers that were stored at or before `kept_since`, about `limit` at a time.
+/// Returns true if more of them may be left.
 pub(crate) async fn sweep(
     conn: &mut dyn Connection,
     kept_since: Timestamp,

@@ -1,4 +1,4 @@
-//! Open notes about incidents, which customers read.
+//! The open notes about incidents. Customers can read them.
 
 use domain::Timestamp;
 use domain::incident::IncidentRecord;
@@ -24,7 +24,7 @@ fn incident(row: &Row<'_>) -> Result<IncidentRecord> {
     })
 }
 
-/// Stores a note that begins now; returns its id.
+/// Stores a note that begins now, and returns its ID.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     text: &str,
@@ -36,12 +36,12 @@ pub(crate) async fn insert(
         .await
 }
 
-/// The open notes, oldest first.
+/// Returns the open notes, oldest first.
 pub(crate) async fn open(conn: &mut dyn Connection) -> Result<Vec<IncidentRecord>> {
     query(OPEN, ()).fetch_all(conn, incident).await
 }
 
-/// Deletes a note; returns it, or `None` when there is no such note.
+/// Deletes a note and returns it. Returns `None` if there is no such note.
 pub(crate) async fn delete(conn: &mut dyn Connection, id: i64) -> Result<Option<IncidentRecord>> {
     query(DELETE, id).fetch_optional(conn, incident).await
 }

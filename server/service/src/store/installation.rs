@@ -1,4 +1,4 @@
-//! The installation's own row.
+//! The single row of the table `installation`.
 
 use domain::Timestamp;
 
@@ -13,7 +13,7 @@ statements! {
         ON CONFLICT (id) DO NOTHING");
     const CURRENCY: Sql = Sql::same("SELECT currency FROM installation WHERE id = 1");
     const FORM_KEY: Sql = Sql::same("SELECT form_key FROM installation WHERE id = 1");
-    /// For PostgreSQL alone; SQLite has one shard.
+    /// PostgreSQL only: SQLite has one shard.
     const SHARDS: Sql = Sql::postgres("SELECT shards FROM installation WHERE id = 1");
     const SEALING_KEY: Sql = Sql::same("SELECT sealing_key FROM installation WHERE id = 1");
     const KEEP_SEALING_KEY: Sql = Sql::same(r"
@@ -42,7 +42,7 @@ pub(crate) async fn insert(
         .map(drop)
 }
 
-/// The secret by which what a form comes back in is sealed.
+/// Returns the secret key that seals the forms of browsers without scripts.
 pub(crate) async fn form_key(conn: &mut dyn Connection) -> Result<String> {
     query(FORM_KEY, ())
         .fetch_one(conn, |row| row.get("form_key"))
@@ -55,7 +55,7 @@ pub(crate) async fn currency(conn: &mut dyn Connection) -> Result<String> {
         .await
 }
 
-/// How many shards there are.
+/// Returns the number of shards.
 pub(crate) async fn shards(conn: &mut dyn Connection) -> Result<i64> {
     if !conn.dialect().is_shared() {
         return Ok(1);
@@ -65,19 +65,19 @@ pub(crate) async fn shards(conn: &mut dyn Connection) -> Result<i64> {
         .await
 }
 
-/// What secrets are sealed with, where the database has it.
+/// Returns the key that seals secrets. Returns `None` if the key is in a file of the data folder.
 pub(crate) async fn sealing_key(conn: &mut dyn Connection) -> Result<Option<String>> {
     query(SEALING_KEY, ())
         .fetch_one(conn, |row| row.get("sealing_key"))
         .await
 }
 
-/// Stores what secrets are sealed with, unless the database has something already.
+/// Stores the key that seals secrets, unless the database already has one.
 pub(crate) async fn keep_sealing_key(conn: &mut dyn Connection, key: &str) -> Result<()> {
     query(KEEP_SEALING_KEY, key).execute(conn).await.map(drop)
 }
 
-/// The id below which all messages were dropped.
+/// Returns the ID below which all messages were dropped.
 pub(crate) async fn history_low(conn: &mut dyn Connection) -> Result<i64> {
     query(HISTORY_LOW, ())
         .fetch_one(conn, |row| row.get("history_low_id"))
@@ -88,16 +88,16 @@ pub(crate) async fn set_history_low(conn: &mut dyn Connection, id: i64) -> Resul
     query(SET_HISTORY_LOW, id).execute(conn).await.map(drop)
 }
 
-/// Notes that messages of test keys below this id are being dropped.
+/// Stores that test messages below this ID are being dropped.
 pub(crate) async fn raise_test_low(conn: &mut dyn Connection, id: i64) -> Result<()> {
     query(RAISE_TEST_LOW, id).execute(conn).await.map(drop)
 }
 
-/// How far the expiry sweep has come.
+/// The progress of the expiry sweep.
 pub(crate) struct Swept {
     /// Every message below this id is final.
     pub(crate) low: i64,
-    /// When a sweep last found that every message below `low` is final.
+    /// When a sweep last found every message below `low` to be final.
     pub(crate) at: Timestamp,
 }
 

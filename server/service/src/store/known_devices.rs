@@ -1,4 +1,4 @@
-//! Browsers and networks that accounts signed in from.
+//! The browsers and networks that accounts have signed in from.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ statements! {
         INSERT INTO known_devices (account_id, fingerprint, seen_at, network)
         VALUES ($1, $2, $3, $4)
         ON CONFLICT (account_id, fingerprint) DO NOTHING");
-    /// Whether an account was made after `$2` and never signed in before.
+    /// Returns a row if the account was created after `$2` and has never signed in.
     const IS_FIRST: Sql = Sql::same(r"
         SELECT 1 AS n
         FROM accounts a
@@ -30,7 +30,7 @@ statements! {
     const FORGET: Sql = Sql::same("DELETE FROM known_devices WHERE seen_at <= $1");
 }
 
-/// Notes a sign-in; whether the account signed in like this before.
+/// Stores a sign-in. Returns whether the account has signed in with this fingerprint before.
 pub(crate) async fn see(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -47,7 +47,7 @@ pub(crate) async fn see(
     Ok(false)
 }
 
-/// Whether the account was signed in from a network before.
+/// Returns whether the account has signed in from this network before.
 pub(crate) async fn knows_network(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -58,7 +58,7 @@ pub(crate) async fn knows_network(
         .await
 }
 
-/// Whether this is the first sign-in of an account that was made after `since`.
+/// Returns whether this is the first sign-in of an account that was created after `since`.
 pub(crate) async fn is_first(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -67,7 +67,7 @@ pub(crate) async fn is_first(
     query(IS_FIRST, (account_id, since)).finds(conn).await
 }
 
-/// Names a browser in its network; without a name it has none any more.
+/// Names a browser in its network. `None` removes the name.
 pub(crate) async fn set_name(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -80,7 +80,7 @@ pub(crate) async fn set_name(
         .map(drop)
 }
 
-/// The names that an account gave, by fingerprint.
+/// Returns the names that the account has chosen, by fingerprint.
 pub(crate) async fn names(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -90,7 +90,7 @@ pub(crate) async fn names(
     Ok(named.await?.into_iter().collect::<HashMap<_, _>>())
 }
 
-/// Forgets what wasn't seen after this time.
+/// Deletes the browsers and networks that were last seen at or before this time.
 pub(crate) async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
     query(FORGET, before).execute(conn).await.map(drop)
 }

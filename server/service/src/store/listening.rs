@@ -15,7 +15,8 @@ pub(crate) struct Listener(PgListener);
 impl Listener {
     pub(crate) async fn connect(url: &str) -> std::result::Result<Self, sqlx::Error> {
         let mut listener = PgListener::connect(url).await?;
-        // The caller of `next` is told of a lost connection, and connects again after a pause.
+        // If the connection is lost, `next` returns an error, and its caller reconnects after a
+        // pause.
         listener.eager_reconnect(false);
         listener.listen(CHANNEL).await?;
         Ok(Self(listener))
@@ -24,7 +25,7 @@ impl Listener {
     /// Waits for the next notification.
     ///
     /// # Errors
-    /// When the connection was lost; then notifications may have been missed.
+    /// When the connection is lost. Notifications may then have been missed.
     pub(crate) async fn next(&mut self) -> std::result::Result<String, sqlx::Error> {
         match self.0.try_recv().await? {
             Some(heard) => Ok(heard.payload().to_owned()),

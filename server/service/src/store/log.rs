@@ -1,8 +1,8 @@
-//! Moving the pages of SQLite's log into the database's file.
+//! Checkpoints: moving pages from SQLite's write-ahead log into the database file.
 //!
-//! A second connection moves most pages, on a thread of its own, while commit groups go on. SQLite
-//! begins the log anew only when all of its pages are moved; so the writer moves the few pages that
-//! were added meanwhile.
+//! A second connection moves most pages, in its own thread, while commit groups continue to write.
+//! SQLite restarts the log only after all its pages have been moved, so the writer itself moves the
+//! few pages that were added in the meantime.
 
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
@@ -13,12 +13,12 @@ use rusqlite::{Connection, OpenFlags, ffi};
 
 use crate::error::{Error, Fault, Result};
 
-/// Moves the log's pages while others write.
+/// Moves pages of the log while others write.
 pub(crate) struct LogMover {
     path: PathBuf,
-    /// The database's file, to be synced. The file is closed after all of the store's connections,
-    /// and never where that isn't known: closing a file drops the locks that all connections of
-    /// this process hold on it (POSIX).
+    /// The database file, to sync it. It may be closed only after all connections of the store:
+    /// closing a file drops all locks that this process holds on it (POSIX). [`Drop`] doesn't know
+    /// whether the connections are closed, so it leaks the file.
     file: Mutex<Option<File>>,
     state: Mutex<State>,
     moved: Condvar,
@@ -27,7 +27,7 @@ pub(crate) struct LogMover {
 enum State {
     Idle,
     Moving,
-    /// A move is over; the next writer takes its result.
+    /// A move has ended. The next writer takes its result.
     Moved(Result<()>),
 }
 
@@ -48,8 +48,8 @@ impl LogMover {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to move the pages that the log has now, unless a move is under way or its result
-    /// isn't taken yet.
+    /// Starts moving the pages that are in the log now. Does nothing if a move is in progress or
+    /// its result hasn't been taken yet.
     pub(crate) fn start(self: &Arc<Self>) {
         let mut state = self.state();
         if !matches!(*state, State::Idle) {
@@ -59,24 +59,24 @@ impl LogMover {
         let thread = std::thread::Builder::new().name("log move".to_owned());
         let started = thread.spawn(move || {
             let moving = std::panic::catch_unwind(AssertUnwindSafe(|| mover.move_pages()));
-            // After a panic the next writer moves all pages.
+            // After a panic the next writer moves all pages itself.
             *mover.state() = State::Moved(moving.unwrap_or(Ok(())));
             mover.moved.notify_all();
         });
         *state = match started {
             Ok(_) => State::Moving,
-            // Without a thread the next writer moves all pages.
+            // Without a thread the next writer moves all pages itself.
             Err(error) => State::Moved(Err(Fault::Task(error.to_string()).into())),
         };
     }
 
-    /// Whether a move is over whose result nobody has taken yet.
+    /// Returns whether a move has ended whose result hasn't been taken yet.
     pub(crate) fn is_moved(&self) -> bool {
         matches!(*self.state(), State::Moved(_))
     }
 
-    /// Takes the result of the last move; `None` if no move is over, or its result was taken
-    /// before.
+    /// Takes the result of the last move. Returns `None` if a move is in progress, or if there is
+    /// no result to take.
     pub(crate) fn take_result(&self) -> Option<Result<()>> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Idle) {
@@ -88,7 +88,7 @@ impl LogMover {
         }
     }
 
-    /// Waits until nothing is being moved.
+    /// Waits for the current move to end.
     pub(crate) fn wait(&self) {
         let mut state = self.state();
         while matches!(*state, State::Moving) {
@@ -99,7 +99,7 @@ impl LogMover {
         }
     }
 
-    /// Closes the file, once nothing is being moved. The caller has closed SQLite's connections.
+    /// Closes the file after the current move. The caller must have closed all SQLite connections.
     pub(crate) fn close(&self) {
         self.wait();
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +111,8 @@ impl LogMover {
         let conn = Connection::open_with_flags(&self.path, flags)?;
         conn.execute_batch("PRAGMA synchronous = FULL")?;
         checkpoint(&conn)?;
-        // SQLite leaves the sync to the move that ends the log, where pages were added meanwhile.
+        // If pages were added to the log during this move, SQLite hasn't synced the file: it leaves
+        // the sync to the move that empties the log.
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let synced = file.as_ref().map_or(Ok(()), File::sync_data);
         synced.map_err(|error| {
@@ -128,14 +129,14 @@ impl Drop for LogMover {
     }
 }
 
-/// How many pages a log has.
+/// The number of pages in the log.
 pub(crate) struct LogPages {
     pub(crate) all: i32,
-    /// The pages that are in the database's file too.
+    /// The number of pages that are in the database file too.
     pub(crate) moved: i32,
 }
 
-/// Moves the pages that no reader needs in the log, without waiting for anybody.
+/// Moves all pages of the log that no reader needs there. Doesn't wait for readers or the writer.
 pub(crate) fn checkpoint(conn: &Connection) -> Result<LogPages> {
     let pages = |row: &rusqlite::Row<'_>| {
         Ok(LogPages {

@@ -1,5 +1,4 @@
-//! Margins: figures of live messages by day, which are counted from the messages once a day is
-//! over.
+//! Margins: daily figures of live messages, computed from the messages after the day has ended.
 
 use domain::records::{MarginFigures, MarginLine, MarginRow};
 use domain::{Kind, Money, Reference, Timestamp};
@@ -9,7 +8,7 @@ use super::row;
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
-/// The sums of figures in a range of days.
+/// The sums of the figures in a range of days.
 macro_rules! summed {
     ($columns:literal, $end:literal) => {
         Sql::same(concat!(
@@ -44,7 +43,7 @@ statements! {
         INSERT INTO margin_days (day, reference, rule, carrier, is_final, messages, pages,
             segments, unpriced, charged, cost)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
-    /// Each day is looked up by itself: the days of a range have rows of all applications.
+    /// Looks up each day separately, because a range scan would read the rows of all applications.
     const PAID: Sql = Sql::same(r"
         WITH RECURSIVE days (day) AS (
             SELECT CAST($1 AS BIGINT)
@@ -64,13 +63,13 @@ statements! {
     );
 }
 
-/// What is counted of a message.
+/// The fields of a message that the figures are computed from.
 pub(crate) struct CountedMessage {
     pub(crate) id: i64,
     pub(crate) number: String,
     pub(crate) kind: Kind,
     pub(crate) sender: Option<String>,
-    /// The carrier that took it.
+    /// The carrier that accepted the message.
     pub(crate) carrier: Option<String>,
     pub(crate) pages: i64,
     pub(crate) segments: i64,
@@ -81,10 +80,10 @@ pub(crate) struct CountedMessage {
     pub(crate) reference: Reference,
 }
 
-/// What figures are of: the application, the rule of the price, and the carrier.
+/// The key of a row of figures: the application, the price rule and the carrier.
 pub(crate) type Counted = (Reference, String, String);
 
-/// The next live messages of these ids, at most so many.
+/// Returns the first `limit` live messages in this range of IDs.
 pub(crate) async fn messages(
     conn: &mut dyn Connection,
     (from, below): (i64, i64),
@@ -111,26 +110,27 @@ pub(crate) async fn messages(
         .await
 }
 
-/// The last day that isn't counted again.
+/// Returns the last day whose figures are final.
 pub(crate) async fn last_final(conn: &mut dyn Connection) -> Result<Option<i64>> {
     query(LAST_FINAL, ())
         .fetch_one(conn, |row| row.get("day"))
         .await
 }
 
-/// The last day that was counted.
+/// Returns the last day that has figures.
 pub(crate) async fn last(conn: &mut dyn Connection) -> Result<Option<i64>> {
     query(LAST, ()).fetch_one(conn, |row| row.get("day")).await
 }
 
-/// The days from this one on that have figures.
+/// Returns the days from `from` on that have figures.
 pub(crate) async fn counted(conn: &mut dyn Connection, from: i64) -> Result<Vec<i64>> {
     query(COUNTED, from)
         .fetch_all(conn, |row| row.get("day"))
         .await
 }
 
-/// What an application paid for the live messages of each day of a range that was counted.
+/// Returns how much an application paid for its live messages on each day of a range. Days without
+/// figures are left out.
 pub(crate) async fn paid(
     conn: &mut dyn Connection,
     (first, last): (i64, i64),
@@ -141,7 +141,7 @@ pub(crate) async fn paid(
         .await
 }
 
-/// Stores the figures of a day, in the place of earlier ones.
+/// Stores the figures of a day and deletes the day's earlier figures.
 pub(crate) async fn store<'f>(
     conn: &mut dyn Connection,
     (day, is_final): (i64, bool),
@@ -149,7 +149,7 @@ pub(crate) async fn store<'f>(
 ) -> Result<()> {
     query(FORGET, day).execute(&mut *conn).await?;
     for ((reference, rule, carrier), figures) in figures {
-        // Values come in two parts: a tuple of eleven has no use elsewhere.
+        // Bound in two parts, because no other statement needs a tuple of eleven values.
         let of = (day, reference.as_str(), rule, carrier, is_final);
         let counts = [
             figures.messages.into(),
@@ -164,7 +164,7 @@ pub(crate) async fn store<'f>(
     Ok(())
 }
 
-/// The sums by day, named by its number.
+/// Returns the sums by day. Each row's name is the number of the day.
 pub(crate) async fn by_day(
     conn: &mut dyn Connection,
     (from, to): (i64, i64),
@@ -172,7 +172,7 @@ pub(crate) async fn by_day(
     query(BY_DAY, (from, to)).fetch_all(conn, named).await
 }
 
-/// The sums by the rule of the price, at most so many.
+/// Returns the sums by price rule, at most `limit`.
 pub(crate) async fn by_rule(
     conn: &mut dyn Connection,
     (from, to): (i64, i64),
@@ -183,7 +183,7 @@ pub(crate) async fn by_rule(
         .await
 }
 
-/// The sums by application, those that pay most first and at most so many.
+/// Returns the sums by application, at most `limit`, the highest charges first.
 pub(crate) async fn by_application(
     conn: &mut dyn Connection,
     (from, to): (i64, i64),
@@ -194,7 +194,7 @@ pub(crate) async fn by_application(
         .await
 }
 
-/// The sums by day, rule and application, at most so many.
+/// Returns the sums by day, price rule and application, at most `limit`.
 pub(crate) async fn lines(
     conn: &mut dyn Connection,
     (from, to): (i64, i64),

@@ -1,4 +1,4 @@
-//! Messages: written many at a time, read by reports.
+//! Messages. They are written in bulk and read by reports.
 
 use std::collections::HashMap;
 
@@ -74,7 +74,7 @@ statements! {
         FROM messages WHERE id >= $1 AND id < $2 AND status < 4" => " AND shard = $4",
         " ORDER BY id LIMIT $3",
     );
-    /// `[[id, status, error, release 0|1, taken by a carrier 0|1]]`.
+    /// `$1` is `[[ID, status, error, release 0|1, taken by a carrier 0|1]]`.
     const FINISH: Sql = Sql {
         sqlite: r"
             UPDATE messages SET status = ?2, error = ?3, final_at = ?6,
@@ -83,8 +83,9 @@ statements! {
                 released = CASE WHEN ?4 = 1 THEN cost ELSE 0 END
             WHERE id = ?1 AND status < 4",
         postgres: r"
-            -- Rows are looked up in an object by id and not joined: of ids that are newer than its
-            -- statistics PostgreSQL expects one row, and would compare each message with each row.
+            -- Rows are looked up by ID in an object instead of being joined. For IDs that are newer
+            -- than its statistics, PostgreSQL expects a single row and would compare each message
+            -- with each row.
             WITH r AS MATERIALIZED (
                 SELECT jsonb_object_agg(value ->> 0, value) AS by_id
                 FROM jsonb_array_elements($1::text::jsonb))
@@ -102,7 +103,7 @@ statements! {
     };
 }
 
-/// A message as it is accepted.
+/// A newly accepted message.
 pub(crate) struct NewMessage {
     pub(crate) id: Transid,
     pub(crate) application_id: ApplicationId,
@@ -115,11 +116,12 @@ pub(crate) struct NewMessage {
     pub(crate) segments: usize,
     pub(crate) unit_price: Money,
     pub(crate) cost: Money,
-    /// Set where a connection has a place for the message, which is then stored as claimed.
+    /// Set if a carrier connection has a slot for the message. The message is then stored as
+    /// claimed.
     pub(crate) sending_at: Option<Timestamp>,
 }
 
-/// Where a message is, whosever it is.
+/// Finds a message by its ID, whichever application it belongs to.
 pub(crate) async fn place(conn: &mut dyn Connection, id: Transid) -> Result<Option<Place>> {
     query(PLACE, id).fetch_optional(conn, recent::place).await
 }
@@ -156,14 +158,15 @@ pub(crate) async fn status(
     query(STATUS, id).fetch_optional(conn, read).await
 }
 
-/// The first message of a range of ids.
+/// Returns the first message in a range of IDs.
 pub(crate) async fn first(conn: &mut dyn Connection, from: i64, below: i64) -> Result<Option<i64>> {
     query(FIRST, (from, below))
         .fetch_one(conn, |row| row.get("id"))
         .await
 }
 
-/// The id of the message that is `count` messages after the first one from this id on.
+/// Returns the ID of the message that comes `count` messages after the first one with at least this
+/// ID.
 pub(crate) async fn nth_after(
     conn: &mut dyn Connection,
     from: i64,
@@ -174,7 +177,7 @@ pub(crate) async fn nth_after(
         .await
 }
 
-/// The greatest id of a message; 0 without messages.
+/// Returns the greatest ID of a message, or 0 if there are no messages.
 pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
     let id: Option<i64> = query(GREATEST, ())
         .fetch_one(conn, |row| row.get("id"))
@@ -182,8 +185,8 @@ pub(crate) async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
     Ok(id.unwrap_or(0))
 }
 
-/// Locks messages that are about to be changed, in the order of their ids. False where nobody else
-/// writes, so that there is nothing to lock.
+/// Locks messages before they are changed, in the order of their IDs. Returns false if the database
+/// needs no locks: SQLite has only one writer.
 pub(crate) async fn lock(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<bool> {
     if tx.must_lock() && !ids.is_empty() {
         let locking = query(LOCK, row::numbers(ids)?).bind(tx.among(ids));
@@ -192,19 +195,19 @@ pub(crate) async fn lock(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<bool> 
     Ok(tx.must_lock())
 }
 
-/// How a message is made final.
+/// How a message becomes final.
 pub(crate) struct Ending {
     pub(crate) id: Transid,
     pub(crate) status: domain::MessageStatus,
     pub(crate) error: Option<String>,
-    /// Whether the price of the message is released, since no carrier took the message.
+    /// Whether the price of the message is released because no carrier accepted the message.
     pub(crate) release: bool,
-    /// Whether this ending shows that a carrier took the message, even if no submit of it is
+    /// Whether this ending shows that a carrier accepted the message, even if no submit is
     /// recorded.
     pub(crate) taken: bool,
 }
 
-/// A message that became final just now.
+/// A message that just became final.
 pub(crate) struct Ended {
     pub(crate) id: Transid,
     pub(crate) application_id: ApplicationId,
@@ -212,8 +215,8 @@ pub(crate) struct Ended {
     pub(crate) released: Money,
 }
 
-/// Makes messages final; messages that were final before are left alone and not returned. Of
-/// several endings for one message the first counts.
+/// Makes messages final and returns them. Skips messages that were already final. If a message has
+/// several endings, the first one counts.
 pub(crate) async fn finish(
     tx: &mut WriteTx<'_>,
     endings: &[Ending],
@@ -261,7 +264,7 @@ pub(crate) async fn finish(
     Ok(ended)
 }
 
-/// The messages with these ids that aren't final.
+/// Returns the messages with these IDs that aren't final.
 pub(crate) async fn open_messages(
     tx: &mut WriteTx<'_>,
     ids: &[Transid],
@@ -270,19 +273,19 @@ pub(crate) async fn open_messages(
     finding.find_each(tx, ids.iter().copied(), "messages").await
 }
 
-/// A message whose time ran out.
+/// A message that has expired.
 pub(crate) struct Overdue {
     pub(crate) id: Transid,
     pub(crate) status: MessageStatus,
-    /// Whether a carrier has the message, or a part of it.
+    /// Whether a carrier has accepted the message or a part of it.
     pub(crate) taken: bool,
-    /// Whether a connection holds the message now.
+    /// Whether a carrier connection holds a lease on the message.
     pub(crate) leased: bool,
-    /// Why a part of the message wasn't delivered, where a receipt said so.
+    /// Why a part of the message wasn't delivered, if a receipt gave a reason.
     pub(crate) failed: Option<String>,
 }
 
-/// Messages in this range of ids that aren't final.
+/// Returns the messages in this range of IDs that aren't final.
 pub(crate) async fn overdue(
     conn: &mut dyn Connection,
     from: i64,

@@ -1,8 +1,8 @@
-//! The only module with rows and SQL, which imports nothing of the modules above it.
+//! The only module that contains rows and SQL. It imports nothing from the modules above it.
 //!
-//! A function here runs one statement on a connection that a verb lends it, and the statement
-//! stands in the function's file: one text for both databases, or one for each ([`sql::Sql`]).
-//! What else must differ between databases stands in [`dialect`].
+//! A function here usually runs one statement on its caller's connection. The statement is declared
+//! in the function's file, with one text for both databases or one text for each ([`sql::Sql`]).
+//! All other differences between the databases are in [`dialect`].
 
 pub(crate) mod account_notes;
 pub(crate) mod accounts;

@@ -1,4 +1,4 @@
-//! Processes that serve the same database.
+//! The processes that serve the database.
 
 use domain::Timestamp;
 
@@ -8,7 +8,7 @@ use crate::error::Result;
 
 statements! {
     const COUNT: Sql = Sql::same("SELECT COUNT(*) AS n FROM nodes");
-    /// The slot that has been free for the longest time.
+    /// The slot that has been free the longest.
     const FREE: Sql = Sql::same(r"
         SELECT slot FROM nodes WHERE token = 0 AND seen_at < $1 ORDER BY seen_at LIMIT 1");
     const TAKE: Sql = Sql::same(r"
@@ -24,24 +24,23 @@ statements! {
         SELECT slot FROM nodes WHERE token <> 0 AND seen_at >= $1 LIMIT 1");
     const LAST_END: Sql = Sql::same(r"
         SELECT COALESCE(MAX(seen_at), 0) AS at FROM nodes WHERE token = 0");
-    /// Deletes the connections of processes that ended.
     const FORGET_CONNECTIONS: Sql = Sql::same(r"
         DELETE FROM connections WHERE node IN (SELECT slot FROM nodes WHERE token = 0)");
 }
 
-/// A process that serves the database, or did.
+/// A process that serves the database, or has served it.
 pub(crate) struct NodeRow {
     pub(crate) slot: i64,
     pub(crate) token: i64,
     pub(crate) name: String,
 }
 
-/// How many slots there are. Slots are numbered from 0, and a free slot is given again.
+/// Returns how many slots have ever been taken. Slots are numbered from 0 and reused.
 pub(crate) async fn count(conn: &mut dyn Connection) -> Result<i64> {
     query(COUNT, ()).fetch_one(conn, |row| row.get("n")).await
 }
 
-/// A slot that has been free since this time.
+/// Returns a slot that has been free since this time.
 pub(crate) async fn free(conn: &mut dyn Connection, since: Timestamp) -> Result<Option<i64>> {
     query(FREE, since)
         .fetch_optional(conn, |row| row.get("slot"))
@@ -55,7 +54,8 @@ pub(crate) async fn take(conn: &mut dyn Connection, node: &NodeRow, now: Timesta
         .map(drop)
 }
 
-/// Renews the row of a process; false when its slot belongs to another process now, or to none.
+/// Renews the row of a process. Returns false if its slot now belongs to another process or to
+/// none.
 pub(crate) async fn renew(
     conn: &mut dyn Connection,
     slot: i64,
@@ -65,7 +65,7 @@ pub(crate) async fn renew(
     Ok(query(RENEW, (slot, token, now)).execute(conn).await? == 1)
 }
 
-/// Gives a slot back; false when the slot was taken from the process before.
+/// Frees a slot. Returns false if the process had already lost it.
 pub(crate) async fn end(
     conn: &mut dyn Connection,
     slot: i64,
@@ -75,7 +75,7 @@ pub(crate) async fn end(
     Ok(query(END, (slot, token, now)).execute(conn).await? == 1)
 }
 
-/// Processes that have a slot and weren't seen since this time.
+/// Returns the processes that have a slot but haven't been seen since this time.
 pub(crate) async fn lost(conn: &mut dyn Connection, since: Timestamp) -> Result<Vec<NodeRow>> {
     query(LOST, since)
         .fetch_all(conn, |row| {
@@ -88,19 +88,19 @@ pub(crate) async fn lost(conn: &mut dyn Connection, since: Timestamp) -> Result<
         .await
 }
 
-/// Whether a process that has a slot was seen since this time.
+/// Returns whether any process with a slot has been seen since this time.
 pub(crate) async fn was_any_seen(conn: &mut dyn Connection, since: Timestamp) -> Result<bool> {
     query(SEEN, since).finds(conn).await
 }
 
-/// When a process last ended, in unix milliseconds; 0 if no process has ended.
+/// Returns when a process last ended, in Unix milliseconds. 0 if no process has ended.
 pub(crate) async fn last_end(conn: &mut dyn Connection) -> Result<i64> {
     query(LAST_END, ())
         .fetch_one(conn, |row| row.get("at"))
         .await
 }
 
-/// Deletes the connections of processes that ended.
+/// Deletes the connections of processes that have ended.
 pub(crate) async fn forget_connections(conn: &mut dyn Connection) -> Result<()> {
     query(FORGET_CONNECTIONS, ()).execute(conn).await.map(drop)
 }

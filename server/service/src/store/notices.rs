@@ -1,5 +1,5 @@
-//! What customers and staff are mailed about without somebody's doing: low balances, batches that
-//! are done, and what waits for staff.
+//! Mails that nobody's request triggers: customers are mailed about low balances and finished
+//! batches, and staff about pending work.
 
 use domain::decision::Work;
 use domain::{ApplicationId, BatchId, Money, Reference, Timestamp};
@@ -53,8 +53,7 @@ statements! {
         UPDATE applications SET low_balance_at = NULL
         WHERE id = $1 AND balance >= low_balance" => " AND shard = $2",
     );
-    /// A batch is done within two days: `$1` is the least id that a batch can have that was done
-    /// just now.
+    /// A batch takes at most two days, so a batch that has just finished has at least the ID `$1`.
     const DONE: Sql = in_shard!(
         r"
         SELECT b.id, a.account_id, a.reference, accounts.email, b.rows, b.delivered
@@ -70,7 +69,7 @@ statements! {
             => " AND shard = $3",
     );
     const REMINDED: Sql = Sql::same("SELECT mailed_at FROM reminders WHERE kind = $1");
-    /// Touches no row when another process reminded staff after `$3`.
+    /// Updates no row if another process has reminded staff after `$3`.
     const REMIND: Sql = Sql::same(r"
         INSERT INTO reminders (kind, mailed_at)
         VALUES ($1, $2)
@@ -91,15 +90,15 @@ statements! {
         "received_at",
         "FROM deposits WHERE application_id IS NULL AND received_at <= $1"
     ));
-    /// A mail that was given up is due when it was given up. Mails to staff don't count: those
-    /// about such a mail would fail like it.
+    /// A failed mail is due at the time when the service gave up on it. Mails to staff about
+    /// pending work aren't counted: a mail about a failed mail would fail too.
     const MAILS: Sql = Sql::same(waiting!(
         "due_at",
         "FROM outbox WHERE state = 'failed' AND kind <> 'waiting' AND due_at <= $1"
     ));
 }
 
-/// The owner of an application, whom a mail is for.
+/// The owner of an application, who gets a mail.
 pub(crate) struct Owner {
     pub(crate) account_id: i64,
     pub(crate) email: String,
@@ -122,7 +121,7 @@ pub(crate) struct Low {
     pub(crate) threshold: Money,
 }
 
-/// A batch that is done.
+/// A finished batch.
 pub(crate) struct Done {
     pub(crate) id: BatchId,
     pub(crate) owner: Owner,
@@ -130,7 +129,7 @@ pub(crate) struct Done {
     pub(crate) delivered: i64,
 }
 
-/// Sets what an application's owner is mailed about.
+/// Stores which mails an application's owner wants. `None` turns a kind of mail off.
 pub(crate) async fn set(
     conn: &mut dyn Connection,
     id: ApplicationId,
@@ -143,7 +142,8 @@ pub(crate) async fn set(
     row::touched("applications", 1, set)
 }
 
-/// The applications whose balance fell below their threshold since it was last noted.
+/// Returns the applications whose balance is below the threshold and whose owners haven't been
+/// mailed about it yet.
 pub(crate) async fn low(conn: &mut dyn Connection) -> Result<Vec<Low>> {
     let read = |row: &Row<'_>| {
         Ok(Low {
@@ -156,7 +156,8 @@ pub(crate) async fn low(conn: &mut dyn Connection) -> Result<Vec<Low>> {
     query(LOW, ()).fetch_all(conn, read).await
 }
 
-/// Notes a low balance; false when it was noted before or isn't low any more.
+/// Stores that an owner is mailed about a low balance. Returns false if that was stored before or
+/// if the balance is no longer low.
 pub(crate) async fn note_low(
     conn: &mut dyn Connection,
     id: ApplicationId,
@@ -165,7 +166,7 @@ pub(crate) async fn note_low(
     Ok(query(NOTE_LOW, (id, now)).execute(conn).await? == 1)
 }
 
-/// The applications whose balance isn't low any more.
+/// Returns the applications whose balance was low and has reached the threshold again.
 pub(crate) async fn risen(conn: &mut dyn Connection) -> Result<Vec<ApplicationId>> {
     query(RISEN, ()).fetch_all(conn, |row| row.get("id")).await
 }
@@ -174,7 +175,8 @@ pub(crate) async fn note_risen(conn: &mut dyn Connection, id: ApplicationId) -> 
     query(NOTE_RISEN, id).execute(conn).await.map(drop)
 }
 
-/// The batches that are done, were accepted since, and whose owners want to know.
+/// Returns the finished batches with at least this ID whose owners want a mail and haven't got it
+/// yet.
 pub(crate) async fn done(conn: &mut dyn Connection, least_id: i64) -> Result<Vec<Done>> {
     let read = |row: &Row<'_>| {
         Ok(Done {
@@ -187,7 +189,7 @@ pub(crate) async fn done(conn: &mut dyn Connection, least_id: i64) -> Result<Vec
     query(DONE, least_id).fetch_all(conn, read).await
 }
 
-/// Notes that a mail about a batch is written; false when that was noted before.
+/// Stores that the mail about a batch has been written. Returns false if that was stored before.
 pub(crate) async fn note_done(
     conn: &mut dyn Connection,
     id: BatchId,
@@ -196,16 +198,16 @@ pub(crate) async fn note_done(
     Ok(query(NOTE_DONE, (id, now)).execute(conn).await? == 1)
 }
 
-/// Whether a kind of work is counted shard by shard.
+/// Whether this kind of work is counted per shard.
 pub(crate) const fn is_of_shards(work: Work) -> bool {
     matches!(work, Work::Activations | Work::SenderNames)
 }
 
-/// How much work of a kind waits.
+/// The pending work of one kind.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Waiting {
     pub(crate) count: i64,
-    /// How much of it came after a time.
+    /// How much of it arrived after a given time.
     pub(crate) fresh: i64,
     pub(crate) oldest: Option<Timestamp>,
 }
@@ -220,7 +222,7 @@ impl Waiting {
     }
 }
 
-/// How much waits since `before` or longer, and how much of it came after `after`.
+/// Counts the work that has been pending since `before`, and how much of it arrived after `after`.
 pub(crate) async fn waiting(
     conn: &mut dyn Connection,
     work: Work,
@@ -245,14 +247,14 @@ pub(crate) async fn waiting(
         .await
 }
 
-/// When staff were last mailed about a kind of work.
+/// Returns when staff were last mailed about a kind of work.
 pub(crate) async fn reminded(conn: &mut dyn Connection, work: Work) -> Result<Option<Timestamp>> {
     query(REMINDED, work.as_str())
         .fetch_optional(conn, |row| row.get("mailed_at"))
         .await
 }
 
-/// Notes that staff are mailed now; false when they were after `since`.
+/// Stores that staff are mailed now. Returns false if they were already mailed after `since`.
 pub(crate) async fn remind(
     conn: &mut dyn Connection,
     work: Work,

@@ -1,4 +1,4 @@
-//! The outbox: mails that are to be sent, are kept, or were sent.
+//! The outbox: mails that are queued, being sent, sent, kept or failed.
 
 use domain::records::MailRecord;
 use domain::{MailKind, MailState, Timestamp};
@@ -43,8 +43,8 @@ statements! {
         VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', $7, 0)");
     const NEXT_DUE: Sql = Sql::same(r"
         SELECT MIN(due_at) AS due_at FROM outbox WHERE state = 'queued' OR state = 'sending'");
-    /// A mail whose lease is over is claimed again: its process may have died before or after the
-    /// mail server took the mail.
+    /// Also claims mails whose lease has expired. The process that held the lease may have died
+    /// before or after the mail server accepted the mail.
     const CLAIM: Sql = Sql {
         sqlite: claim!(""),
         postgres: claim!(" FOR UPDATE SKIP LOCKED"),
@@ -70,7 +70,6 @@ statements! {
                    AS failed
         FROM outbox");
     const DROP: Sql = Sql::same("DELETE FROM outbox WHERE id = $1");
-    /// How many mails of each kind were written to an address after a time.
     const WRITTEN: Sql = Sql::same(r"
         SELECT kind, COUNT(*) AS n
         FROM outbox WHERE recipient = $1 AND created_at > $2 GROUP BY kind");
@@ -79,19 +78,19 @@ statements! {
         WHERE created_at <= $1 AND (state = 'sent' OR state = 'kept' OR state = 'failed')");
 }
 
-/// A mail before it is stored.
+/// A mail that isn't stored yet.
 pub(crate) struct NewMail<'a> {
     pub(crate) account_id: Option<i64>,
     pub(crate) kind: MailKind,
     pub(crate) recipient: &'a str,
     pub(crate) subject: &'a str,
-    /// Paragraphs, with an empty line between them.
+    /// Paragraphs, separated by empty lines.
     pub(crate) body: &'a str,
     /// The page that the mail links to.
     pub(crate) path: Option<&'a str>,
 }
 
-/// A mail that a process is to hand to the mail server.
+/// A mail that a process has claimed for sending.
 pub(crate) struct ClaimedRow {
     pub(crate) id: i64,
     pub(crate) account_id: Option<i64>,
@@ -101,7 +100,7 @@ pub(crate) struct ClaimedRow {
     pub(crate) body: String,
     pub(crate) path: Option<String>,
     pub(crate) created_at: Timestamp,
-    /// Which attempt this is, from 1. Only this attempt may store its result.
+    /// The number of this attempt, from 1. Only this attempt may store its result.
     pub(crate) attempts: i64,
 }
 
@@ -141,14 +140,14 @@ pub(crate) async fn insert(
     query(INSERT, values).execute(conn).await.map(drop)
 }
 
-/// When the next mail is due; `None` when none waits.
+/// Returns when the next mail is due, or `None` if no mail is pending.
 pub(crate) async fn next_due(conn: &mut dyn Connection) -> Result<Option<Timestamp>> {
     query(NEXT_DUE, ())
         .fetch_one(conn, |row| row.get("due_at"))
         .await
 }
 
-/// Takes mails that are due, until `lease_end`; no other process takes them before that.
+/// Claims mails that are due. No other process can claim them before `lease_end`.
 pub(crate) async fn claim(
     conn: &mut dyn Connection,
     now: Timestamp,
@@ -170,18 +169,18 @@ pub(crate) async fn claim(
     };
     let claiming = query(CLAIM, (now, lease_end, limit));
     let mut claimed = claiming.fetch_all(conn, read).await?;
-    // RETURNING has no order.
+    // RETURNING doesn't keep the order.
     claimed.sort_by_key(|row| row.id);
     Ok(claimed)
 }
 
-/// Stores that a mail is sent, and empties it; false when the lease of this attempt is over and
-/// another attempt has begun.
+/// Marks a mail as sent and deletes its body. Returns false if the lease of this attempt has
+/// expired and another attempt has begun.
 pub(crate) async fn sent(conn: &mut dyn Connection, id: i64, attempts: i64) -> Result<bool> {
     Ok(query(SENT, (id, attempts)).execute(conn).await? == 1)
 }
 
-/// Stores that an attempt failed; false as above.
+/// Stores that an attempt failed. Returns false in the same case as [`sent`].
 pub(crate) async fn not_sent(
     conn: &mut dyn Connection,
     (id, attempts): (i64, i64),
@@ -193,12 +192,12 @@ pub(crate) async fn not_sent(
     Ok(query(NOT_SENT, values).execute(conn).await? == 1)
 }
 
-/// Deletes a mail whose link is of no use any more.
+/// Deletes a mail whose link has become useless.
 pub(crate) async fn drop_mail(conn: &mut dyn Connection, id: i64) -> Result<()> {
     query(DROP, id).execute(conn).await.map(drop)
 }
 
-/// How many mails of each kind were written to an address after this time.
+/// Returns how many mails of each kind were written to an address after this time.
 pub(crate) async fn written(
     conn: &mut dyn Connection,
     recipient: &str,
@@ -209,12 +208,12 @@ pub(crate) async fn written(
         .await
 }
 
-/// Keeps every mail that waits; returns how many.
+/// Marks all queued mails as kept, and returns how many there were.
 pub(crate) async fn keep(conn: &mut dyn Connection) -> Result<u64> {
     query(KEEP, ()).execute(conn).await
 }
 
-/// Queues a mail again; false when there is none that can be.
+/// Queues a mail again. Returns false if it doesn't exist or is being sent or already sent.
 pub(crate) async fn retry(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<bool> {
     Ok(query(RETRY, (id, now)).execute(conn).await? == 1)
 }
@@ -223,7 +222,7 @@ pub(crate) async fn by_id(conn: &mut dyn Connection, id: i64) -> Result<Option<M
     query(BY_ID, id).fetch_optional(conn, record).await
 }
 
-/// Mails with smaller ids than this one, newest first.
+/// Returns the mails with IDs below `before`, newest first.
 pub(crate) async fn newest(
     conn: &mut dyn Connection,
     before: i64,
@@ -232,13 +231,13 @@ pub(crate) async fn newest(
     query(NEWEST, (before, limit)).fetch_all(conn, record).await
 }
 
-/// How many mails wait, and how many are given up.
+/// Returns how many mails are pending and how many have failed.
 pub(crate) async fn counts(conn: &mut dyn Connection) -> Result<(i64, i64)> {
     let read = |row: &Row<'_>| Ok((row.get("waiting")?, row.get("failed")?));
     query(COUNTS, ()).fetch_one(conn, read).await
 }
 
-/// Deletes mails that don't wait any more and were written at this time or before.
+/// Deletes the mails that are no longer pending and were written at or before this time.
 pub(crate) async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
     query(FORGET, before).execute(conn).await.map(drop)
 }

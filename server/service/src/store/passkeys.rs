@@ -1,4 +1,4 @@
-//! Passkeys of accounts, and what a session's passkey has to answer.
+//! Passkeys of accounts, and the passkey challenges of sessions.
 
 use domain::Timestamp;
 use domain::records::PasskeyRecord;
@@ -11,12 +11,13 @@ statements! {
     const OF: Sql = Sql::same(r"
         SELECT id, name, credential, created_at, used_at
         FROM passkeys WHERE account_id = $1 ORDER BY id");
-    /// No row where the credential is a passkey already, of whichever account.
+    /// Inserts no row if the credential is already a passkey of any account.
     const ADD: Sql = Sql::same(r"
         INSERT INTO passkeys (account_id, credential_hash, name, credential, counter, created_at)
         VALUES ($1, $2, $3, $4, 0, $5)
         ON CONFLICT (credential_hash) DO NOTHING");
-    /// No row where the passkey was removed, or has shown this count or a higher one meanwhile.
+    /// Updates no row if the passkey was removed or its stored counter isn't below the new one. The
+    /// counter of some passkeys is always 0.
     const USE: Sql = Sql::same(r"
         UPDATE passkeys SET credential = $3, counter = $4, used_at = $5
         WHERE account_id = $1 AND id = $2 AND (counter < $4 OR (counter = 0 AND $4 = 0))");
@@ -24,19 +25,19 @@ statements! {
     const REMOVE_ALL: Sql = Sql::same("DELETE FROM passkeys WHERE account_id = $1");
     const ASK: Sql = Sql::same("UPDATE sessions SET passkey_asked = $2 WHERE token_hash = $1");
     const ASKED: Sql = Sql::same("SELECT passkey_asked FROM sessions WHERE token_hash = $1");
-    /// No row where somebody else answered it meanwhile, or something else was asked.
+    /// Updates no row if the challenge was already answered or replaced.
     const ANSWER: Sql = Sql::same(r"
         UPDATE sessions SET passkey_asked = NULL WHERE token_hash = $1 AND passkey_asked = $2");
 }
 
-/// A passkey as it is stored.
+/// A stored passkey.
 pub(crate) struct Stored {
     pub(crate) record: PasskeyRecord,
-    /// Its public key and counter, as JSON.
+    /// The public key and the counter, as JSON.
     pub(crate) credential: String,
 }
 
-/// The passkeys of an account, in the order in which they were added.
+/// Returns the passkeys of an account, in the order in which they were added.
 pub(crate) async fn of(conn: &mut dyn Connection, account_id: i64) -> Result<Vec<Stored>> {
     let read = |row: &Row<'_>| {
         Ok(Stored {
@@ -52,14 +53,14 @@ pub(crate) async fn of(conn: &mut dyn Connection, account_id: i64) -> Result<Vec
     query(OF, account_id).fetch_all(conn, read).await
 }
 
-/// A passkey to be added.
+/// A passkey to add.
 pub(crate) struct New {
     pub(crate) name: String,
     pub(crate) credential_hash: String,
     pub(crate) credential: String,
 }
 
-/// Adds a passkey; false when its credential is one already.
+/// Adds a passkey. Returns false if its credential is already a passkey.
 pub(crate) async fn add(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -71,8 +72,8 @@ pub(crate) async fn add(
     Ok(query(ADD, values).execute(conn).await? == 1)
 }
 
-/// Stores what changed when a passkey was used; false when it was removed meanwhile, or has shown
-/// this count or a higher one.
+/// Stores the use of a passkey. Returns false if the passkey was removed or its stored counter
+/// isn't below the new one.
 pub(crate) async fn set_used(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -85,7 +86,7 @@ pub(crate) async fn set_used(
     Ok(using.execute(conn).await? == 1)
 }
 
-/// Removes a passkey; false when the account has no such passkey.
+/// Removes a passkey. Returns false if the account has no such passkey.
 pub(crate) async fn remove(conn: &mut dyn Connection, account_id: i64, id: i64) -> Result<bool> {
     Ok(query(REMOVE, (account_id, id)).execute(conn).await? == 1)
 }
@@ -94,13 +95,13 @@ pub(crate) async fn remove_all(conn: &mut dyn Connection, account_id: i64) -> Re
     query(REMOVE_ALL, account_id).execute(conn).await.map(drop)
 }
 
-/// Keeps in a session what its passkey has to answer, in place of what it had to before; false when
-/// there is no such session.
+/// Stores a session's passkey challenge in place of an earlier one. Returns false if there is no
+/// such session.
 pub(crate) async fn ask(conn: &mut dyn Connection, token_hash: &str, asked: &str) -> Result<bool> {
     Ok(query(ASK, (token_hash, asked)).execute(conn).await? == 1)
 }
 
-/// What a session's passkey has to answer.
+/// Returns the pending passkey challenge of a session.
 pub(crate) async fn asked(conn: &mut dyn Connection, token_hash: &str) -> Result<Option<String>> {
     let asked: Option<Option<String>> = query(ASKED, token_hash)
         .fetch_optional(conn, |row| row.get("passkey_asked"))
@@ -108,7 +109,7 @@ pub(crate) async fn asked(conn: &mut dyn Connection, token_hash: &str) -> Result
     Ok(asked.flatten())
 }
 
-/// Uses up what a session's passkey has to answer; false when it was used up before.
+/// Consumes a session's passkey challenge. Returns false if it was already consumed or replaced.
 pub(crate) async fn answer(
     conn: &mut dyn Connection,
     token_hash: &str,

@@ -1,25 +1,25 @@
-//! A PostgreSQL server: how connections and transactions are set up, and the tables by day.
+//! PostgreSQL: how connections and transactions are set up, and the partitions of messages.
 //!
-//! The order of locks depends on where a transaction begins:
+//! The lock order depends on the kind of transaction:
 //!
-//! - Results and receipts that are stored by statements, and the expiry sweep: messages, their rows
-//!   in the queue and their segments, applications, counts of days, batches.
-//! - Ended leases and rerouting: rows of the queue, their messages and segments, applications,
-//!   counts of days, batches.
-//! - A call of `run_commit_group`: for results rows of the queue, their messages and segments; for
-//!   receipts messages and their segments; for sends applications; for claims rows of the queue and
-//!   their messages; at the end counts of days, batches.
-//! - What a person asks for: applications, batches.
+//! - Results and receipts that are stored by separate statements, and the expiry sweep: messages,
+//!   their queue rows and segments, applications, day counts, batches.
+//! - Expired leases and rerouting: queue rows, their messages and segments, applications, day
+//!   counts, batches.
+//! - A call of `run_commit_group`: for results, queue rows, then their messages and segments; for
+//!   receipts, messages and their segments; for sends, applications; for claims, queue rows and
+//!   their messages; at the end, day counts and batches.
+//! - Verbs: applications, batches.
 //!
-//! Applications and batches are locked in the order of their ids, and ended leases, rerouting and
-//! claims pass over rows of the queue that are locked. Deadlocks are left where two transactions
-//! meet over a message and its row in the queue, or over a message and its application: a receipt
-//! in one process and the result or the claim of the same message in another. PostgreSQL then ends
-//! one of the two transactions. Nothing of it is stored, and its work is repeated: at once
+//! Applications and batches are locked in the order of their IDs. Expired leases, rerouting and
+//! claims skip queue rows that are locked. Two transactions can still deadlock over a message and
+//! its queue row, or over a message and its application: for example a receipt in one process, and
+//! the result or the claim of the same message in another. PostgreSQL then aborts one of the two.
+//! Its changes are rolled back, and its work is retried: at once
 //! ([`crate::error::Error::is_conflict`]), or by the next run of a job.
 //!
-//! Statements name a least and a greatest id of messages, so that only the partitions of their days
-//! are looked at.
+//! Statements name the least and the greatest message ID, so that PostgreSQL reads only the
+//! partitions of these days.
 
 use domain::Timestamp;
 
@@ -28,9 +28,9 @@ use super::query::{Connection, Row, query, run, run_of};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
-/// Sets up a connection. A statement that takes longer than this is a fault; a transaction that a
-/// stopped process left open would keep others from its rows and vacuum from its work. A plan is
-/// made at each execution: a generic plan for all parameters would look at every day's table.
+/// Sets up a connection. A statement that exceeds the timeout is a fault. A transaction that a
+/// stopped process leaves open would block its rows and hold back vacuum. Statements are planned at
+/// each execution, because a generic plan would open the partitions of all days.
 pub(super) const SESSION: &str = r"
     SET statement_timeout = '30s';
     SET lock_timeout = '10s';
@@ -42,13 +42,14 @@ pub(super) const SESSION: &str = r"
     SET client_min_messages = warning;
     SET application_name = 'heliograph'";
 
-/// Sets up the connection of commit groups, after [`SESSION`]. Their statements are planned once
-/// for any parameters, except those over messages, which are planned at each execution anyway. Such
-/// plans must hold when a table has grown: without sequential scans, which suit an empty table.
+/// Sets up the connection of commit groups, after [`SESSION`]. Their statements get generic plans,
+/// except for those over messages, which are planned at each execution anyway. A generic plan must
+/// still be good when a table has grown, so sequential scans are disabled: they suit an empty table
+/// only.
 ///
-/// In a distributed database the call of a commit group is planned at each execution, so that Citus
-/// knows the shard and sends the call to the server that has it. The session on that server is set
-/// up like this one by `run_commit_group` itself.
+/// In a distributed database the call of a commit group is planned at each execution. Citus then
+/// knows the shard and sends the call to the worker that has it. On the worker, `run_commit_group`
+/// sets these options itself.
 pub(super) const GROUP_SESSION: &str = r"
     SET plan_cache_mode = force_generic_plan;
     SET enable_seqscan = off;
@@ -56,40 +57,41 @@ pub(super) const GROUP_SESSION: &str = r"
     SELECT set_config('plan_cache_mode', 'force_custom_plan', false)
     FROM installation WHERE distribution = 'done'";
 
-/// Sets up a transaction that recounts all rows. Recounting takes long, and must not join by nested
-/// loops: PostgreSQL chooses these for tables that have grown since it last analyzed them, because
-/// it takes such tables for small.
+/// Sets up a transaction that recounts all rows, which takes long. Nested loops are disabled:
+/// PostgreSQL would choose them for tables that have grown since their last ANALYZE, because it
+/// still estimates these tables to be small.
 pub(super) const RECOUNT: &str = r"
     SET LOCAL statement_timeout = 0;
     SET LOCAL enable_nestloop = off;
     SET LOCAL random_page_cost = 4";
 
-/// Sets up a connection that only reads, after [`SESSION`]. A list shows the newest few of many
-/// messages, which an index leads to. With the usual cost of random pages PostgreSQL scans the
-/// messages of a day in the order of their ids instead: it expects the listed messages to be spread
-/// over the day.
+/// Sets up a connection that only reads, after [`SESSION`]. A list shows the few newest of many
+/// messages, and an index finds them. With the default cost of random pages PostgreSQL would scan a
+/// day's messages in the order of their IDs instead, because it expects the listed messages to be
+/// spread over the day.
 pub(super) const READER: &str = "SET random_page_cost = 0.1";
 
-/// Begins the transaction of a verb. Verbs run one at a time, as with SQLite, whichever process
-/// they come to: they read, decide and write, and none of them is frequent.
+/// Begins the transaction of a verb. As on SQLite, only one verb runs at a time, counting all
+/// processes. Verbs read, decide and write, and they are rare.
 pub(super) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176, 0)";
 
-/// Whether a connection was released inside a transaction: `now()` stands still within a
-/// transaction. The statement is run as a simple query, since each message of an extended query has
-/// a time of its own.
+/// Returns 1 if a connection was released inside a transaction, where `now()` doesn't advance. The
+/// statement must be a simple query, because each message of an extended query has its own
+/// timestamp.
 pub(super) const IN_TRANSACTION: &str =
     "SELECT CASE WHEN now() = statement_timestamp() THEN 0 ELSE 1 END::bigint AS n";
 
-/// The number of the running transaction, null as long as it wrote nothing; and two times: a
-/// crash changes one of them, whether the whole server went down or one of its processes.
+/// Returns the ID of the running transaction, or null if it has written nothing, and two
+/// timestamps. Any crash changes one of the timestamps, whether the whole server or one of its
+/// processes crashes.
 pub(super) const TRANSACTION: &str = r"
     SELECT pg_current_xact_id_if_assigned()::text AS id,
            concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())
                AS server";
 
-/// What became of a transaction. A server that crashed forgets the numbers of transactions of which
-/// nothing was written, and gives these numbers to others: that the transaction with a number is
-/// committed says nothing then.
+/// Returns the outcome of a transaction. A crashed server loses the IDs of transactions that never
+/// reached the disk, and assigns them again. After a crash, a committed ID therefore doesn't say
+/// that this transaction was committed.
 pub(super) const OUTCOME: &str = r"
     SELECT CASE WHEN server = $2 THEN pg_xact_status(id)
                 WHEN id >= pg_snapshot_xmax(pg_current_snapshot()) THEN 'aborted'
@@ -99,35 +101,35 @@ pub(super) const OUTCOME: &str = r"
                  concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())
                      AS server) t";
 
-/// Has a transaction of a distributed database committed in two phases if it wrote on a worker. It
-/// wrote on the coordinator too, in tables that Citus doesn't know, so that Citus would commit on
-/// the one worker first and on the coordinator afterwards, each by itself. Citus keeps `sessions`
-/// on the coordinator alone, and a change of it makes Citus take two phases, even of no row.
+/// Makes Citus commit in two phases if the transaction wrote on a worker. Such a transaction also
+/// wrote on the coordinator, in tables that Citus doesn't know, and Citus would commit first on the
+/// worker and then on the coordinator, independently. Citus keeps `sessions` on the coordinator
+/// only. A statement that changes this table, even no row of it, makes Citus use two phases.
 pub(super) const TWO_PHASES: &str = "DELETE FROM sessions WHERE id = -1";
 
-/// Raises the time limit of statements: a table may have millions of messages to add up.
+/// Raises the statement timeout: a table may have millions of messages to sum up.
 pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = '15min'";
 
-/// Lets the commit return before it is on the disk. A crash of the server shortly afterwards
-/// undoes such a transaction, as if the server had crashed before it. Whatever is committed after
-/// it and waits for the disk waits for it as well, since the server's log is written in order.
+/// Lets the commit return before it is on disk. If the server crashes shortly afterwards, the
+/// transaction is lost, as if the crash had come first. A later commit that waits for the disk
+/// makes this one durable too, because the server writes its log in order.
 pub(super) const COMMIT_WITHOUT_WAITING: &str = "SET LOCAL synchronous_commit = off";
 
-/// Shortens the wait for a lock, for changes of tables that every transaction uses: all other
-/// transactions would wait behind such a change. A change that doesn't get its lock is tried again
+/// Shortens the lock timeout, for changes of tables that every transaction uses: all other
+/// transactions would wait behind such a change. A change that doesn't get its lock is retried
 /// later.
 const SHORT_WAIT: &str = "SET LOCAL lock_timeout = '500ms'";
 
 statements! {
-    /// Locks a chore until the transaction ends, unless another transaction has it. The number of
-    /// an expansion is the batch's id.
+    /// Locks a chore until the transaction ends, unless another transaction has locked it. The
+    /// chore that expands a batch has the batch's ID as its number.
     const TRY_LOCK: Sql = Sql::postgres(r"
         SELECT CASE WHEN pg_try_advisory_xact_lock($1) THEN 1 ELSE 0 END::bigint AS mine");
-    /// The server's clock. All processes go by this clock, so that their own may differ.
+    /// The server's clock. All processes use this clock, so their own clocks may differ.
     const CLOCK: Sql = Sql::postgres(r"
         SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint) AS ms");
-    /// How long the oldest transaction has been open. A prepared transaction counts, since it keeps
-    /// vacuum from its work just as well.
+    /// The age of the oldest open transaction. Prepared transactions count, because they hold back
+    /// vacuum too.
     const OLDEST: Sql = Sql::postgres(r"
         SELECT COALESCE(
             CAST(MAX(EXTRACT(EPOCH FROM clock_timestamp() - at)) * 1000 AS bigint), 0) AS ms
@@ -136,7 +138,7 @@ statements! {
             FROM pg_stat_activity
             WHERE xact_start IS NOT NULL AND backend_type <> 'autovacuum worker'
             UNION ALL SELECT prepared FROM pg_prepared_xacts) t");
-    /// A partition that has ids of a range. The default partition has no bounds.
+    /// A partition that overlaps a range of IDs. The default partition has no bounds.
     const PARTITION: Sql = Sql::postgres(r"
         SELECT substr(c.relname, length('messages_') + 1) AS suffix,
                bounds[1]::bigint AS low, bounds[2]::bigint AS below
@@ -157,24 +159,24 @@ statements! {
         DELETE FROM unusual_messages WHERE message_id >= $1 AND message_id < $2 AND shard = $3");
 }
 
-/// Locks a chore until the transaction ends; false while another transaction has it.
+/// Locks a chore until the transaction ends. Returns false if another transaction has locked it.
 pub(super) async fn try_lock(conn: &mut dyn Connection, chore: i64) -> Result<bool> {
     query(TRY_LOCK, chore)
         .fetch_one(conn, |row| row.get("mine"))
         .await
 }
 
-/// The server's clock in unix milliseconds.
+/// Returns the server's clock in Unix milliseconds.
 pub(super) async fn clock_ms(conn: &mut dyn Connection) -> Result<i64> {
     query(CLOCK, ()).fetch_one(conn, |row| row.get("ms")).await
 }
 
-/// How long the oldest transaction has been open, in milliseconds.
+/// Returns the age of the oldest open transaction, in milliseconds.
 pub(super) async fn oldest_ms(conn: &mut dyn Connection) -> Result<i64> {
     query(OLDEST, ()).fetch_one(conn, |row| row.get("ms")).await
 }
 
-/// The day as the names of tables have it.
+/// Returns the day as table names have it, for example `20250131`.
 fn day_name(day: i64) -> String {
     let start = Timestamp::from_unix_ms(day * 86_400_000).to_string();
     let date = start
@@ -183,7 +185,7 @@ fn day_name(day: i64) -> String {
     date.replace('-', "")
 }
 
-/// A partition that has ids of this range.
+/// Returns a partition that overlaps this range of IDs.
 async fn partition(conn: &mut dyn Connection, range: Range) -> Result<Option<Partition>> {
     let finding = query(PARTITION, (range.from, range.below));
     let read = |row: &Row<'_>| {
@@ -198,13 +200,14 @@ async fn partition(conn: &mut dyn Connection, range: Range) -> Result<Option<Par
     finding.fetch_optional(conn, read).await
 }
 
-/// The partition that has the messages of a day, among others where it is a week's.
+/// Returns the partition that has the messages of a day: the day's own or that of its week.
 pub(super) async fn day_table(conn: &mut dyn Connection, day: i64) -> Result<Option<Partition>> {
     partition(conn, Range::of_days(day, day + 1)).await
 }
 
-/// Makes the tables of a day, unless they exist or the default partition has rows of that day; or
-/// those of its week, unless this holds for any day of the week.
+/// Creates the partitions of a day. Returns false if the day already has partitions, or if the
+/// default partition has rows of the day. With [`MessageTables::Week`], creates the partitions of
+/// the whole week instead, provided that no other day of the week has partitions or such rows.
 pub(super) async fn make_day(
     conn: &mut dyn Connection,
     day: i64,
@@ -232,18 +235,18 @@ pub(super) async fn make_day(
     Ok(true)
 }
 
-/// Whether these ids have no table, and the default partition has no rows with them.
+/// Returns whether no partition overlaps these IDs and the default partition has no rows with them.
 async fn is_free(conn: &mut dyn Connection, range: Range) -> Result<bool> {
     Ok(partition(&mut *conn, range).await?.is_none()
         && !query(STRAYS, (range.from, range.below)).finds(conn).await?)
 }
 
-/// Makes a table of messages and that of their events. They are created on their own and then
-/// attached, which keeps nobody from writing.
+/// Creates a partition of messages and one of their events. Each is created as a table and then
+/// attached, which doesn't block writers.
 async fn make_partition(conn: &mut dyn Connection, partition: &Partition) -> Result<()> {
     let Partition { suffix, range } = partition;
-    // Each statement is run on its own: Citus hands a text with several statements on as a whole
-    // for each of them.
+    // Run one at a time: Citus forwards a script of several statements as a whole, once for each
+    // statement.
     run(&mut *conn, SHORT_WAIT).await?;
     for (table, options) in [
         ("messages", "WITH (fillfactor = 60)"),
@@ -276,7 +279,7 @@ pub(super) async fn drop_tables(conn: &mut dyn Connection, partition: &Partition
     Ok(())
 }
 
-/// Deletes these messages from the table of messages that are unknown, failed, expired or rejected.
+/// Deletes these messages from `unusual_messages`.
 pub(super) async fn forget_unusual(conn: &mut dyn Connection, range: Range) -> Result<()> {
     query(FORGET_UNUSUAL, (range.from, range.below))
         .execute(conn)

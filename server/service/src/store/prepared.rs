@@ -1,5 +1,5 @@
-//! Tests that prepare every statement once: a misspelt column fails here and not at three in the
-//! morning.
+//! Tests that prepare every statement once, so that a misspelled column fails here and not in
+//! production.
 
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
 
@@ -7,7 +7,8 @@ use super::history::MessageTables;
 use super::sql::{Dialect, Sql};
 use super::{Missing, Store};
 
-/// The databases to prepare statements for: SQLite, and PostgreSQL, which the test command starts.
+/// The databases to prepare statements for: SQLite, and the PostgreSQL that the test command
+/// starts.
 pub(super) async fn stores(folder: &std::path::Path) -> [Store; 2] {
     let server = std::env::var("HELIOGRAPH_TEST_POSTGRES")
         .expect("HELIOGRAPH_TEST_POSTGRES is not set: `make test-rust` starts PostgreSQL");
@@ -37,7 +38,7 @@ async fn every_statement_can_be_prepared_for_each_database() {
     }
 }
 
-/// The statements of each file that declares statements.
+/// The statements of every file that declares statements.
 const FILES: &[&[(&str, Sql)]] = &[
     super::account_notes::STATEMENTS,
     super::accounts::STATEMENTS,
@@ -96,12 +97,12 @@ const FILES: &[&[(&str, Sql)]] = &[
     super::usual_times::STATEMENTS,
 ];
 
-/// Every statement that a file declares, with its name.
+/// Returns every declared statement with its name.
 pub(crate) fn declared() -> impl Iterator<Item = (&'static str, Sql)> {
     FILES.iter().copied().flatten().copied()
 }
 
-/// No test would look at the statements of a file that isn't listed in `FILES`.
+/// No test would check the statements of a file that is missing from `FILES`.
 #[test]
 fn every_file_that_declares_statements_is_listed() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store");
@@ -115,7 +116,7 @@ fn every_file_that_declares_statements_is_listed() {
     assert_eq!(declaring.count(), FILES.len());
 }
 
-/// Every statement with its name, in the text for this database.
+/// Returns every statement with its name, in the text for this database.
 fn all_statements(dialect: Dialect) -> Vec<(&'static str, String)> {
     let declared = declared().map(|(name, sql)| (name, sql.of(dialect).to_owned()));
     let lists = super::reports::every_list_sql(dialect).into_iter();
@@ -135,9 +136,9 @@ async fn prepare_all(store: &Store) {
     assert_eq!(failed, Vec::<String>::new());
 }
 
-/// SQLite builds a b-tree for a list of more than two constants, at every execution of a statement
-/// with such a list, and at every change of a row whose table has one in a check. Neither the
-/// schemas nor any statement has such a list.
+/// SQLite builds a b-tree for a list of more than two constants: at every execution of a statement
+/// with such a list, and at every change of a row whose table has one in a CHECK. So neither the
+/// schemas nor the statements may have such a list.
 #[test]
 fn no_list_has_more_than_two_constants() {
     for dialect in [Dialect::Sqlite, Dialect::Postgres] {
@@ -157,7 +158,7 @@ fn no_list_has_more_than_two_constants() {
     assert_eq!(found, ["('a', 'b', 'c')", "(1, 2, 3)"]);
 }
 
-/// The lists of more than two constants that follow an IN.
+/// Returns the lists of more than two constants that follow an IN.
 fn long_lists(sql: &str) -> Vec<String> {
     let lines = sql.lines().map(|line| line.split("--").next().unwrap());
     let sql = lines.collect::<Vec<_>>().join("\n");
@@ -171,7 +172,7 @@ fn long_lists(sql: &str) -> Vec<String> {
     lists.collect()
 }
 
-/// Statements over messages look only at the days of their messages, however many days there are.
+/// A statement over messages reads only the days of its messages, however many days there are.
 #[tokio::test]
 async fn statements_over_messages_look_at_their_days_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -209,8 +210,8 @@ async fn statements_over_messages_look_at_their_days_alone() {
     }
 }
 
-/// The statements of the traffic are those that take many rows or lock rows with PostgreSQL.
-/// A statement that looks at a whole table is fast in every test and takes seconds once there are a
+/// The statements of the traffic are those that take many rows, or that lock rows on PostgreSQL. A
+/// statement that scans a whole table is fast in every test, but takes seconds when the table has a
 /// million rows.
 #[tokio::test]
 async fn no_statement_of_the_traffic_scans_a_table() {
@@ -226,7 +227,7 @@ async fn no_statement_of_the_traffic_scans_a_table() {
     for (name, sql) in declared().filter(of_traffic) {
         let sql = sql.sqlite;
         let plan = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
-        // Parameters that aren't bound are null.
+        // Unbound parameters are null.
         for row in sqlx::query(plan).fetch_all(&mut conn).await.unwrap() {
             let step: String = row.get("detail");
             let through_json = step.contains("VIRTUAL TABLE");

@@ -1,4 +1,4 @@
-//! Prices: a row for each change, which is never changed.
+//! Prices: one row for each price change. Rows are never updated.
 
 use domain::records::PriceChangeRecord;
 use domain::{Money, Prefix, PriceChange, PriceHistory, PriceRow, Prices, Timestamp};
@@ -8,13 +8,13 @@ use super::query::{Connection, Row, query};
 use super::sql::{Sql, statements};
 use crate::error::{Error, Fault, Result};
 
-/// Who set the prices that a start of the service recorded.
+/// The value of `set_by` for prices that the service recorded when it started.
 pub(crate) const SETTINGS: &str = "settings";
 
 statements! {
     const VERSION: Sql = Sql::same("SELECT MAX(id) AS version FROM prices");
-    /// The newest change of prices, and the drained carriers; with PostgreSQL `run_commit_group`
-    /// reads them.
+    /// The newest price change and the drained carriers. On PostgreSQL `run_commit_group` reads
+    /// them.
     const VERSION_AND_DRAINED: Sql = Sql::sqlite(r"
         SELECT MAX(id) AS version, NULL AS name FROM prices
         UNION ALL SELECT 0, name FROM carriers WHERE drained_at IS NOT NULL");
@@ -27,15 +27,15 @@ statements! {
         VALUES ($1, $2, $3, $4, $5, $6)");
 }
 
-/// The id of the newest change of prices; 0 without any.
+/// Returns the ID of the newest price change, or 0 if there is none.
 pub(crate) async fn version(conn: &mut dyn Connection) -> Result<i64> {
     let read = |row: &Row<'_>| row.get::<Option<i64>>("version");
     let version = query(VERSION, ()).fetch_one(conn, read).await?;
     Ok(version.unwrap_or(0))
 }
 
-/// What a commit group needs to admit sends: the newest change of prices, and the carriers that are
-/// drained.
+/// Returns the ID of the newest price change and the drained carriers, which a commit group needs
+/// to admit sends.
 pub(crate) async fn version_and_drained(conn: &mut dyn Connection) -> Result<(i64, Vec<String>)> {
     let read = |row: &Row<'_>| {
         let version: Option<i64> = row.get("version")?;
@@ -47,13 +47,13 @@ pub(crate) async fn version_and_drained(conn: &mut dyn Connection) -> Result<(i6
     Ok((version.unwrap_or(0), drained.collect()))
 }
 
-/// All changes of prices.
+/// Returns all price changes.
 pub(crate) async fn history(conn: &mut dyn Connection) -> Result<PriceHistory> {
     let rows = query(CHANGES, ()).fetch_all(conn, change).await?;
     Ok(PriceHistory::new(rows))
 }
 
-/// All changes of prices and who set them, in the order in which they were set.
+/// Returns all price changes with who set them, in the order in which they were set.
 pub(crate) async fn records(conn: &mut dyn Connection) -> Result<Vec<PriceChangeRecord>> {
     let read = |row: &Row<'_>| {
         let PriceRow {
@@ -72,12 +72,12 @@ pub(crate) async fn records(conn: &mut dyn Connection) -> Result<Vec<PriceChange
     query(CHANGES, ()).fetch_all(conn, read).await
 }
 
-/// Whether somebody has set a price, and not only the settings.
+/// Returns whether staff have set a price. All other prices come from the settings.
 pub(crate) async fn are_set_by_staff(conn: &mut dyn Connection) -> Result<bool> {
     query(SET_BY_STAFF, SETTINGS).finds(conn).await
 }
 
-/// Stores a change of prices.
+/// Stores a price change that comes into force at `from`.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     change: &PriceChange,
@@ -94,8 +94,8 @@ pub(crate) async fn insert(
         .map(drop)
 }
 
-/// A change as `run_commit_group` returns it: id, prefix, local and international price, when it
-/// comes into force and when it was set.
+/// A price change as `run_commit_group` returns it: ID, prefix, local price, international price,
+/// when it comes into force and when it was set.
 #[derive(Deserialize)]
 pub(crate) struct ChangeFields(i64, Option<String>, Option<Money>, Option<Money>, i64, i64);
 

@@ -1,5 +1,5 @@
-//! Figures of messages by quarter hour, kept beside the messages as the counts by day are: hours
-//! and days of any time zone are sums of them.
+//! Figures of messages by quarter hour. They are kept beside the messages, like the counts by day.
+//! Hours and days of any time zone are sums of these figures.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ statements! {
         r"
         GROUP BY 1, 2",
     );
-    /// `[[application, test, quarter, figure, n to add, cost to add]]`.
+    /// `$1` is `[[application, test, quarter, figure, n to add, cost to add]]`.
     const ADD: Sql = Sql {
         sqlite: r"
             INSERT INTO message_quarters (application_id, test, quarter, figure, n, cost, node,
@@ -43,8 +43,7 @@ statements! {
                 cost = message_quarters.cost + excluded.cost",
         ..Sql::IN_SHARD
     };
-    /// The first quarter hour below `$1` whose figures are in several parts, or in one that a
-    /// process counts in.
+    /// The first quarter hour below `$1` whose figures aren't folded.
     const UNFOLDED: Sql = in_shard!(
         r"
         SELECT MIN(quarter) AS quarter
@@ -73,17 +72,17 @@ statements! {
     );
 }
 
-/// Whose figure it is, and of when. Transactions change figures in the order of these keys.
+/// The key of a figure. Transactions update figures in the order of these keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     application_id: ApplicationId,
     test: i64,
     quarter: i64,
-    /// The number in the column `figure`.
+    /// The code in the column `figure`.
     figure: i64,
 }
 
-/// What a transaction adds to the figures.
+/// The changes that a transaction makes to the figures.
 #[derive(Default)]
 pub(super) struct Changes(BTreeMap<Key, (i64, i64)>);
 
@@ -96,7 +95,7 @@ impl Changes {
         self.0.is_empty()
     }
 
-    /// Adds messages that were accepted at this time, and what they cost in micro-units.
+    /// Adds messages that were accepted at this time, and their cost in micro-units.
     pub(super) fn add(
         &mut self,
         (application_id, test): (ApplicationId, i64),
@@ -115,7 +114,7 @@ impl Changes {
         sums.1 += cost;
     }
 
-    /// Writes the changes, for a process and one of its counters.
+    /// Writes the changes to the rows of a node and a writer.
     pub(super) async fn write(
         self,
         conn: &mut dyn Connection,
@@ -137,11 +136,11 @@ impl Changes {
     }
 }
 
-/// The number of the figure of messages that were delivered soonest; those of later ones follow.
+/// The code of the shortest delivery times. The codes of longer ones follow.
 const DELIVERED: i64 = 100;
 
-/// The number in the column `figure`: that of the status, 0 for all messages, and for delivered
-/// ones a number for each delivery time.
+/// Returns the code in the column `figure`: 0 for all messages, or that of the status. Delivered
+/// messages have a code for each range of delivery times.
 const fn code(figure: Figure) -> i64 {
     match figure {
         Figure::Accepted => 0,
@@ -172,7 +171,7 @@ fn figure(row: &Row<'_>) -> Result<Figure> {
     })
 }
 
-/// Adds the figures of an application's messages to those of the range's periods.
+/// Adds an application's figures to the periods of a range.
 pub(crate) async fn add_periods(
     conn: &mut dyn Connection,
     (application_id, test): (ApplicationId, bool),
@@ -198,15 +197,16 @@ pub(crate) async fn add_periods(
     Ok(())
 }
 
-/// The first quarter hour below this one whose figures are in several parts, or in one that a
-/// process counts in.
+/// Returns the first quarter hour below this one whose figures aren't folded. Such figures are in
+/// several rows, or in a row that a process adds to.
 pub(crate) async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Result<Option<i64>> {
     query(UNFOLDED, below)
         .fetch_one(conn, |row| row.get("quarter"))
         .await
 }
 
-/// Adds up the parts of a quarter hour's figures, which no process changes any more.
+/// Folds a quarter hour's figures into one row per figure. The caller makes sure that no process
+/// changes them any more.
 pub(crate) async fn fold(conn: &mut dyn Connection, quarter: i64) -> Result<()> {
     for statement in [FOLD, FORGET_PARTS] {
         query(statement, quarter).execute(&mut *conn).await?;
@@ -218,7 +218,7 @@ pub(crate) async fn fold(conn: &mut dyn Connection, quarter: i64) -> Result<()> 
 mod tests {
     use domain::quarter::DELIVERY_TIMES_MS;
 
-    /// A commit group on PostgreSQL counts by itself.
+    /// `run_commit_group` repeats the list of delivery times.
     #[test]
     fn the_function_tells_the_same_delivery_times_apart() {
         let limits = DELIVERY_TIMES_MS.map(|limit| limit.to_string()).join(",");

@@ -1,9 +1,9 @@
-//! A statement with its parameters, on whichever connection runs it: the process's own connection
-//! to a SQLite file, or one of sqlx's.
+//! Statements with their parameters. They run on any kind of connection: the process's own
+//! connection to a SQLite file, or a connection of sqlx.
 //!
-//! The file is written through one connection of `rusqlite`: its statements run on the calling
-//! thread and stay prepared, whereas sqlx hands each statement and each row to a thread of its own
-//! and back.
+//! A SQLite file is written through one `rusqlite` connection. Its statements run on the calling
+//! thread and stay prepared. sqlx would send each statement and each row to another thread and
+//! back.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -25,15 +25,15 @@ use crate::error::{Error, Fault, Result};
 
 /// A connection that runs statements.
 pub(crate) enum Conn<'c> {
-    /// The connection that writes to a SQLite file; `None` once the connection is released.
+    /// The connection that writes to a SQLite file. `None` once the connection is released.
     File(Option<&'c mut rusqlite::Connection>),
     /// A connection that writes to PostgreSQL.
     Postgres(&'c mut PgConnection),
-    /// Any other connection: mostly one that only reads.
+    /// Any other connection, usually one that only reads.
     Sqlx(&'c mut AnyConnection),
 }
 
-/// Which database a connection of sqlx leads to.
+/// Returns the database that an sqlx connection leads to.
 fn dialect_of(conn: &AnyConnection) -> Dialect {
     match conn.backend_name() {
         "PostgreSQL" => Dialect::Postgres,
@@ -41,22 +41,23 @@ fn dialect_of(conn: &AnyConnection) -> Dialect {
     }
 }
 
-/// Something that lends a connection.
+/// A type that can lend a connection.
 pub(crate) trait Connection: Send {
     fn conn(&mut self) -> Conn<'_>;
 
-    /// The shard whose rows the connection reads and writes; `None` where statements name none.
+    /// Returns the shard whose rows the connection reads and writes. `None` if its statements name
+    /// no shard.
     fn shard(&self) -> Option<Shard> {
         None
     }
 
-    /// The network address of the client for whom a transaction writes; `None` on the machine
-    /// itself.
+    /// Returns the network address of the client for whom a transaction writes. `None` for work
+    /// that starts on the machine itself.
     fn client_address(&self) -> Option<&str> {
         None
     }
 
-    /// Which database the connection leads to.
+    /// Returns the database that the connection leads to.
     fn dialect(&mut self) -> Dialect {
         match self.conn() {
             Conn::File(_) => Dialect::Sqlite,
@@ -175,7 +176,7 @@ impl rusqlite::ToSql for Argument<'_> {
     }
 }
 
-/// Values of parameters: nothing, one, or a tuple of several.
+/// The values of parameters: none, one, or a tuple.
 pub(crate) trait Values<'a> {
     type Array: AsRef<[Argument<'a>]> + IntoIterator<Item = Argument<'a>>;
 
@@ -231,7 +232,8 @@ tuples! {
 
 enum Text {
     Known(Sql),
-    /// A text that the program put together for one database, and whether it names a shard there.
+    /// A text that the program built for one database, and whether the text names a shard on
+    /// PostgreSQL.
     Built(String, bool),
 }
 
@@ -241,7 +243,7 @@ pub(crate) struct Query<'a> {
     pub(super) arguments: Vec<Argument<'a>>,
 }
 
-/// A statement with the values of its parameters.
+/// Makes a query from a statement and the values of its parameters.
 pub(crate) fn query<'a>(sql: Sql, values: impl Values<'a>) -> Query<'a> {
     Query {
         text: Text::Known(sql),
@@ -249,7 +251,7 @@ pub(crate) fn query<'a>(sql: Sql, values: impl Values<'a>) -> Query<'a> {
     }
 }
 
-/// A statement that the program put together. Its text holds nothing that came from outside.
+/// Makes a query from a text that the program built. The text must not contain outside input.
 pub(crate) fn query_of<'a>(sql: String, values: impl Values<'a>) -> Query<'a> {
     Query {
         text: Text::Built(sql, false),
@@ -257,7 +259,7 @@ pub(crate) fn query_of<'a>(sql: String, values: impl Values<'a>) -> Query<'a> {
     }
 }
 
-/// Like [`query_of`], for a text that names a shard if it is PostgreSQL's.
+/// Like [`query_of`], for a text that names a shard on PostgreSQL.
 pub(crate) fn query_in_shard<'a>(sql: String, values: impl Values<'a>) -> Query<'a> {
     Query {
         text: Text::Built(sql, true),
@@ -279,7 +281,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Runs a statement that returns no rows; returns how many rows of the table were touched.
+    /// Runs a statement that returns no rows. Returns the number of affected rows.
     pub(crate) async fn execute(self, conn: &mut dyn Connection) -> Result<u64> {
         let shard = conn.shard();
         match conn.conn() {
@@ -352,7 +354,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Reads the first row of a statement that always finds a row.
+    /// Reads the first row of a statement that always returns one.
     pub(crate) async fn fetch_one<T>(
         self,
         conn: &mut dyn Connection,
@@ -366,12 +368,12 @@ impl<'a> Query<'a> {
         row.ok_or(Error::Failed(Fault::NoRow(statement)))
     }
 
-    /// Whether the statement finds a row.
+    /// Returns whether the statement returns a row.
     pub(crate) async fn finds(self, conn: &mut dyn Connection) -> Result<bool> {
         Ok(self.fetch_optional(conn, |_| Ok(())).await?.is_some())
     }
 
-    /// The statement for a connection of sqlx; with the shard, where the text names one.
+    /// Makes the query for an sqlx connection. Adds the shard if the text names one.
     fn sqlx<DB: Database>(
         mut self,
         dialect: Dialect,
@@ -402,12 +404,12 @@ impl<'a> Query<'a> {
     }
 }
 
-/// The connection that writes to a SQLite file; a fault when its transaction is over.
+/// Returns the connection that writes to a SQLite file. Fails if its transaction has ended.
 pub(crate) fn given(conn: Option<&mut rusqlite::Connection>) -> Result<&mut rusqlite::Connection> {
     conn.ok_or(Error::Failed(Fault::Stopped))
 }
 
-/// Reads all rows that a statement finds in a SQLite file.
+/// Reads all rows that a statement returns from a SQLite file.
 pub(super) fn read_rows<T>(
     rows: &mut Rows<'_>,
     found: &mut Vec<T>,
@@ -419,7 +421,7 @@ pub(super) fn read_rows<T>(
     Ok(())
 }
 
-/// Binds `$1` to the first argument and so on: SQLite itself takes `$1` for a name, and numbers
+/// Binds `$1` to the first argument, and so on. SQLite itself treats `$1` as a name, and numbers
 /// parameters in the order in which their names appear.
 fn bind_by_number(statement: &mut Statement<'_>, arguments: &[Argument<'_>]) -> Result<()> {
     for index in 1..=statement.parameter_count() {
@@ -437,7 +439,7 @@ pub(crate) async fn run(conn: &mut dyn Connection, script: &'static str) -> Resu
     run_of(conn, script.to_owned()).await
 }
 
-/// Runs several statements that the program put together, without anything that came from outside.
+/// Runs several statements that the program built. The text must not contain outside input.
 pub(crate) async fn run_of(conn: &mut dyn Connection, script: String) -> Result<()> {
     match conn.conn() {
         Conn::File(conn) => blocking(|| Ok(given(conn)?.execute_batch(&script)?)),
@@ -456,7 +458,7 @@ pub(crate) async fn run_of(conn: &mut dyn Connection, script: String) -> Result<
 pub(crate) enum Row<'r> {
     File {
         row: &'r rusqlite::Row<'r>,
-        /// The place after the column that was read last: columns are mostly read in their order.
+        /// The index after the last column that was read. Columns are mostly read in order.
         next: Cell<usize>,
     },
     Postgres(PgRow),
@@ -469,16 +471,16 @@ impl<'r> Row<'r> {
         Self::File { row, next }
     }
 
-    /// The value of a column, by its name.
+    /// Returns the value of a column.
     ///
     /// # Errors
-    /// When the column doesn't exist, or holds a value of another type.
+    /// When the column doesn't exist or holds a value of another type.
     pub(crate) fn get<T: Column>(&self, column: &'static str) -> Result<T> {
         T::read(self, column)
     }
 }
 
-/// The value of a column in a row of a SQLite file.
+/// Returns the value of a column of a row in a SQLite file.
 fn get_of_file<T: FromSql>(
     row: &rusqlite::Row<'_>,
     next: &Cell<usize>,

@@ -1,4 +1,4 @@
-//! The queue: messages that no carrier has taken yet.
+//! The queue: messages that no carrier has accepted yet.
 
 use domain::{ApplicationId, Kind, Reference, Submission, Timestamp, Transid};
 use serde::Deserialize;
@@ -48,10 +48,9 @@ statements! {
     const STATE: Sql = in_shard!(
         "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue" => " WHERE shard = $1",
     );
-    /// A row: message, application, carrier, due at, lease token. Then what all rows share: whether
-    /// the messages are of a batch (0|1), whether they are deferred (0|1), and no attempts. With
-    /// PostgreSQL this queues the messages of batches alone, which nobody has claimed:
-    /// `run_commit_group` stores the others.
+    /// A row: message, application, carrier, due at, lease token. All rows share the values after
+    /// that: `bulk`, `deferred` and no attempts. On PostgreSQL this statement queues only messages
+    /// of batches, which nobody has claimed. `run_commit_group` queues the others.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO queue (message_id, application_id, carrier, due_at, lease_token, bulk,
@@ -63,7 +62,7 @@ statements! {
             FROM STDIN (FORMAT binary)",
         ..Sql::IN_SHARD
     };
-    /// With PostgreSQL `run_commit_group` does this.
+    /// SQLite only: on PostgreSQL `run_commit_group` does this.
     const DEFER: Sql = Sql::sqlite(r"
         UPDATE queue SET deferred = 1
         WHERE message_id = ?1
@@ -72,8 +71,8 @@ statements! {
               WHERE status = 'Suspended' OR disabled_at IS NOT NULL)");
     const UNCLAIMED: Sql = Sql {
         sqlite: r"
-            -- The plus sign keeps SQLite from an index by carrier, behind which it would sort all
-            -- rows of the carrier for each chunk.
+            -- The plus sign keeps SQLite from using an index by carrier. With such an index it
+            -- would sort all rows of the carrier for each chunk.
             SELECT message_id
             FROM queue
             WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 AND submission = 0
@@ -97,7 +96,7 @@ statements! {
             FOR UPDATE SKIP LOCKED",
         ..Sql::IN_SHARD
     };
-    /// Without test messages, which go to the sandbox alone.
+    /// Leaves out test messages, which only the sandbox receives.
     const ROUTED: Sql = Sql {
         sqlite: r"
             SELECT q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by
@@ -120,7 +119,7 @@ statements! {
               AND m.test = 0",
         ..Sql::IN_SHARD
     };
-    /// `[[message, carrier]]`. The other carrier finds the rows as if they were new.
+    /// `$1` is `[[message, carrier]]`. The new carrier treats the rows as new.
     const MOVE: Sql = Sql {
         sqlite: r"
             UPDATE queue SET carrier = ?2, due_at = MAX(due_at, ?3)
@@ -142,7 +141,7 @@ statements! {
               AND shard = $2",
         ..Sql::IN_SHARD
     };
-    /// `[[id, due at, attempts to add, begun, carrier or null, refused by]]`.
+    /// `$1` is `[[ID, due at, attempts to add, submission, carrier or null, refused by]]`.
     const REQUEUE: Sql = Sql {
         sqlite: r"
             UPDATE queue SET due_at = ?2, attempts = attempts + ?3, submission = ?4,
@@ -160,28 +159,28 @@ statements! {
     };
 }
 
-/// A message that is put into the queue. The fields are in the order of [`INSERT`].
+/// A message to add to the queue. The fields are in the order of [`INSERT`].
 pub(crate) struct QueuedRow {
     pub(crate) message_id: Transid,
     pub(crate) application_id: ApplicationId,
     pub(crate) carrier: String,
-    /// Unix milliseconds: when the row may be claimed, or the end of the lease of a row that is
-    /// stored as claimed.
+    /// Unix milliseconds. When the row may be claimed, or the end of the lease if the row is stored
+    /// as claimed.
     pub(crate) due_at: i64,
-    /// The token of the claim; 0 for a row that waits to be claimed.
+    /// The token of the claim. 0 if the row is unclaimed.
     pub(crate) lease_token: i64,
 }
 
-/// What messages that are queued together have in common.
+/// The values that messages share when they are queued together.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct QueuedAs {
-    /// Whether the messages are of an upload.
+    /// Whether the messages belong to a batch.
     pub(crate) of_batch: bool,
-    /// Whether the messages are deferred at once, since their application is suspended.
+    /// Whether the messages are deferred at once because their application is suspended.
     pub(crate) deferred: bool,
 }
 
-/// Queues messages.
+/// Adds messages to the queue.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     rows: &[QueuedRow],
@@ -202,7 +201,7 @@ pub(crate) async fn insert(
     touched("queue", rows.len(), written)
 }
 
-/// Applications that aren't suspended and have messages that were deferred.
+/// Returns the applications that have deferred messages but aren't suspended.
 pub(crate) async fn deferred_without_suspension(
     conn: &mut dyn Connection,
 ) -> Result<Vec<ApplicationId>> {
@@ -211,8 +210,7 @@ pub(crate) async fn deferred_without_suspension(
         .await
 }
 
-/// Lets at most `limit` of an application's messages that were deferred go on; returns how many
-/// did.
+/// Resumes at most `limit` deferred messages of an application, and returns how many it resumed.
 pub(crate) async fn resume(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -224,14 +222,15 @@ pub(crate) async fn resume(
         .await
 }
 
-/// The carriers that messages wait for.
+/// Returns the carriers that have messages in the queue.
 pub(crate) async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
     query(CARRIERS, ())
         .fetch_all(conn, |row| row.get("carrier"))
         .await
 }
 
-/// When the oldest message that waits for a carrier was accepted, and how many messages wait.
+/// Returns when a carrier's oldest queued message was accepted, and how many messages it has in the
+/// queue.
 pub(crate) async fn waiting(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -240,12 +239,13 @@ pub(crate) async fn waiting(
     query(OLDEST, carrier).fetch_one(conn, read).await
 }
 
-/// Whether an unclaimed row waits for a carrier.
+/// Returns whether a carrier has an unclaimed row.
 pub(crate) async fn has_unclaimed(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
     query(ANY_UNCLAIMED, carrier).finds(conn).await
 }
 
-/// Unclaimed rows of a carrier that no submit has begun, with ids after this one.
+/// Returns unclaimed rows of a carrier with IDs above `after`. Leaves out messages of which a
+/// carrier has a segment.
 pub(crate) async fn unclaimed(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -257,7 +257,7 @@ pub(crate) async fn unclaimed(
         .await
 }
 
-/// Unclaimed rows that no submit has begun, in any order, of a carrier that nobody claims for.
+/// Like [`unclaimed`], in any order, for a carrier that no worker claims rows for.
 pub(crate) async fn unrouted(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -268,7 +268,7 @@ pub(crate) async fn unrouted(
         .await
 }
 
-/// What routes look at in a queued message. The fields are in the order of [`ROUTED`].
+/// The fields of a queued message that decide its route, in the order of [`ROUTED`].
 #[derive(Deserialize)]
 pub(crate) struct Routed {
     #[serde(deserialize_with = "row::transid_from_number")]
@@ -277,7 +277,7 @@ pub(crate) struct Routed {
     pub(crate) kind: Kind,
     pub(crate) sender: Option<String>,
     pub(crate) reference: Reference,
-    /// The carriers that refused the message, with spaces between the names.
+    /// The carriers that refused the message, separated by spaces.
     pub(crate) refused_by: String,
 }
 
@@ -286,7 +286,7 @@ pub(crate) async fn routed(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<
     finding.find_each(tx, ids.iter().copied(), "queue").await
 }
 
-/// A row that is given to another carrier.
+/// A row that moves to another carrier.
 pub(crate) struct Moved {
     pub(crate) message_id: Transid,
     pub(crate) carrier: String,
@@ -302,7 +302,7 @@ pub(crate) async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp
 /// The state of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueState {
-    /// How many messages the queue has.
+    /// The number of messages in the queue.
     pub waiting: i64,
     /// When the oldest message in the queue was accepted.
     pub oldest: Option<Timestamp>,
@@ -318,14 +318,14 @@ pub(crate) async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
     query(STATE, ()).fetch_one(conn, read).await
 }
 
-/// When the message whose id is in this column was accepted.
+/// Returns when the message whose ID is in this column was accepted.
 fn accepted_at(row: &Row<'_>, column: &'static str) -> Result<Option<Timestamp>> {
     let id: Option<i64> = row.get(column)?;
     Ok(id.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id))))
 }
 
-/// Defers rows of suspended applications. A lease on such a row stays as it is: an answer to an
-/// earlier submit counts.
+/// Defers the rows of suspended applications. A lease on such a row stays valid, so that an answer
+/// to an earlier submit still counts.
 pub(crate) async fn defer(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
     let deferring = query(DEFER, ());
     deferring
@@ -334,7 +334,7 @@ pub(crate) async fn defer(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
         .map(drop)
 }
 
-/// Deletes rows, claimed or not.
+/// Deletes rows, whether they are claimed or not.
 pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
@@ -346,31 +346,31 @@ pub(crate) async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()
         .map(drop)
 }
 
-/// A claimed row that is put back into the queue.
+/// A claimed row that goes back into the queue.
 pub(crate) struct Requeued {
     pub(crate) id: Transid,
-    /// In unix milliseconds.
+    /// Unix milliseconds.
     pub(crate) due_at: i64,
-    /// How many attempts are added to the row's.
+    /// The number of attempts to add.
     pub(crate) attempts: i64,
     pub(crate) submission: Submission,
-    /// Set where the message goes to another carrier.
+    /// The new carrier, if the message moves to another one.
     pub(crate) carrier: Option<String>,
-    /// The text that is appended to the names of the carriers that refused the message: a space
-    /// and a name, or nothing.
+    /// The text to append to the names of the carriers that refused the message: a space and a
+    /// name, or nothing.
     pub(crate) refused_by: String,
 }
 
 impl Requeued {
-    /// Whether another carrier could take the message: its own carrier has no segment of it, and
-    /// doesn't take it now. A message that wasn't sent may be claimed again at once, unless the
-    /// carrier can't be used.
+    /// Returns whether another carrier may send the message: its own carrier has no segment of it,
+    /// and is unusable or gets the message only later. A message that can be claimed at once stays
+    /// with a usable carrier.
     pub(crate) const fn is_deferred(&self, usable: bool, now: Timestamp) -> bool {
         matches!(self.submission, Submission::None) && (!usable || self.due_at > now.unix_ms())
     }
 }
 
-/// Puts claimed rows back into the queue, to be claimed again at the time given for each row.
+/// Puts claimed rows back into the queue. Each can be claimed again at its `due_at`.
 pub(crate) async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());

@@ -1,18 +1,18 @@
-//! How a database is reached.
+//! Checks whether the connection to a database server is protected.
 
 use std::net::IpAddr;
 
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
-/// The host of a database server on another machine, if what is sent to it could be read or changed
-/// on the way, or answered by somebody else.
+/// Returns the host of a database server on another machine, unless the connection verifies that
+/// host. Somebody could otherwise read or change the data on its way, or answer for the server.
 pub fn unprotected_host(url: &str) -> Option<String> {
     if !url.starts_with("postgres") {
         return None;
     }
-    // A URL that can't be read is refused where the database is opened.
+    // An invalid URL is refused when the database is opened.
     let options: PgConnectOptions = url.parse().ok()?;
-    // An IPv6 address stands in brackets.
+    // IPv6 addresses are in brackets.
     let host = options.get_host().trim_matches(['[', ']']);
     let is_loopback = match host.parse::<IpAddr>() {
         Ok(address) => address.to_canonical().is_loopback(),

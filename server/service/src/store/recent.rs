@@ -1,5 +1,5 @@
-//! Messages of many applications by number or request id: the indexes of messages begin with the
-//! application, and so each application is looked up by itself.
+//! Searches for messages of many applications, by number or request ID. The indexes on messages
+//! start with the application, so each application is looked up separately.
 
 use domain::{ApplicationId, Transid};
 
@@ -7,8 +7,7 @@ use super::query::{Connection, Row, query};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
-/// The newest messages of the applications in a range of ids whose column has a value. The least
-/// application is left out; the greatest one is looked up too.
+/// The newest messages whose column has a value, of the applications above `$1` up to `$2`.
 macro_rules! found_by {
     ($column:literal, $index:literal) => {
         Sql {
@@ -47,7 +46,7 @@ macro_rules! found_by {
 }
 
 statements! {
-    /// The last of the next applications; null where there is none.
+    /// The last of the next `$2` applications, or null if none follows.
     const LAST_OF_NEXT: Sql = in_shard!(
         r"
         SELECT MAX(id) AS id
@@ -58,7 +57,7 @@ statements! {
     const BY_REQUESTID: Sql = found_by!("requestid", "messages_by_requestid");
 }
 
-/// What messages are looked up by.
+/// The key that messages are looked up by.
 #[derive(Clone, Copy)]
 pub(crate) enum Key<'a> {
     /// The digits of a number, as stored.
@@ -66,7 +65,7 @@ pub(crate) enum Key<'a> {
     Requestid(&'a str),
 }
 
-/// Where a message is.
+/// A message's ID, with its application and kind of key.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) application_id: ApplicationId,
@@ -74,7 +73,7 @@ pub(crate) struct Place {
     pub(crate) transid: Transid,
 }
 
-/// Reads a place from the columns `application_id`, `test` and `id`.
+/// Reads a [`Place`] from the columns `application_id`, `test` and `id`.
 pub(super) fn place(row: &Row<'_>) -> Result<Place> {
     Ok(Place {
         application_id: row.get("application_id")?,
@@ -83,7 +82,7 @@ pub(super) fn place(row: &Row<'_>) -> Result<Place> {
     })
 }
 
-/// The last of the `count` applications that follow an application; `None` where none follows.
+/// Returns the last of the `count` applications that follow `after`, or `None` if none follows.
 pub(crate) async fn last_of_next(
     conn: &mut dyn Connection,
     after: i64,
@@ -94,7 +93,8 @@ pub(crate) async fn last_of_next(
         .await
 }
 
-/// The newest messages from an id on of the applications after `after` up to `last`.
+/// Returns the newest messages with at least the ID `from`, of the applications above `after` up to
+/// `last`.
 pub(crate) async fn find(
     conn: &mut dyn Connection,
     key: Key<'_>,

@@ -1,4 +1,4 @@
-//! Reading messages for reports.
+//! Queries over messages for reports.
 
 mod paths;
 #[cfg(test)]
@@ -16,31 +16,31 @@ use super::sql::{Dialect, Sql, in_shard, statements};
 use crate::error::Result;
 
 statements! {
-    /// Counts by the index alone, and no further than `$1` rows.
+    /// Counts at most `$1` rows, and reads only an index.
     const QUEUED: Sql = in_shard!(
         "SELECT COUNT(*) AS n FROM (SELECT message_id FROM queue" => " WHERE shard = $2",
         " LIMIT $1) q",
     );
 }
 
-/// Which messages of one application and key kind to list, newest first.
+/// Selects messages of one application and one kind of key. They are listed newest first.
 pub(crate) struct Selection {
     pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
     pub(crate) span: Span,
-    /// Conditions that few messages meet come before other conditions.
+    /// Conditions that few messages meet come first.
     pub(crate) conditions: Vec<Condition>,
     pub(crate) limit: i64,
 }
 
-/// A range of ids: `from` is in it, `below` isn't.
+/// A range of IDs, from `from` up to but not including `below`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) from: i64,
     pub(crate) below: i64,
 }
 
-/// A message as it is stored.
+/// A stored message.
 pub(crate) struct MessageRow {
     pub(crate) application_id: ApplicationId,
     pub(crate) record: MessageRecord,
@@ -49,7 +49,7 @@ pub(crate) struct MessageRow {
     pub(crate) sending_at: Option<Timestamp>,
 }
 
-/// The columns of a message, in the order of `LISTED`, with which each list begins.
+/// The columns of a message, in the order of `LISTED`. Every list statement starts with these.
 #[derive(Deserialize)]
 struct Columns {
     id: i64,
@@ -107,11 +107,12 @@ impl From<Columns> for MessageRow {
     }
 }
 
-/// The spans of ids to look in, newest first, each longer than the one before: where messages are
-/// in tables by day, a look at all ids at once would open every table.
+/// Splits a range of IDs into spans to search one after the other, newest first. Each span is
+/// longer than the one before. On PostgreSQL, a search over all IDs at once would open the
+/// partition of every day.
 pub(crate) fn spans(dialect: Dialect, whole: Span) -> Vec<Span> {
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-    /// Days of the first span; each further span is four times as long as the one before.
+    /// The number of days in the first span. Each further span is four times as long.
     const FIRST_DAYS: i64 = 2;
     const DAYS_MAX: i64 = 64;
     if !dialect.is_by_day() || whole.from >= whole.below {
@@ -127,7 +128,7 @@ pub(crate) fn spans(dialect: Dialect, whole: Span) -> Vec<Span> {
     spans
 }
 
-/// Messages of a span, newest first, at most `limit`.
+/// Returns the newest messages of a span, at most `limit`.
 pub(crate) async fn list(
     conn: &mut dyn Connection,
     selection: &Selection,
@@ -146,12 +147,12 @@ pub(crate) async fn list(
 /// The result of a count along a path.
 pub(crate) struct Counted {
     pub(crate) n: i64,
-    /// The least id of the counted messages, if there are any.
+    /// The least ID of the counted messages, if there are any.
     pub(crate) least: Option<i64>,
 }
 
-/// Counts the messages of a span along a path, at most `limit`, ignoring the conditions that the
-/// path isn't for.
+/// Counts the messages of a span along a path, at most `limit`. Applies only the condition that the
+/// path is for.
 pub(crate) async fn count(
     conn: &mut dyn Connection,
     selection: &Selection,
@@ -180,14 +181,14 @@ fn begin<'a>(sql: String, selection: &Selection, span: Span, limit: i64) -> Quer
     query_in_shard(sql, (application_id, test, span.from, span.below, limit))
 }
 
-/// How many messages no carrier has taken yet, counted no further than `limit`.
+/// Counts the messages that no carrier has accepted yet, at most `limit`.
 pub(crate) async fn queued(conn: &mut dyn Connection, limit: i64) -> Result<i64> {
     query(QUEUED, limit)
         .fetch_one(conn, |row| row.get("n"))
         .await
 }
 
-/// Every statement that [`list`] and [`count`] can build.
+/// Returns every statement that [`list`] and [`count`] can build.
 #[cfg(test)]
 pub(crate) fn every_list_sql(dialect: Dialect) -> Vec<String> {
     let mut statements = Vec::new();
@@ -197,7 +198,7 @@ pub(crate) fn every_list_sql(dialect: Dialect) -> Vec<String> {
             let leading = conditions
                 .iter()
                 .find(|condition| condition.path() == Some(path));
-            // A path that needs a condition isn't taken without that condition.
+            // A path that needs a condition is never taken without it.
             if leading.is_some() || path == Path::Application {
                 statements.push(path.count(dialect, leading));
             }
@@ -209,7 +210,7 @@ pub(crate) fn every_list_sql(dialect: Dialect) -> Vec<String> {
     statements
 }
 
-/// The conditions, of these four, whose bit is set.
+/// Returns those of these four conditions whose bit is set.
 #[cfg(test)]
 fn some_conditions(chosen: u32) -> Vec<Condition> {
     let all = [

@@ -1,4 +1,4 @@
-//! Reading values out of rows; a value that can't be read is a fault that names the column.
+//! Reads values from rows. A value that can't be read is a fault that names its column.
 
 use domain::{BatchId, MessageStatus, Reference, Timestamp, Transid};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use super::query::Row;
 use crate::error::{Error, Fault, Result};
 
-/// A value from a text column that must hold one of a type's words.
+/// Reads a value from a text column that must hold one of a type's codes.
 pub(crate) fn word<T>(
     row: &Row<'_>,
     table: &'static str,
@@ -22,13 +22,13 @@ pub(crate) fn word<T>(
     }))
 }
 
-/// The reference of an application.
+/// Reads the reference of an application.
 pub(crate) fn reference(row: &Row<'_>) -> Result<Reference> {
     let parse = |text: &str| Reference::parse(text).ok();
     word(row, "applications", "reference", parse)
 }
 
-/// A value from a number column that must hold one of the codes of a type's values.
+/// Reads a value from a number column that must hold one of a type's codes.
 pub(crate) fn code<T>(
     row: &Row<'_>,
     table: &'static str,
@@ -43,12 +43,12 @@ pub(crate) fn code<T>(
     }))
 }
 
-/// A message's status, from the number in the column `status`.
+/// Reads a message's status from the column `status`.
 pub(crate) fn status(row: &Row<'_>, table: &'static str) -> Result<MessageStatus> {
     code(row, table, "status", MessageStatus::from_code)
 }
 
-/// Reads a message's status from its number, for rows that serde reads.
+/// Deserializes a message's status from its code.
 pub(crate) fn status_from_number<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<MessageStatus, D::Error> {
@@ -56,40 +56,40 @@ pub(crate) fn status_from_number<'de, D: serde::Deserializer<'de>>(
     MessageStatus::from_code(code).ok_or_else(|| D::Error::custom("no status has this number"))
 }
 
-/// Reads a message's id from its number, for rows that serde reads.
+/// Deserializes a message's ID from a number.
 pub(crate) fn transid_from_number<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Transid, D::Error> {
     i64::deserialize(from).map(Transid)
 }
 
-/// Reads a time from unix milliseconds, for rows that serde reads.
+/// Deserializes a time from Unix milliseconds.
 pub(crate) fn timestamp_from_number<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Timestamp, D::Error> {
     i64::deserialize(from).map(Timestamp::from_unix_ms)
 }
 
-/// Reads the id of the batch that a message is of, if it is of one, for rows that serde reads.
+/// Deserializes the ID of a message's batch, if the message belongs to one.
 pub(crate) fn batch_from_number<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Option<BatchId>, D::Error> {
     Ok(Option::<i64>::deserialize(from)?.map(BatchId))
 }
 
-/// Rows as a JSON parameter.
+/// Serializes rows as a JSON parameter.
 pub(crate) fn json(rows: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(rows).map_err(|error| Error::Failed(error.into()))
 }
 
-/// Rows that came as one JSON value, in the column `found`.
+/// Reads rows that the database returned as one JSON value in the column `found`.
 pub(crate) fn found<T: serde::de::DeserializeOwned>(
     row: &Row<'_>,
     table: &'static str,
 ) -> Result<T> {
     let value: String = row.get("found")?;
-    // The fault names its place and not the value there: phone numbers and texts must not get
-    // into the log.
+    // The fault gives the position but not the value: phone numbers and texts must not get into the
+    // log.
     serde_json::from_str(&value).map_err(|error| {
         Error::Failed(Fault::Corrupt {
             table,
@@ -99,7 +99,7 @@ pub(crate) fn found<T: serde::de::DeserializeOwned>(
     })
 }
 
-/// Fails unless a write touched exactly as many rows as expected: any other count must not be
+/// Fails unless a write affected exactly the expected number of rows. Any other number must not be
 /// committed.
 pub(crate) fn touched(table: &'static str, expected: usize, actual: u64) -> Result<()> {
     if usize::try_from(actual).is_ok_and(|actual| actual == expected) {
@@ -113,9 +113,9 @@ pub(crate) fn touched(table: &'static str, expected: usize, actual: u64) -> Resu
     }
 }
 
-/// Messages' ids as a JSON parameter.
+/// Serializes message IDs as a JSON parameter.
 pub(crate) fn numbers(ids: &[Transid]) -> Result<String> {
-    /// Serializes ids as numbers; outside the database an id is a text.
+    /// Serializes IDs as numbers. Outside the database an ID is serialized as text.
     struct Numbers<'a>(&'a [Transid]);
     impl serde::Serialize for Numbers<'_> {
         fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {

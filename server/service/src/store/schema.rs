@@ -1,4 +1,4 @@
-//! The schema: checking which release made it, and bringing it up to date.
+//! The schema: checks which release created it, and migrates it.
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{Connection as _, SqlStr};
@@ -28,8 +28,9 @@ impl Store {
         }
     }
 
-    /// Refuses a database whose schema was made from another text than this program's: before the
-    /// first release that text was replaced, and no migration leads from one schema to the other.
+    /// Refuses a database whose schema was created from a different text than this program's. The
+    /// text was replaced before the first release, and no migration leads from one schema to the
+    /// other.
     fn refuse_earlier_build(
         &self,
         applied: &[(i64, Vec<u8>)],
@@ -45,8 +46,8 @@ impl Store {
         Ok(())
     }
 
-    /// The versions that the schema went through, in their order, with their checksums; empty
-    /// without a schema.
+    /// Returns the applied versions of the schema in order, with their checksums. Returns an empty
+    /// list if there is no schema.
     async fn applied(&self) -> Result<Vec<(i64, Vec<u8>)>> {
         let mut conn = self.read().await?;
         let read = |row: &Row<'_>| Ok((row.get("version")?, row.get("checksum")?));
@@ -56,11 +57,11 @@ impl Store {
         }
     }
 
-    /// Brings the schema up to date; refuses a schema that is newer than this program.
+    /// Migrates the schema to this program's version. Refuses a newer schema.
     pub(crate) async fn migrate(&self) -> std::result::Result<(), OpenError> {
         self.refuse_earlier_build(&self.applied().await?)?;
-        // A connection outside the pools: several processes may start at once, and wait until one
-        // of them has migrated.
+        // The connection is outside the pools: several processes may start at once, and all but one
+        // of them wait here for the migration.
         let mut conn = self.connect().await?;
         self.dialect().prepare_migration(&mut conn).await?;
         Migrator::with_migrations(self.migrations())

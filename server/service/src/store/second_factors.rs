@@ -19,14 +19,12 @@ statements! {
                (
                    SELECT COUNT(*) FROM recovery_codes WHERE account_id = $1) AS codes
         FROM second_factors WHERE account_id = $1");
-    /// Uses up a step's code; no row when it or a later one was used before, or when the secret was
-    /// replaced.
     const USE_STEP: Sql = Sql::same(r"
         UPDATE second_factors SET last_step = $3
         WHERE account_id = $1 AND secret = $2 AND last_step < $3");
     const WRONG: Sql = Sql::same(r"
         SELECT wrong_codes, wrong_at FROM second_factors WHERE account_id = $1");
-    /// No row when another attempt was counted meanwhile.
+    /// Updates no row if another attempt was counted in the meantime.
     const COUNT: Sql = Sql::same(r"
         UPDATE second_factors SET wrong_codes = $2 + 1, wrong_at = $3
         WHERE account_id = $1 AND wrong_codes = $2");
@@ -40,16 +38,16 @@ statements! {
     const REMOVE_CODES: Sql = Sql::same("DELETE FROM recovery_codes WHERE account_id = $1");
 }
 
-/// A second factor as it is stored.
+/// A stored second factor.
 pub(crate) struct Stored {
     /// Sealed.
     pub(crate) secret: String,
     pub(crate) created_at: Timestamp,
-    /// How many recovery codes are left.
+    /// The number of recovery codes left.
     pub(crate) codes: i64,
 }
 
-/// Sets an account's second factor, whose codes are used up to this step.
+/// Sets an account's second factor. Codes up to this step are already used.
 pub(crate) async fn set(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -74,7 +72,8 @@ pub(crate) async fn of(conn: &mut dyn Connection, account_id: i64) -> Result<Opt
     query(OF, account_id).fetch_optional(conn, read).await
 }
 
-/// Uses up the code of a step; false when it was used before, or a later one was.
+/// Uses up the code of a step. Returns false if this code or a later one was already used, or if
+/// the secret was replaced.
 pub(crate) async fn use_step(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -85,7 +84,8 @@ pub(crate) async fn use_step(
     Ok(using.execute(conn).await? == 1)
 }
 
-/// How many wrong codes were given in a row, and when the last one was; none without a second factor.
+/// Returns the number of consecutive wrong codes and the time of the last one. `None` without a
+/// second factor.
 pub(crate) async fn wrong(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -97,8 +97,8 @@ pub(crate) async fn wrong(
         .await
 }
 
-/// Counts an attempt as wrong, after so many others, before it is judged; false when another one was
-/// counted meanwhile.
+/// Counts an attempt as wrong before its code is checked. `before` is the number of wrong attempts
+/// so far. Returns false if another attempt was counted in the meantime.
 pub(crate) async fn count_wrong(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -109,13 +109,13 @@ pub(crate) async fn count_wrong(
     Ok(counting.execute(conn).await? == 1)
 }
 
-/// A right code or a new password ends the wrong codes in a row.
+/// Resets the number of consecutive wrong codes, after a right code or a new password.
 pub(crate) async fn end_wrong(conn: &mut dyn Connection, account_id: i64) -> Result<()> {
     query(END_WRONG, account_id).execute(conn).await.map(drop)
 }
 
-/// Removes an account's second factor with its recovery codes and passkeys; false when there was
-/// none.
+/// Removes an account's second factor, recovery codes and passkeys. Returns false if the account
+/// had no second factor.
 pub(crate) async fn remove(conn: &mut dyn Connection, account_id: i64) -> Result<bool> {
     query(REMOVE_CODES, account_id).execute(&mut *conn).await?;
     passkeys::remove_all(&mut *conn, account_id).await?;
@@ -137,7 +137,7 @@ pub(crate) async fn set_codes(
     Ok(())
 }
 
-/// Uses up a recovery code; false when there is no such code.
+/// Uses up a recovery code. Returns false if there is no such code.
 pub(crate) async fn use_code(
     conn: &mut dyn Connection,
     account_id: i64,

@@ -1,4 +1,4 @@
-//! What happened to the security of accounts: sign-ins, failures, resets, keys.
+//! Security events of accounts: sign-ins, failures, resets, keys.
 
 use domain::Timestamp;
 use domain::records::SecurityEventRecord;
@@ -21,7 +21,7 @@ statements! {
     const SWEEP: Sql = Sql::same("DELETE FROM security_events WHERE at <= $1");
 }
 
-/// Where a request comes from, as it is recorded.
+/// The origin of a request, as it is recorded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
     pub(crate) address: String,
@@ -30,7 +30,7 @@ pub(crate) struct Origin {
     pub(crate) user_agent: String,
 }
 
-/// Records an event, of an account or of none; returns its id.
+/// Records an event, with or without an account, and returns its ID.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     now: Timestamp,
@@ -58,14 +58,14 @@ pub(crate) async fn insert(
         .await
 }
 
-/// Writes a row and deletes it: nothing happened.
+/// Writes a row and deletes it, to check that the database can be written.
 pub(crate) async fn probe(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
     let kind = SecurityEventKind::Throttled;
     let id = insert(conn, now, None, kind, &Origin::default(), None).await?;
     query(DELETE, id).execute(conn).await.map(drop)
 }
 
-/// The events of an account, the newest first.
+/// Returns the latest events of an account, newest first.
 pub(crate) async fn of_account(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -85,7 +85,7 @@ pub(crate) async fn of_account(
         .await
 }
 
-/// Deletes the events of this time and before.
+/// Deletes the events at or before this time.
 pub(crate) async fn sweep(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
     query(SWEEP, before).execute(conn).await.map(drop)
 }

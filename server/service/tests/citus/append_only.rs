@@ -1,11 +1,12 @@
-//! The ledger of a distributed database has no triggers: privileges keep it from being changed.
+//! The ledger of a distributed database has no triggers. Privileges protect it from changes.
 
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
 
 use crate::database::{Backend, new_name};
 use crate::world::World;
 
-/// The password of every role of the cluster, by which its servers sign in to each other.
+/// Returns the password that all roles of the cluster share. Its servers use it to sign in to each
+/// other.
 fn password(url: &str) -> &str {
     let (start, _) = url.split_once('@').unwrap();
     start.rsplit_once(':').unwrap().1

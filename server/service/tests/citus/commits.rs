@@ -1,4 +1,4 @@
-//! Commit groups are committed on one worker, without a two-phase commit.
+//! A commit group commits on one worker, without a two-phase commit.
 
 use domain::MessageStatus;
 use futures_util::future::join_all;
@@ -11,12 +11,12 @@ use crate::sending::receipt;
 use crate::world::{World, keyed, request};
 
 /// Counts two-phase commits. A server stores a row in this table before each two-phase commit, and
-/// deletes the row when it looks for transactions to recover.
+/// deletes the row when it recovers transactions.
 const NOTED: &str = "SELECT count(*) FROM pg_dist_transaction";
 const KEEP: &str = "ALTER SYSTEM SET citus.recover_2pc_interval = -1";
 const CARRIER: &str = "acme";
 
-/// How many two-phase commits the servers of a database have made.
+/// Returns the number of two-phase commits of a database's servers.
 async fn noted(world: &World) -> i64 {
     let mut sum = 0;
     for server in world.database.servers() {
@@ -35,8 +35,8 @@ async fn keep_notes(world: &World) {
     }
 }
 
-/// Everything that commit groups store, in all shards: sends with idempotency keys and without,
-/// claims, each answer that a carrier may give to a submit, and each kind of receipt.
+/// Makes commit groups store everything that they can store, in all shards: sends with and without
+/// idempotency keys, claims, each response of a carrier to a submit, and each kind of receipt.
 async fn life(world: &World) {
     let service = &world.service;
     let mut customers = Vec::new();
@@ -86,7 +86,7 @@ async fn life(world: &World) {
             number: message.address.clone(),
             ..receipt(&n.to_string(), MessageStatus::Delivered)
         };
-        // Twice, since a carrier may repeat a receipt.
+        // Twice, because a carrier may repeat a receipt.
         for _ in 0..2 {
             let receipts = vec![receipt.clone()];
             service

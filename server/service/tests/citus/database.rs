@@ -15,18 +15,18 @@ use tokio::sync::OnceCell;
 pub use self::tables::new_name;
 use crate::world::{START_MS, prices};
 
-/// What a test runs on. Most tests run on other databases too, and ask for one of them.
+/// The kind of database that a test runs on. Most tests also run on other kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     Citus,
 }
 
 impl Backend {
-    /// What several processes can serve.
+    /// The database that several processes can share.
     pub const SHARED: Self = Self::Citus;
 }
 
-/// How many shards a database has.
+/// The number of shards in a database.
 pub const SHARDS: i64 = 4;
 
 static TEMPLATE: OnceCell<(Cluster, String)> = OnceCell::const_new();
@@ -34,14 +34,14 @@ static TEMPLATE: OnceCell<(Cluster, String)> = OnceCell::const_new();
 pub struct Database {
     cluster: Cluster,
     name: String,
-    /// The cluster, if it has no other database: it is removed with this one.
+    /// The cluster, if it has no other database. It is removed with this one.
     alone: Option<OwnCluster>,
 }
 
 impl Database {
     pub async fn make(backend: Backend, _: &Path) -> Self {
         assert_eq!(backend, Backend::Citus);
-        // To copy a distributed database is quicker than to distribute each.
+        // Copying a distributed database is faster than distributing each one.
         let template = TEMPLATE.get_or_init(|| async {
             let (cluster, name) = (Cluster::given().await, new_name());
             cluster.make(&name).await;
@@ -59,7 +59,7 @@ impl Database {
         }
     }
 
-    /// A database on a cluster of its own.
+    /// Creates a database on its own cluster.
     pub async fn alone(own: OwnCluster) -> Self {
         let (cluster, name) = (Cluster::with(own.url.clone()).await, new_name());
         cluster.make(&name).await;
@@ -71,7 +71,7 @@ impl Database {
         }
     }
 
-    /// The cluster of a database that is alone on it.
+    /// Returns the cluster of a database that is alone on it.
     pub fn own(&self) -> &OwnCluster {
         self.alone.as_ref().unwrap()
     }
@@ -80,22 +80,22 @@ impl Database {
         self.servers()[0].clone()
     }
 
-    /// The URLs of its servers, the coordinator's first.
+    /// Returns the URLs of the servers, the coordinator's first.
     pub fn servers(&self) -> Vec<String> {
         self.cluster.urls(&self.name)
     }
 
-    /// A connection that may do what no verb does.
+    /// Opens a connection for statements that the service doesn't have.
     pub async fn connect(&self) -> AnyConnection {
         AnyConnection::connect(&self.url()).await.unwrap()
     }
 
-    /// The number that a statement gives.
+    /// Returns the number that a statement selects.
     pub async fn number(&self, statement: &'static str) -> i64 {
         tables::number(self.connect().await, statement).await
     }
 
-    /// The first account's id is 1, which gives it shard 2.
+    /// The first account's ID is 1, so its shard is 2.
     pub const fn first_shard(&self) -> [&'static str; 2] {
         [", shard", ", 2"]
     }
@@ -107,12 +107,13 @@ impl Database {
         ]
     }
 
-    /// Distributed tables have no triggers: only who isn't a superuser can't change the ledger.
+    /// Distributed tables have no triggers. Only the lack of superuser rights prevents changes to
+    /// the ledger.
     pub const fn has_ledger_triggers(&self) -> bool {
         false
     }
 
-    /// A table with a column `i` of the numbers from 1 to this one.
+    /// A table with a column `i` that has the numbers from 1 to `last`.
     pub fn numbers(&self, last: i64) -> String {
         format!("(SELECT generate_series(1::bigint, {last}) AS i) AS n")
     }
@@ -150,7 +151,7 @@ impl Database {
     }
 }
 
-/// Makes the tables of a database, and spreads them over its servers.
+/// Creates the tables of a database, and distributes them over its servers.
 pub async fn distribute(url: &str) {
     let folder = tempfile::tempdir().unwrap();
     let config = Config {

@@ -1,6 +1,5 @@
-//! The verbs of the service on a database that is distributed over the workers of a Citus cluster:
-//! the cases of the conformance suite, its tests with several processes, and tests that take a
-//! cluster.
+//! Tests of the service on a database that is distributed over the workers of a Citus cluster: the
+//! cases of the conformance suite, its tests with several processes, and tests that need a cluster.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,14 +7,14 @@
 )]
 #![expect(
     clippy::unused_self,
-    reason = "the database of a test is asked the same on each kind of database"
+    reason = "test databases of all kinds have the same methods"
 )]
 #![expect(
     dead_code,
-    reason = "some helpers are those of tests on other databases"
+    reason = "only tests on other databases use some of the helpers"
 )]
 
-/// Makes a test of each case.
+/// Generates a test for each case.
 macro_rules! on_each_backend {
     ($($case:ident),+ $(,)?) => {
         mod citus {

@@ -1,5 +1,5 @@
-//! Servers of the cluster that are lost while applications send: the applications of other shards
-//! go on, and every answer is true.
+//! Servers of the cluster fail while applications send. Applications in other shards aren't
+//! affected, and every answer is true.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::database::{Database, SHARDS};
 use crate::world::{Customer, World, money, request};
 
 const LOST: &str = "worker-1";
-/// By then a commit group has given up the call that a worker doesn't answer.
+/// After this time a commit group has given up the call that a worker doesn't answer.
 const GIVEN_UP: Duration = Duration::from_secs(46);
 /// More than an application can spend in a test.
 const FUNDS: &str = "10000";
-/// Longer than anything takes that isn't broken.
+/// Longer than anything takes that works.
 const SOON: Duration = Duration::from_mins(2);
 
-/// A customer, and the place of its rows in the cluster.
+/// A customer, and the location of its rows in the cluster.
 struct Placed {
     customer: Customer,
     /// The URL of the database on the worker.
@@ -32,7 +32,7 @@ struct Placed {
     applications: String,
 }
 
-/// A cluster with a customer in each shard.
+/// Starts a cluster with a customer in each shard.
 async fn cluster() -> (World, Vec<Placed>) {
     let own = tokio::task::spawn_blocking(OwnCluster::start)
         .await
@@ -76,7 +76,7 @@ async fn place(world: &World, customer: Customer) -> Placed {
 struct Answers {
     accepted: BTreeSet<i64>,
     refused: usize,
-    /// Sends that weren't answered, since it wasn't known whether they were stored.
+    /// Sends without an answer, because it wasn't known whether they were stored.
     lost: usize,
 }
 
@@ -133,7 +133,7 @@ async fn send_until(service: Service, customer: Customer, done: Arc<AtomicBool>)
     answers
 }
 
-/// The sends of all customers while a server is lost.
+/// The sends of all customers while a server is down.
 struct Load {
     done: Arc<AtomicBool>,
     sending: Vec<tokio::task::JoinHandle<Answers>>,
@@ -163,8 +163,7 @@ impl Load {
     }
 }
 
-/// Asserts that a lost worker stopped the applications in its shards, and that the others didn't
-/// notice.
+/// Asserts that the lost worker affected the applications in its shards and no others.
 fn assert_affected(own: &OwnCluster, placed: &[Placed], answers: &[Answers]) {
     let mut affected = 0;
     for (placed, answers) in placed.iter().zip(answers) {
@@ -203,7 +202,7 @@ async fn assert_all_go_on(world: &World, placed: &[Placed], answers: &mut [Answe
     }
 }
 
-/// Whether a URL is that of a server's database.
+/// Whether a URL belongs to a database of this server.
 fn is_of(own: &OwnCluster, server: &str, url: &str) -> bool {
     let port = |url: &str| {
         url.rsplit_once(':')
@@ -239,7 +238,8 @@ async fn a_worker_that_hangs_affects_only_the_applications_in_its_shards() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     own.freeze(LOST);
     tokio::time::sleep(GIVEN_UP).await;
-    // The sends that the worker never answered still wait to be known; later ones are refused.
+    // The outcome of the sends that the worker never answered is still unknown. Later sends are
+    // refused.
     let later = Load::begin(&world, &placed);
     tokio::time::sleep(Duration::from_secs(5)).await;
     own.thaw(LOST);
@@ -251,8 +251,8 @@ async fn a_worker_that_hangs_affects_only_the_applications_in_its_shards() {
     assert_recovered(&world, &placed, answers).await;
 }
 
-/// The workers' transactions wait for a row while the coordinator is killed: they commit when there
-/// is no coordinator any more that could be told.
+/// The workers' transactions wait for a row while the coordinator is killed. They commit when no
+/// coordinator is left to be notified.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_coordinator_that_is_killed_before_it_hears_of_a_commit_loses_nothing() {
     let (world, placed) = cluster().await;
@@ -286,7 +286,7 @@ async fn a_coordinator_that_is_killed_before_it_hears_of_a_commit_loses_nothing(
     assert_recovered(&world, &placed, answers).await;
 }
 
-/// Waits until this many sessions on a worker wait for rows.
+/// Waits until this many sessions on a worker wait for locks.
 async fn until_wait(worker: &str, count: usize) {
     const WAITING: &str = "SELECT count(*) FROM pg_stat_activity \
         WHERE wait_event_type = 'Lock' AND datname = current_database()";

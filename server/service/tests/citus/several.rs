@@ -1,4 +1,4 @@
-//! Several processes on one database: the tests of the conformance suite.
+//! Several processes on one database: tests from the conformance suite.
 
 #[path = "../conformance/postgres/agreement.rs"]
 mod agreement;

@@ -1,5 +1,5 @@
-//! Several processes that send, claim, and record results and receipts at once, for applications of
-//! all shards.
+//! Several processes send, claim, and record results and receipts at the same time, for
+//! applications in all shards.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::world::{Customer, World, keyed, money, request};
 const CARRIER: &str = "acme";
 const ROUNDS: usize = 40;
 
-/// Claims messages, and records their results and receipts, until the sends are done and no message
-/// is left. Returns the ids of the claimed messages.
+/// Claims messages, and records their results and receipts, until all sends are done and no message
+/// is left. Returns the IDs of the claimed messages.
 async fn carry(service: Service, seed: u64, done: Arc<AtomicBool>) -> Vec<Transid> {
     let entropy = Entropy::seeded(seed);
     let mut claimed_ids = Vec::new();
@@ -49,7 +49,7 @@ async fn carry(service: Service, seed: u64, done: Arc<AtomicBool>) -> Vec<Transi
         let receipts =
             taken.map(|result| receipt(&result.id.to_string(), MessageStatus::Delivered));
         let receipts: Vec<_> = receipts.collect();
-        // At the same time, since a receipt may come before the answer to its submit.
+        // In parallel, because a receipt may arrive before the response to its submit.
         let (recorded, received) = tokio::join!(
             service.record_submitted(CARRIER, results),
             service.record_carrier_receipts(CARRIER, receipts),
@@ -60,7 +60,7 @@ async fn carry(service: Service, seed: u64, done: Arc<AtomicBool>) -> Vec<Transi
     }
 }
 
-/// Sends under one key through two processes at once, and without a key through the third.
+/// Sends with one idempotency key through two processes at once, and without a key through a third.
 async fn send(services: &[Service], customer: &Customer, round: usize) -> [Sent; 2] {
     let service = |n: usize| &services[(round + n) % services.len()];
     let plain = || request(&customer.live, "12345678", "hello");
@@ -73,7 +73,7 @@ async fn send(services: &[Service], customer: &Customer, round: usize) -> [Sent;
     let (one, two) = (one.unwrap(), two.unwrap());
     assert_ne!(
         one.replayed, two.replayed,
-        "one of the two is answered by the other's answer"
+        "one of the two must be a replay"
     );
     assert_eq!(one.transid, two.transid);
     assert_eq!(one.balance, two.balance);
@@ -122,7 +122,7 @@ async fn nothing_is_lost_or_charged_twice_when_several_processes_work_at_once() 
     }
     let all: BTreeSet<Transid> = sent.values().flatten().copied().collect();
     assert_eq!(claimed, all);
-    // No message is left in the queue, though some receipts came before the answers.
+    // No message is left in the queue, although some receipts arrived before the responses.
     assert_eq!(world.service.queue_state().await.unwrap().waiting, 0);
     for customer in &customers {
         let mut charged = 0;

@@ -1,8 +1,8 @@
-//! No file of this suite is forgotten.
+//! Checks that every file of this suite runs.
 
 use std::path::Path;
 
-/// A file that no module names is compiled by nobody, and its tests never run.
+/// A file that isn't declared as a module isn't compiled, and its tests never run.
 #[test]
 fn every_file_is_a_module_of_the_suite() {
     let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
@@ -21,7 +21,7 @@ fn every_file_is_a_module_of_the_suite() {
     }
 }
 
-/// Every case is made into tests by `on_each_backend`, so that none runs on one database alone.
+/// `on_each_backend` generates the tests of every case, so that no case runs on one database only.
 #[test]
 fn every_file_of_cases_lists_its_cases() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/cases");
@@ -38,7 +38,7 @@ fn every_file_of_cases_lists_its_cases() {
     }
 }
 
-/// The modules that the files and folders of a folder are.
+/// Returns the names of the modules in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

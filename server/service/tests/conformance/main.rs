@@ -1,14 +1,14 @@
-//! The verbs of the service with a clock and randomness of the tests' own. The cases in `cases` run
-//! on SQLite and on PostgreSQL; `sqlite` and `postgres` have what only one of them has.
+//! Tests of the service with a controlled clock and seeded randomness. The cases in `cases` run on
+//! SQLite and on PostgreSQL. `sqlite` and `postgres` have the tests for only one of them.
 
 #![expect(
     clippy::unwrap_used,
     reason = "clippy.toml allows them in test functions, and helpers of tests fail no other way"
 )]
-// A case that no test runs is dead code.
+// Finds cases that no test runs: they are dead code.
 #![deny(dead_code)]
 
-/// Makes two tests of each case, `sqlite::…` and `postgres::…`.
+/// Generates two tests for each case, `sqlite::…` and `postgres::…`.
 macro_rules! on_each_backend {
     ($($case:ident),+ $(,)?) => {
         mod sqlite {

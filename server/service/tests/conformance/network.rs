@@ -1,4 +1,4 @@
-//! Carriers and routes for the tests, and what carriers answer.
+//! Carriers, routes and carrier responses for the tests.
 
 use std::num::NonZeroU32;
 use std::time::Instant;
@@ -8,7 +8,8 @@ use domain::ids::Shard;
 use domain::routing::{Route, Routes};
 use service::{CarrierInfo, Claimed, Lease, Network, SubmitOutcome, Submitted};
 
-/// The carriers acme and beta with routes of a carrier, a priority and a kind of number each.
+/// Builds a network with the carriers acme and beta. Each route has a carrier, a priority and a
+/// kind of number.
 pub fn network(routes: &[(&str, u32, Option<Kind>)]) -> Network {
     let route = |(carrier, priority, kind): &(&str, u32, Option<Kind>)| Route {
         carrier: (*carrier).to_owned(),
@@ -33,8 +34,8 @@ pub fn network(routes: &[(&str, u32, Option<Kind>)]) -> Network {
     }
 }
 
-/// What became of the submit of a message that is one segment; its claim is filled in by
-/// [`crate::world::World::record`].
+/// Builds the result of submitting a message of one segment. [`crate::world::World::record`] sets
+/// its lease.
 pub fn answered(message: &Claimed, outcome: SubmitOutcome) -> Submitted {
     Submitted {
         id: message.id,

@@ -4,7 +4,7 @@ use service::{Config, Entropy, Limits, OpenError, Service};
 
 use crate::world::World;
 
-/// Another process on the world's database.
+/// Starts another process on the world's database.
 pub async fn peer(world: &World, number: u64) -> Service {
     peer_with(world, number, Limits::default()).await
 }

@@ -1,4 +1,4 @@
-//! One customer's messages on their way through the carriers acme and beta.
+//! The messages of one customer, and their way through the carriers acme and beta.
 
 use domain::records::MessageDetail;
 use domain::{Kind, LostAnswer, MessageStatus, Transid};
@@ -8,7 +8,7 @@ use crate::database::Backend;
 use crate::network::{answered, network};
 use crate::world::{Customer, World, money};
 
-/// How long a message waits for a receipt before it is sent once more.
+/// How long a message waits for a receipt before it is submitted once more.
 pub const RESEND_MS: i64 = 30_000;
 
 pub struct Sending {
@@ -16,7 +16,7 @@ pub struct Sending {
     pub customer: Customer,
 }
 
-/// A message that a carrier was handed, and the claim under which it was.
+/// A message that was claimed for a carrier, with its lease.
 pub struct Handed {
     pub message: Claimed,
     carrier: String,
@@ -30,24 +30,24 @@ impl Handed {
 }
 
 impl Sending {
-    /// acme takes everything.
+    /// All messages go to acme.
     pub async fn by_acme(backend: Backend) -> Self {
         Self::by(backend, &[("acme", 1, None)]).await
     }
 
-    /// acme takes everything, and what it can't take goes to beta.
+    /// All messages go to acme, or to beta if acme can't accept them.
     pub async fn by_acme_or_beta(backend: Backend) -> Self {
         Self::by(backend, &[("acme", 1, None), ("beta", 2, None)]).await
     }
 
-    /// By routes as in [`network`]. The customer has 100.
+    /// Uses routes as in [`network`]. The customer has a balance of 100.
     pub async fn by(backend: Backend, routes: &[(&str, u32, Option<Kind>)]) -> Self {
         let world = World::with(backend, network(routes)).await;
         let customer = world.active("one@example.org", "100").await;
         Self { world, customer }
     }
 
-    /// The same after the process ended and started again.
+    /// Ends the process and starts it again.
     pub async fn reopen(self) -> Self {
         Self {
             world: self.world.reopen().await,
@@ -55,19 +55,19 @@ impl Sending {
         }
     }
 
-    /// Sends one to a local number.
+    /// Sends a message to a local number.
     pub async fn send(&self) -> Transid {
         let sent = self.world.send(&self.customer.live, "12345678").await;
         sent.unwrap().transid.unwrap()
     }
 
-    /// Sends one and claims it for acme.
+    /// Sends a message and claims it for acme.
     pub async fn submitted(&self) -> Handed {
         self.send().await;
         self.claim_one("acme").await
     }
 
-    /// Claims all that is due for a carrier.
+    /// Claims all due messages of a carrier.
     pub async fn claim(&self, carrier: &str) -> Vec<Handed> {
         let (lease, messages) = self.world.service.claim(carrier, 100).await.unwrap();
         let handed = |message| Handed {
@@ -78,7 +78,7 @@ impl Sending {
         messages.into_iter().map(handed).collect()
     }
 
-    /// Claims the only message that is due for a carrier.
+    /// Claims the only due message of a carrier.
     pub async fn claim_one(&self, carrier: &str) -> Handed {
         let mut claimed = self.claim(carrier).await;
         assert_eq!(claimed.len(), 1);
@@ -89,12 +89,13 @@ impl Sending {
         assert_eq!(self.claim(carrier).await.len(), 0);
     }
 
-    /// What became of the submit of a message that is one segment.
+    /// Records the outcome of submitting a message of one segment.
     pub async fn answer(&self, handed: &Handed, outcome: SubmitOutcome) {
         self.answer_segments(handed, 1, &[(1, outcome)]).await;
     }
 
-    /// What became of the segments of a message; the messages that are stored as taken whole.
+    /// Records the outcomes of submitting a message's segments. Returns the message if the carrier
+    /// has accepted every segment.
     pub async fn answer_segments(
         &self,
         handed: &Handed,
@@ -110,14 +111,14 @@ impl Sending {
         self.world.record(carrier, lease, vec![result]).await
     }
 
-    /// A receipt comes from acme.
+    /// Records a receipt from acme.
     pub async fn receive(&self, receipt: CarrierReceipt) {
         let service = &self.world.service;
         let taken = service.record_carrier_receipts("acme", vec![receipt]);
         taken.await.unwrap();
     }
 
-    /// What is done with messages whose answer is lost.
+    /// Sets the policy for messages without a response.
     pub async fn set_lost_answer(&self, policy: LostAnswer) {
         let (account, reference) = (self.customer.account.id, self.customer.reference);
         let service = &self.world.service;
@@ -133,7 +134,7 @@ impl Sending {
         assert_eq!(self.detail(id).await.record.status, status);
     }
 
-    /// Its final status, and why.
+    /// Asserts a message's final status and its error.
     pub async fn assert_ended(&self, id: Transid, status: MessageStatus, error: &str) {
         let record = self.detail(id).await.record;
         assert_eq!(
@@ -149,13 +150,13 @@ impl Sending {
         );
     }
 
-    /// Every invariant holds.
+    /// Asserts that every invariant holds.
     pub async fn assert_sound(&self) {
         self.world.assert_sound().await;
     }
 }
 
-/// The receipt of a carrier for what it named so.
+/// Builds a receipt for this carrier message ID.
 pub fn receipt(name: &str, status: MessageStatus) -> CarrierReceipt {
     CarrierReceipt {
         names: vec![name.to_owned()],

@@ -1,5 +1,5 @@
-//! Whether the time of an answer tells that an email has an account: medians of attempts with a
-//! known and with an unknown one, in turns.
+//! Measures whether response times reveal that an email has an account. Compares the medians of
+//! alternating attempts with a known and an unknown email.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// The medians for a known and for an unknown email.
+/// Returns the medians for a known and an unknown email.
 async fn medians(world: &World, ask: impl AsyncFn(&World, &str)) -> (Duration, Duration) {
     let (mut known, mut unknown) = (Vec::new(), Vec::new());
     for turn in 0..ATTEMPTS {
@@ -21,10 +21,10 @@ async fn medians(world: &World, ask: impl AsyncFn(&World, &str)) -> (Duration, D
             ("known@example.org", &mut known),
             ("stranger@example.org", &mut unknown),
         ];
-        // Neither is always the second.
+        // Alternates which email comes first.
         both.rotate_left(turn % 2);
         for (email, times) in both {
-            // Nothing of before counts any more.
+            // Lets all earlier attempts expire from the limits.
             world.pass(HOUR_MS);
             let asked = Instant::now();
             ask(world, email).await;
@@ -34,7 +34,7 @@ async fn medians(world: &World, ask: impl AsyncFn(&World, &str)) -> (Duration, D
     (median(known), median(unknown))
 }
 
-/// `make soak` runs it.
+/// Run by `make soak`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "measures for minutes, and means something in release alone"]
 async fn known_and_unknown_emails_take_the_same_time() {
@@ -59,7 +59,7 @@ async fn known_and_unknown_emails_take_the_same_time() {
     print("sign-in", known, unknown, known / 100);
 }
 
-/// A time depends on what else the machine does, and is never asserted.
+/// Only prints the result. Times depend on the machine's other work, so they are never asserted.
 #[expect(clippy::print_stdout, reason = "it prints what it measures")]
 fn print(what: &str, known: Duration, unknown: Duration, most: Duration) {
     let apart = known.abs_diff(unknown);

@@ -6,14 +6,14 @@ use service::{AcceptedBatch, BatchRequest, IdempotencyKey, SendError, Service};
 
 use crate::world::{Customer, World};
 
-/// A file of so many rows of a page each.
+/// Builds a file with this many messages of one page.
 pub fn rows(count: usize) -> String {
     (0..count).fold(String::new(), |file, n| {
         file + &format!("{:08},hello {n}\n", n + 10)
     })
 }
 
-/// A file to be uploaded in pieces of a few bytes, and what is to be done with it.
+/// Uploads a file in chunks of a few bytes, and accepts it as a batch.
 pub async fn upload(
     service: &Service,
     key: &ApiKey,
@@ -38,7 +38,7 @@ pub async fn upload(
     service.accept_batch(&ticket, spooled, order).await
 }
 
-/// Nothing but the file.
+/// A request without options.
 pub fn plain() -> BatchRequest {
     BatchRequest {
         message: None,
@@ -47,7 +47,7 @@ pub fn plain() -> BatchRequest {
     }
 }
 
-/// An upload with the live key that must be accepted.
+/// Uploads a file with the live key, which must be accepted.
 pub async fn accepted(world: &World, customer: &Customer, file: &str) -> BatchId {
     upload(&world.service, &customer.live, None, file, plain())
         .await

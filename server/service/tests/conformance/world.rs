@@ -1,4 +1,4 @@
-//! A service on a database of its own.
+//! A service on its own database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -26,10 +26,10 @@ pub struct World {
     pub clock: Arc<AtomicI64>,
     folder: TempDir,
     pub database: Database,
-    /// How often it was opened: each process has randomness of its own.
+    /// How many times the service was opened. Seeds the randomness of each process.
     opened: u64,
     network: Network,
-    /// From its next opening on.
+    /// Takes effect when the service is opened next.
     pub limits: Limits,
     mail: MailSettings,
 }
@@ -44,7 +44,7 @@ pub struct Customer {
 }
 
 impl World {
-    /// With the sandbox alone.
+    /// Opens a service with the sandbox as the only carrier.
     pub async fn new(backend: Backend) -> Self {
         let network = Network::sandbox("266".to_owned(), "Heliograph".to_owned());
         Self::with(backend, network).await
@@ -56,7 +56,7 @@ impl World {
         Self::on(database, folder, network).await
     }
 
-    /// On a database that exists.
+    /// Opens a service on an existing database.
     pub async fn on(database: Database, folder: TempDir, network: Network) -> Self {
         let clock = Arc::new(AtomicI64::new(START_MS));
         let config = config(&folder, &database, &clock, 1, network.clone());
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// With a mail server set up.
+    /// Opens a service with a mail server in its settings.
     pub async fn mailing(backend: Backend) -> Self {
         let mut world = Self::new(backend).await;
         world.mail = MailSettings {
@@ -83,7 +83,7 @@ impl World {
         world.reopen().await
     }
 
-    /// Closes the database and opens it again.
+    /// Closes the service and opens it again.
     pub async fn reopen(self) -> Self {
         self.service.close().await;
         let opened = self.opened + 1;
@@ -123,7 +123,7 @@ impl World {
         Timestamp::from_unix_ms(self.clock.load(Ordering::Relaxed))
     }
 
-    /// Records what became of submits under this claim.
+    /// Records the results of submits under this lease.
     pub async fn record(
         &self,
         carrier: &str,
@@ -139,7 +139,7 @@ impl World {
         service.record_submitted(carrier, results).await.unwrap()
     }
 
-    /// Turns every upload into messages.
+    /// Expands every upload into messages.
     pub async fn expand_all(&self) {
         while let Some(id) = self.service.next_unexpanded(None).await.unwrap() {
             self.service.expand(id).await.unwrap();
@@ -158,12 +158,12 @@ impl World {
             .unwrap()
     }
 
-    /// A customer whose SMS application is Pending and without money.
+    /// Registers a customer with a Pending SMS application without money.
     pub async fn pending(&self, email: &str) -> Customer {
         self.pending_as(email, None).await
     }
 
-    /// The same, created with a sender name.
+    /// Like [`World::pending`], with a sender name.
     pub async fn pending_as(&self, email: &str, sender: Option<&str>) -> Customer {
         let account = self.account(email).await;
         let new = self
@@ -179,14 +179,14 @@ impl World {
         }
     }
 
-    /// A customer whose SMS application is Active and has this balance.
+    /// Registers a customer with an Active SMS application and this balance.
     pub async fn active(&self, email: &str, balance: &str) -> Customer {
         let customer = self.pending(email).await;
         self.activate(&customer, balance).await;
         customer
     }
 
-    /// Approves a customer's application, and gives it this balance.
+    /// Approves a customer's application, and deposits this balance.
     pub async fn activate(&self, customer: &Customer, balance: &str) {
         self.service
             .approve(&Actor::CommandLine, customer.reference)
@@ -218,7 +218,7 @@ impl World {
         self.service.balance(&self.access(key).await).await.unwrap()
     }
 
-    /// A message that was sent with the live key, with its timeline and charge.
+    /// Returns a message of the live key, with its timeline and charge.
     pub async fn message(&self, customer: &Customer, id: Transid) -> MessageDetail {
         let access = self.access(&customer.live).await;
         let found = self.service.message(&access, id).await.unwrap();
@@ -229,7 +229,7 @@ impl World {
         self.message(customer, id).await.record.status
     }
 
-    /// Every invariant holds.
+    /// Asserts that every invariant holds.
     pub async fn assert_sound(&self) {
         assert_eq!(self.service.check().await.unwrap(), Vec::<String>::new());
     }
@@ -290,7 +290,7 @@ pub fn request(key: &ApiKey, number: &str, text: &str) -> SendRequest {
     }
 }
 
-/// A request under an idempotency key.
+/// Adds an idempotency key to a request.
 pub fn keyed(key: &str, request: SendRequest) -> SendRequest {
     SendRequest {
         idempotency: Some(IdempotencyKey::parse(key).unwrap()),
@@ -298,12 +298,12 @@ pub fn keyed(key: &str, request: SendRequest) -> SendRequest {
     }
 }
 
-/// A key that is well formed and belongs to nobody.
+/// Returns a well-formed key that belongs to nobody.
 pub fn stranger(reference: Reference) -> ApiKey {
     ApiKey::from_entropy(reference, KeyKind::Live, [7; 32])
 }
 
-/// The whole statement of an application, page by page.
+/// A filter for a page of an application's whole statement.
 pub fn whole(cursor: Option<&str>, limit: i64) -> StatementFilter<'_> {
     StatementFilter {
         cursor,

@@ -1,4 +1,4 @@
-//! The parameters of an upload, one after the other, from wherever they come.
+//! Collects the parameters of an upload one by one, from the query and the body.
 
 use domain::{BadFile, BulkMode, BulkWriting, Reason};
 use service::{Spooled, Upload, UploadError, UploadPermit};
@@ -8,25 +8,25 @@ use crate::api::parameters::{Given, Parameters};
 
 /// The parameters of an upload.
 const KNOWN: [&str; 5] = ["bulksms", "numbers", "message", "requestid", "dryrun"];
-/// Those that aren't a file.
+/// The parameters that aren't files.
 const SMALL: [&str; 3] = ["message", "requestid", "dryrun"];
-/// Bytes of a character in UTF-8, at most.
+/// The most bytes of a character in UTF-8.
 const CHARACTER_BYTES_MAX: usize = 4;
 
-/// Takes parameters in: files go to disk as they come, small ones stay in memory.
+/// Collects parameters. Files go to disk as they arrive. Small parameters stay in memory.
 pub struct Fields<'a> {
     permit: &'a UploadPermit,
     small: Parameters,
-    /// Bytes of a small parameter that are kept: more than any may have, so that what is cut off is
-    /// too long with what is left.
+    /// How many bytes of a small parameter are kept. The limit is above every allowed length, so a
+    /// truncated value is still too long.
     small_bytes_max: usize,
     open: Open,
     file: Option<File>,
 }
 
-/// The parameter that is being read.
+/// The parameter that is being received.
 enum Open {
-    /// One that isn't known.
+    /// A parameter that isn't known.
     Unknown,
     Small {
         name: &'static str,
@@ -35,7 +35,7 @@ enum Open {
     File(BulkMode, Box<Upload>),
 }
 
-/// The file, once it is whole.
+/// A file that has been received completely.
 pub struct File {
     pub mode: BulkMode,
     pub rows: Result<Spooled, BadFile>,
@@ -53,11 +53,11 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A parameter begins, whose value is written so; `None` for a name that isn't text. That a
-    /// small one came before is said in its turn, after the file.
+    /// Begins a parameter. `writing` is the encoding of its value, and `name` is `None` if it isn't
+    /// text. If a small parameter occurs twice, that is reported later, after errors in the file.
     ///
     /// # Errors
-    /// `duplicate_parameter` for a second file, `ambiguous_bulk`, or what is broken.
+    /// `duplicate_parameter` for a second file, `ambiguous_bulk`, or an internal error.
     pub async fn begin(&mut self, name: Option<&str>, writing: BulkWriting) -> Result<(), Failure> {
         self.open = match name {
             Some(name @ "bulksms") => self.begin_file(name, BulkMode::OneToOne, writing).await?,
@@ -106,10 +106,10 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// More of its value.
+    /// Appends data to the current parameter's value.
     ///
     /// # Errors
-    /// `too_large`, or what is broken.
+    /// `too_large`, or an internal error.
     pub async fn data(&mut self, data: &[u8]) -> Result<(), Failure> {
         match &mut self.open {
             Open::Unknown => Ok(()),
@@ -122,10 +122,11 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The parameter is whole.
+    /// Ends the current parameter.
     ///
     /// # Errors
-    /// `too_large`, or what is broken. Bad rows are no error yet: other faults come before them.
+    /// `too_large`, or an internal error. Bad rows aren't an error yet, because other errors take
+    /// precedence.
     pub async fn end(&mut self) -> Result<(), Failure> {
         match std::mem::replace(&mut self.open, Open::Unknown) {
             Open::Unknown => {}
@@ -145,7 +146,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// What came.
+    /// Returns the file and the small parameters.
     pub fn finish(self) -> (Option<File>, Parameters) {
         (self.file, self.small)
     }

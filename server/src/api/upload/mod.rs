@@ -18,24 +18,25 @@ use super::frames::{Allowed, Frames};
 pub use fields::{Fields, File};
 use url_encoded::{Decoder, Event};
 
-/// Bytes of a URL-encoded form per byte that it stands for, at most.
+/// The most bytes of a URL-encoded form per decoded byte.
 const ESCAPED_BYTES: u64 = 3;
-/// Room for the small parameters, and for what stands around the parts.
+/// Space for the small parameters and for the boundaries and headers of parts.
 const OTHERS_BYTES_MAX: u64 = 1024 * 1024;
 
-/// How long the next bytes may take.
+/// The timeout for the next bytes.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a body may take, however small: who sends a little at a time keeps one of the
-/// application's places, a file and a connection for as long.
+/// The time limit for a small body. A client that sends slowly can occupy an upload slot of the
+/// application, a file and a connection for this long.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
-/// For so many bytes it may take a second longer: the slowest line that a large file is taken from.
+/// The slowest transfer rate for a large file: a body gets one more second for every this many
+/// bytes.
 const BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
 
-/// What an upload may be written in.
+/// The accepted content types of an upload, for error messages.
 const ACCEPTED: &str = "multipart/form-data or application/x-www-form-urlencoded";
 const TOO_LARGE: &str = "The body is larger than the largest file needs; upload the file in parts.";
 
-/// Reads the parameters of query and body. On failure the rest of the body is dropped.
+/// Reads the parameters of query and body. On failure, drops the rest of the body.
 pub async fn read(
     headers: &HeaderMap,
     query: Option<&str>,
@@ -43,10 +44,10 @@ pub async fn read(
     file_bytes_max: u64,
     fields: &mut Fields<'_>,
 ) -> Result<(), Failure> {
-    // First, so that a refusal of the body knows the request by its parameters; but its own faults
-    // come after.
+    // The query is read first, so that a refusal of the body can contain the requestid. Errors in
+    // the query are still reported after those of the body's type and size.
     let queried = url_encoded_text(query.unwrap_or_default().as_bytes(), fields).await;
-    // Whatever comes of it, the frames care for the rest of the body.
+    // `Frames` must exist before the first refusal, because it reads the rest of a refused body.
     let empty = body.is_end_stream();
     let form = body::form(headers).filter(|form| *form != Form::Json);
     let scale = match form {
@@ -103,8 +104,9 @@ async fn submission(events: Vec<Event>, fields: &mut Fields<'_>) -> Result<(), F
     Ok(())
 }
 
-/// How long the next bytes may take, by the bytes and the time so far. Bytes that have come already
-/// are taken even when no time is left: then it wasn't the client who was slow.
+/// Returns the timeout for the next bytes, given the bytes received and the time elapsed. Bytes
+/// that have already arrived are read even with a timeout of 0, because then the client wasn't
+/// slow.
 fn timeout(received: u64, elapsed: Duration) -> Duration {
     let longer = Duration::from_millis(received.saturating_mul(1000) / BYTES_PER_SECOND_MIN);
     let left = (BODY_TIMEOUT + longer).saturating_sub(elapsed);

@@ -1,5 +1,5 @@
-//! An upload as `multipart/form-data`. What the `multer` crate would keep in memory without bound
-//! is bounded here.
+//! An upload as `multipart/form-data`. Limits the data that the `multer` crate would otherwise
+//! buffer in memory without bound.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,11 +14,11 @@ use crate::api::answer::Failure;
 use crate::api::frames::Frames;
 use crate::api::multipart::{self, PARTS_MAX, unreadable};
 
-/// Bytes before a part's content, in multer's memory: its headers, and what stands before the first
-/// part.
+/// The most bytes that multer may buffer before a part's content: the part's headers, and any text
+/// before the first part.
 const PART_HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Hands every part over to the fields. Names count; file names and content types don't.
+/// Passes every part to the fields by its name. File names and content types are ignored.
 pub async fn read(
     content_type: &str,
     frames: &mut Frames,
@@ -26,8 +26,7 @@ pub async fn read(
 ) -> Result<(), Failure> {
     let boundary = multipart::boundary(content_type)?;
     read_parts(boundary, frames, fields).await?;
-    // What stands after the last boundary is nobody's; but a request that never came whole isn't
-    // done.
+    // Text after the last boundary is ignored, but the request must arrive completely.
     while frames.next().await?.is_some() {}
     Ok(())
 }
@@ -58,7 +57,8 @@ async fn read_parts(
     Err(multipart::too_many_parts())
 }
 
-/// The body, one piece at a time: multer takes in whatever is ready before it looks at any of it.
+/// Yields the body one piece at a time. Otherwise multer would buffer all available pieces before
+/// it parses any of them.
 fn pieces<'a>(
     frames: &'a mut Frames,
     unparsed: &'a AtomicUsize,
@@ -78,7 +78,7 @@ fn pieces<'a>(
     })
 }
 
-/// Why the body isn't read on, on its way through multer.
+/// Carries the failure of a stopped read through multer.
 #[derive(Debug, thiserror::Error)]
 #[error("the body isn't read on")]
 struct Stopped(Failure);

@@ -1,30 +1,30 @@
-//! A URL-encoded form that comes in pieces and needn't fit into memory.
+//! Decodes a URL-encoded form that arrives in pieces and may be larger than memory.
 
 use crate::api::form::{decode, unescape};
 
-/// Bytes of a name; no parameter has one so long, however it is escaped.
+/// The most bytes of a name. No parameter's name is that long, however it is escaped.
 const NAME_BYTES_MAX: usize = 256;
 
-/// What was found in a piece.
+/// An event in the decoding of a form.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A parameter begins. `None` for a name that can't be one of ours.
+    /// A parameter begins. The name is `None` if it can't be that of a known parameter.
     Begin(Option<String>),
-    /// More of its value, decoded.
+    /// More of the parameter's value, decoded.
     Data(Vec<u8>),
     End,
 }
 
-/// Takes a form apart. However it is cut into pieces, the parameters are the same.
+/// Decodes a form. The parameters don't depend on how the form is cut into pieces.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// What can't be decoded yet: a name that may go on, or what may be the beginning of an escape.
+    /// Bytes that can't be decoded yet: an incomplete name, or the possible start of an escape.
     pending: Vec<u8>,
     in_value: bool,
 }
 
 impl Decoder {
-    /// Reads on.
+    /// Decodes the next piece.
     pub fn read(&mut self, piece: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
         let mut parts = piece.split(|&byte| byte == b'&');
@@ -43,12 +43,12 @@ impl Decoder {
         events
     }
 
-    /// More of a pair.
+    /// Decodes more of a name-value pair.
     fn read_pair(&mut self, mut text: &[u8], events: &mut Vec<Event>) {
         if !self.in_value {
             let end = text.iter().position(|&byte| byte == b'=');
             let name = &text[..end.unwrap_or(text.len())];
-            // What is longer is known to be none of ours by now.
+            // A longer name can't be that of a known parameter, so the rest isn't kept.
             let room = NAME_BYTES_MAX + 1 - self.pending.len();
             self.pending.extend(&name[..name.len().min(room)]);
             let Some(end) = end else {
@@ -81,7 +81,7 @@ impl Decoder {
             }
             self.begin_value(events);
         }
-        // What began as an escape and is none stands for itself.
+        // The start of an escape that never ends is literal.
         if !self.pending.is_empty() {
             events.push(Event::Data(std::mem::take(&mut self.pending)));
         }
@@ -90,7 +90,7 @@ impl Decoder {
     }
 }
 
-/// Bytes at the end of a text that may be the beginning of an escape.
+/// Returns the number of bytes at the end of a text that may be the start of an escape.
 fn begun_escape(text: &[u8]) -> usize {
     match text {
         [.., b'%'] => 1,
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::api::form;
 
-    /// The pairs that a form was taken apart into.
+    /// Returns the pairs that the decoder finds in the pieces.
     fn pairs<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<(Option<String>, Option<String>)> {
         let mut decoder = Decoder::default();
         let mut events: Vec<Event> = pieces.flat_map(|piece| decoder.read(piece)).collect();

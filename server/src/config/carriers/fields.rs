@@ -1,11 +1,11 @@
-//! Reads one table of the settings file, key by key, and remembers everything that is wrong with
-//! it.
+//! Reads one table of the settings file, key by key, and collects everything that is wrong with it.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::super::layers::{Source, read_secret, scalar};
+use super::super::file::{Item, Table, Value};
+use super::super::layers::{Source, read_secret, suggestion};
 use super::super::secret::Secret;
 
 /// What all tables come to.
@@ -24,28 +24,46 @@ pub struct Fields<'a> {
     place: String,
     /// As `heliograph config` names it, like `carrier.acme`.
     path: String,
-    table: toml::Table,
+    /// The line of its header.
+    line: usize,
+    table: Table,
+    /// The keys that were asked for, each with its line if it is set.
+    asked: Vec<(String, Option<usize>)>,
     findings: &'a mut Findings,
 }
 
 impl<'a> Fields<'a> {
-    pub const fn new(
+    pub fn new(
         place: String,
         path: String,
-        table: toml::Table,
+        (line, table): (usize, Table),
         findings: &'a mut Findings,
     ) -> Self {
         Self {
             place,
             path,
+            line,
             table,
+            asked: Vec::new(),
             findings,
         }
     }
 
+    /// Adds a problem. If the sentence begins with a key, the problem has the key's line.
     pub fn problem(&mut self, sentence: &str) {
+        let key = sentence.split(' ').next().unwrap_or_default();
+        let asked = self.asked.iter().find(|(name, _)| name == key);
+        let line = asked.and_then(|(_, line)| *line).unwrap_or(self.line);
         let place = &self.place;
-        self.findings.problems.push(format!("{place}: {sentence}"));
+        let problem = format!("line {line}, {place}: {sentence}");
+        self.findings.problems.push(problem);
+    }
+
+    fn take(&mut self, name: &str) -> Option<Item> {
+        let item = self.table.remove(name);
+        let line = item.as_ref().map(|item| item.line);
+        self.asked.push((name.to_owned(), line));
+        item
     }
 
     fn show(&mut self, name: &str, text: String, source: Source) {
@@ -54,12 +72,11 @@ impl<'a> Fields<'a> {
     }
 
     fn text(&mut self, name: &str) -> Option<String> {
-        let value = self.table.remove(name)?;
-        let text = scalar(&value).filter(|_| !value.is_array());
-        if text.is_none() {
-            self.problem(&format!("{name} must be a plain value"));
+        if let Value::Plain(text) = self.take(name)?.value {
+            return Some(text);
         }
-        text
+        self.problem(&format!("{name} must be a plain value"));
+        None
     }
 
     /// A value that must be there, or has a default.
@@ -130,12 +147,10 @@ impl<'a> Fields<'a> {
 
     /// A list of plain values, or one of them.
     pub fn list(&mut self, name: &str) -> Vec<String> {
-        let items = match self.table.remove(name) {
-            None => return Vec::new(),
-            Some(toml::Value::Array(items)) => items,
-            Some(item) => vec![item],
+        let Some(items) = self.items(name) else {
+            return Vec::new();
         };
-        let texts: Option<Vec<String>> = items.iter().map(scalar).collect();
+        let texts: Option<Vec<String>> = items.iter().map(Item::text).collect();
         let Some(texts) = texts else {
             self.problem(&format!("{name} must be a list of plain values"));
             return Vec::new();
@@ -146,12 +161,14 @@ impl<'a> Fields<'a> {
 
     /// Names and plain values, none of which is shown.
     pub fn map(&mut self, name: &str) -> Vec<(String, String)> {
-        let entries = match self.table.remove(name) {
-            None => return Vec::new(),
-            Some(toml::Value::Table(table)) => (table.into_iter())
-                .map(|(key, value)| Some((key, scalar(&value)?)))
+        let Some(item) = self.take(name) else {
+            return Vec::new();
+        };
+        let entries = match item.value {
+            Value::Table(table) => (table.into_iter())
+                .map(|(key, item)| Some((key, item.text()?)))
                 .collect::<Option<Vec<_>>>(),
-            Some(_) => None,
+            _ => None,
         };
         let Some(entries) = entries else {
             self.problem(&format!("{name} must be a table of plain values"));
@@ -169,8 +186,9 @@ impl<'a> Fields<'a> {
         name: &str,
         read: impl FnOnce(Fields<'_>) -> Option<T>,
     ) -> Option<T> {
-        if let toml::Value::Table(table) = self.table.remove(name)? {
-            return read(self.inner(name, table));
+        let item = self.take(name)?;
+        if let Value::Table(table) = item.value {
+            return read(self.inner(name, (item.line, table)));
         }
         self.problem(&format!("{name} must be a table"));
         None
@@ -178,15 +196,14 @@ impl<'a> Fields<'a> {
 
     /// The tables that stand under a name in this one, in order; one may stand there alone.
     pub fn tables<T>(&mut self, name: &str, read: impl Fn(Fields<'_>) -> Option<T>) -> Vec<T> {
-        let items = match self.table.remove(name) {
-            None => return Vec::new(),
-            Some(toml::Value::Array(items)) => items,
-            Some(item) => vec![item],
+        let Some(items) = self.items(name) else {
+            return Vec::new();
         };
         let mut found = Vec::new();
-        for (place, item) in (1..).zip(items) {
-            if let toml::Value::Table(table) = item {
-                found.extend(read(self.inner(&format!("{name}.{place}"), table)));
+        for (number, item) in (1..).zip(items) {
+            if let Value::Table(table) = item.value {
+                let table = (item.line, table);
+                found.extend(read(self.inner(&format!("{name}.{number}"), table)));
             } else {
                 self.problem(&format!("{name} must be [[carrier.{name}]] tables"));
             }
@@ -194,13 +211,22 @@ impl<'a> Fields<'a> {
         found
     }
 
-    fn inner(&mut self, name: &str, table: toml::Table) -> Fields<'_> {
-        Fields {
-            place: format!("{}, {name}", self.place),
-            path: format!("{}.{name}", self.path),
+    /// The items of a list; one that stands alone is a list of one.
+    fn items(&mut self, name: &str) -> Option<Vec<Item>> {
+        let item = self.take(name)?;
+        Some(match item.value {
+            Value::List(items) => items,
+            _ => vec![item],
+        })
+    }
+
+    fn inner(&mut self, name: &str, table: (usize, Table)) -> Fields<'_> {
+        Fields::new(
+            format!("{}, {name}", self.place),
+            format!("{}.{name}", self.path),
             table,
-            findings: &mut *self.findings,
-        }
+            &mut *self.findings,
+        )
     }
 
     pub fn within<T>(&mut self, name: &str, default: &str, allowed: &RangeInclusive<T>) -> Option<T>
@@ -262,10 +288,13 @@ impl<'a> Fields<'a> {
         self.secret(name)
     }
 
-    /// What nobody asked for isn't a setting.
+    /// Refuses the keys that nothing asked for.
     pub fn finish(mut self) {
-        for name in std::mem::take(&mut self.table).keys() {
-            self.problem(&format!("unknown setting {name}"));
+        for (name, item) in std::mem::take(&mut self.table) {
+            let known = self.asked.iter().map(|(known, _)| known.as_str());
+            let suggestion = suggestion(&name, known);
+            self.line = item.line;
+            self.problem(&format!("unknown setting {name}{suggestion}"));
         }
     }
 }

@@ -17,6 +17,7 @@ pub use http::{AnswerRule, Body, HttpSettings, Meaning, Pointer, ReceiptSettings
 pub use smpp::{AddressType, BindMode, MessageIdForm, SmppSettings};
 
 use super::ConfigError;
+use super::file::Item;
 use super::layers::{Source, Tables};
 pub use template::{Escape, Placeholder};
 
@@ -72,23 +73,23 @@ pub fn read(tables: Tables) -> Result<(Carriers, Shown), ConfigError> {
     let mut findings = Findings::default();
     let mut names: Vec<String> = Vec::new();
     let mut list = Vec::new();
-    for (place, table) in (1..).zip(tables.carriers) {
-        let name = table.get("name").and_then(toml::Value::as_str);
-        let shown = name.map_or_else(|| place.to_string(), str::to_owned);
+    for (number, (line, table)) in (1..).zip(tables.carriers) {
+        let name = table.get("name").and_then(Item::text);
+        let shown = name.unwrap_or_else(|| number.to_string());
         let fields = Fields::new(
             format!("[[carrier]] {shown}"),
             format!("carrier.{shown}"),
-            table,
+            (line, table),
             &mut findings,
         );
         list.extend(carrier(fields, &mut names));
     }
     let routes: Vec<Route> = (1..)
         .zip(tables.routes)
-        .filter_map(|(place, table): (usize, _)| {
+        .filter_map(|(number, table): (usize, _)| {
             let fields = Fields::new(
-                format!("[[route]] {place}"),
-                format!("route.{place}"),
+                format!("[[route]] {number}"),
+                format!("route.{number}"),
                 table,
                 &mut findings,
             );

@@ -1,5 +1,6 @@
-/* A clock that fails on demand: loaded before libc (LD_PRELOAD), it refuses to tell the time of day once, to
- * the thread whose name stands in the file named by CLOCK_FAULT. While that file isn't there, the clock is well. */
+/* A clock that fails on demand, loaded before libc (LD_PRELOAD). The file named by CLOCK_FAULT holds the name
+ * of a thread. The next time that this thread reads the time of day, the call fails, and no call fails after
+ * that. The clock works normally while the file doesn't exist. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

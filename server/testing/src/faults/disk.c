@@ -1,7 +1,7 @@
-/* A disk that fails on demand: loaded before libc (LD_PRELOAD), it refuses to sync or to write files whose
- * path ends as the file named by DISK_FAULT says. Its first line is "sync" or "write", its second the ending;
- * while that file isn't there, the disk is well. With "kill" and a word, the process is killed at the end of the
- * first sync after that word was written. */
+/* A disk that fails on demand, loaded before libc (LD_PRELOAD). It reads its instructions from the file named
+ * by DISK_FAULT. If the first line is "sync" or "write", that operation fails for files whose path ends with
+ * the second line. If the first line is "kill", the process is killed at the end of the first sync after it
+ * wrote the text in the second line. The disk works normally while the file doesn't exist. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 static volatile int kills;
 
-/* Whether the order is of this kind; what stands behind it. */
+/* Whether the instruction is of this kind. Stores its second line in rest. */
 static int is_ordered(const char *what, char *rest) {
     char kind[16];
     const char *order = getenv("DISK_FAULT");

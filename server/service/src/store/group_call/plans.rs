@@ -1,5 +1,6 @@
-//! A test of the plans of all statements that a group on PostgreSQL runs, with the statistics of
-//! ten million messages: a statement that reads a whole table or index is fast in every other test.
+//! Tests the plans of all statements that a commit group on PostgreSQL runs, with the statistics of
+//! ten million messages. In every other test, even a statement that reads a whole table or index is
+//! fast.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -22,18 +23,18 @@ use super::{
     ReceiptRows, SegmentRows, SendRows, SubmittedRows, read,
 };
 
-/// The days with tables of their own.
+/// The days that have their own tables.
 const DAYS: std::ops::Range<i64> = 20_000..20_010;
-/// How many messages a day has.
+/// The number of messages per day.
 const OF_A_DAY: i64 = 2_000;
-/// How many rows of each kind a call has.
+/// The number of rows of each kind in a call.
 const ROWS: i64 = 32;
-/// How many calls there are; a plan for any parameters would be made at the sixth.
+/// The number of calls. PostgreSQL may switch to a generic plan at the sixth.
 const CALLS: i64 = 8;
 
-/// Of 1,000 applications and 1,000 uploads: messages that were queued on the day before the day
-/// before the last, are being sent since the day before, and wait for a receipt since the last day.
-/// Application 41 is suspended.
+/// Inserts 1,000 applications and 1,000 uploads. Messages of the last day wait for receipts. Those
+/// of the day before are being sent, and those of two days before are queued. Application 41 is
+/// suspended.
 const FILL: &str = r"
     INSERT INTO accounts (id, email, password_hash, role, created_at, password_changed_at, shard)
     SELECT n, n, '', 'customer', 0, 0, 1 FROM generate_series(1, 1000) n;
@@ -80,14 +81,14 @@ const FILL: &str = r"
     INSERT INTO prices (id, local, international, in_force_at, set_at, set_by)
         VALUES (1, 50000, 250000, 0, 0, 'settings');
     ANALYZE;
-    -- PostgreSQL takes the rows of a page from here, and the pages from the table itself.
+    -- PostgreSQL takes the rows per page from here, and the number of pages from the table itself.
     UPDATE pg_class SET reltuples = reltuples * 500
     WHERE relkind IN ('r', 'i') AND relnamespace = 'public'::regnamespace AND reltuples > 1000";
 const ID_OF: &str = r"
     CREATE FUNCTION pg_temp.id_of(day BIGINT, i BIGINT) RETURNS BIGINT LANGUAGE sql IMMUTABLE AS
         'SELECT (day * 86400000 + i * 30000 - 1704067200000) << 21'";
 
-/// Tells every plan, with what it read, as a notice.
+/// Reports every plan as a notice, with the rows that it read.
 const EXPLAIN: &str = r"
     LOAD 'auto_explain';
     SET auto_explain.log_nested_statements = on;
@@ -98,7 +99,7 @@ const EXPLAIN: &str = r"
     SET auto_explain.log_level = notice;
     SET client_min_messages = notice";
 
-/// An index, and its first column.
+/// Each index, and its first column.
 const INDEXES: &str = r"
     SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid, 1, true) AS first
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -107,12 +108,12 @@ const INDEXES: &str = r"
 /// Tables that stay small.
 const SMALL: [&str; 2] = ["carriers", "prices"];
 
-/// The id of a message.
+/// Returns the ID of a message.
 fn id_of(day: i64, i: i64) -> i64 {
     id_of_day(day) + ((i * 30_000) << 21)
 }
 
-/// The ids of the messages of a day that a call is about.
+/// Returns the IDs of a day's messages that a call is about.
 fn ids_of(day: i64, call: i64) -> Vec<i64> {
     (call * ROWS + 1..=(call + 1) * ROWS)
         .map(|i| id_of(day, i))
@@ -123,7 +124,7 @@ fn each<T>(value: impl Fn(i64) -> T) -> Vec<T> {
     (0..ROWS).map(value).collect()
 }
 
-/// A call with everything that a group stores.
+/// Returns a call with every kind of row that a group stores.
 fn group(call: i64) -> CommitGroup {
     let taken = ids_of(20_008, call);
     let final_ids = ids_of(20_009, call);
@@ -223,7 +224,7 @@ fn sends(call: i64, day: i64, now: i64) -> SendRows {
     }
 }
 
-/// The group did all that it was called for.
+/// Asserts that the group did all its work.
 fn assert_done(answer: &GroupAnswer) {
     let count = usize::try_from(ROWS).unwrap();
     assert!(answer.missing.is_none());
@@ -236,7 +237,7 @@ fn assert_done(answer: &GroupAnswer) {
     assert!(claims[1].found.is_none());
 }
 
-/// What a server says on the way.
+/// Collects the notices of a server.
 #[derive(Clone, Default)]
 struct Notices(Arc<Mutex<Vec<String>>>);
 
@@ -271,7 +272,7 @@ impl Visit for Notices {
 }
 
 impl Notices {
-    /// The plans that were told since the last time.
+    /// Returns the plans that were reported since the last call of this function.
     fn plans(&self) -> Vec<Value> {
         let notices = std::mem::take(&mut *self.0.lock().unwrap());
         let plans = notices
@@ -283,7 +284,7 @@ impl Notices {
     }
 }
 
-/// A database with the statistics of ten million messages.
+/// Fills a database with the statistics of ten million messages.
 async fn fill(store: &Store) -> PgConnection {
     let mut conn = store.connect().await.unwrap();
     for day in DAYS {
@@ -304,7 +305,7 @@ async fn fill(store: &Store) -> PgConnection {
     conn
 }
 
-/// What a plan read wrongly.
+/// Reads plans and collects their faults.
 struct Reader {
     /// The first column of each index.
     first: BTreeMap<String, String>,
@@ -329,7 +330,7 @@ impl Reader {
         }
     }
 
-    /// Why a scan reads more than it is asked for.
+    /// Returns why a scan reads too many rows, or `None` if it doesn't.
     fn fault(&self, node: &Value) -> Option<String> {
         let number = |key: &str| node[key].as_i64().unwrap_or(0);
         let rows = number("Actual Rows")
@@ -340,7 +341,7 @@ impl Reader {
             return Some(format!("{rows} rows are read"));
         }
         let Some(first) = node["Index Name"].as_str().map(|name| &self.first[name]) else {
-            // A bitmap's rows come from the index scan below it.
+            // The rows of a bitmap scan come from the index scan below it.
             let is_bitmap = node["Node Type"] == "Bitmap Heap Scan";
             return (!is_bitmap).then(|| "a table is read without an index".to_owned());
         };
@@ -375,8 +376,8 @@ async fn no_statement_of_a_group_reads_more_than_its_rows() {
         }
     }
     assert_eq!(reader.faults, Vec::<String>::new());
-    assert!(count > CALLS * 20, "{count} plans were told");
-    // The plans of all statements were read.
+    assert!(count > CALLS * 20, "{count} plans were reported");
+    // Makes sure that the plans of all statements were read.
     for table in [
         "queue",
         "segments",

@@ -1,4 +1,4 @@
-//! A database of a test's own.
+//! The database of a test.
 
 mod postgres;
 mod sqlite;
@@ -9,7 +9,7 @@ use std::path::Path;
 use service::Service;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _};
 
-/// What a test runs on.
+/// The kind of database that a test runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     Sqlite,
@@ -17,7 +17,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// What several processes can serve.
+    /// The kind of database that several processes can share.
     pub const SHARED: Self = Self::Postgres;
 }
 
@@ -27,8 +27,8 @@ pub enum Database {
 }
 
 impl Database {
-    /// The texts that give a row its shard: the first one stands after the first column of an
-    /// INSERT, the second one after the first value. SQLite has no shards.
+    /// SQL that gives a row its shard. The first text goes after the first column of an INSERT, the
+    /// second one after the first value. SQLite has no shards.
     pub const fn first_shard(&self) -> [&'static str; 2] {
         match self {
             Self::Sqlite(_) => ["", ""],
@@ -36,7 +36,7 @@ impl Database {
         }
     }
 
-    /// `folder` is where a file may lie.
+    /// Creates a database. A SQLite file goes into `folder`.
     pub async fn make(backend: Backend, folder: &Path) -> Self {
         match backend {
             Backend::Sqlite => Self::Sqlite(sqlite::Database::make(folder)),
@@ -44,7 +44,7 @@ impl Database {
         }
     }
 
-    /// One on PostgreSQL without any table.
+    /// Creates a PostgreSQL database without tables.
     pub async fn empty() -> Self {
         Self::Postgres(postgres::Database::empty().await)
     }
@@ -56,17 +56,17 @@ impl Database {
         }
     }
 
-    /// A connection that may do what no verb does.
+    /// Opens a connection for statements that the service doesn't have.
     pub async fn connect(&self) -> AnyConnection {
         AnyConnection::connect(&self.url()).await.unwrap()
     }
 
-    /// The number that a statement gives.
+    /// Returns the number that a statement selects.
     pub async fn number(&self, statement: &'static str) -> i64 {
         tables::number(self.connect().await, statement).await
     }
 
-    /// A statement that keeps everybody else from writing until `ROLLBACK`.
+    /// A statement that blocks all other writers until `ROLLBACK`.
     pub const fn hold(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "BEGIN IMMEDIATE",
@@ -74,7 +74,7 @@ impl Database {
         }
     }
 
-    /// A statement after which messages to a number can't be stored.
+    /// A statement that makes the database refuse messages to a number.
     pub fn refuse_number(&self, number: &str) -> AssertSqlSafe<String> {
         AssertSqlSafe(match self {
             Self::Sqlite(_) => format!(
@@ -85,7 +85,7 @@ impl Database {
         })
     }
 
-    /// What makes the audit log one that can be changed.
+    /// Statements that make the audit log writable.
     pub const fn audit_unlocked(&self) -> &'static [&'static str] {
         match self {
             Self::Sqlite(_) => &[
@@ -99,7 +99,7 @@ impl Database {
         }
     }
 
-    /// Whether even a superuser can't change the ledger.
+    /// Whether triggers prevent even a superuser from changing the ledger.
     #[expect(
         clippy::unused_self,
         reason = "a database of another kind has no triggers"
@@ -108,7 +108,7 @@ impl Database {
         true
     }
 
-    /// A table with a column `i` of the numbers from 1 to this one.
+    /// A table with a column `i` that has the numbers from 1 to `last`.
     #[expect(
         clippy::unused_self,
         reason = "a database of another kind makes them otherwise"
@@ -121,12 +121,13 @@ impl Database {
         )
     }
 
-    /// Whether the messages that reports find by their status are in a table of their own.
+    /// Whether messages with unusual statuses have their own table, where reports find them by
+    /// status.
     pub const fn has_unusual_messages(&self) -> bool {
         matches!(self, Self::Postgres(_))
     }
 
-    /// A value of no bytes.
+    /// A value with no bytes.
     pub const fn no_bytes(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "x''",
@@ -134,7 +135,7 @@ impl Database {
         }
     }
 
-    /// So many uploads wait to become messages, as soon as those are gone that aren't needed.
+    /// Asserts how many uploads wait for their expansion. Waits until unneeded uploads are deleted.
     pub async fn assert_spools(&self, count: usize) {
         match self {
             Self::Sqlite(file) => assert_eq!(file.spools().len(), count),
@@ -142,7 +143,7 @@ impl Database {
         }
     }
 
-    /// Loses the rows of the only upload that waits.
+    /// Deletes the rows of the only waiting upload.
     pub async fn lose_spool(&self) {
         match self {
             Self::Sqlite(file) => file.lose_spool(),
@@ -150,7 +151,7 @@ impl Database {
         }
     }
 
-    /// Damages the last rows of the only upload that waits.
+    /// Damages the last rows of the only waiting upload.
     pub async fn damage_spool(&self) {
         match self {
             Self::Sqlite(file) => file.damage_spool(),
@@ -158,7 +159,7 @@ impl Database {
         }
     }
 
-    /// All that is stored.
+    /// Returns everything that the database stores.
     pub async fn contents(&self, service: &Service) -> Vec<u8> {
         match self {
             Self::Sqlite(file) => file.contents(service).await,

@@ -1,4 +1,4 @@
-//! A PostgreSQL database of a test's own, on the server that the test command starts.
+//! The PostgreSQL database of a test, on the server that the test command starts.
 
 use service::Service;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
@@ -6,7 +6,7 @@ use tokio::sync::OnceCell;
 
 use super::tables::{new_name, remove_by};
 
-/// Where the server is.
+/// The environment variable with the server's URL.
 const SERVER: &str = "HELIOGRAPH_TEST_POSTGRES";
 
 static TEMPLATE: OnceCell<String> = OnceCell::const_new();
@@ -22,7 +22,7 @@ fn server() -> String {
     })
 }
 
-/// The URL of a database of the server.
+/// Returns the URL of a database on the server.
 fn url_of(name: &str) -> String {
     let server = server();
     let (start, _) = server.rsplit_once('/').unwrap();
@@ -38,7 +38,7 @@ async fn on_server(statement: String) {
 
 impl Database {
     pub async fn make() -> Self {
-        // Copying one that is migrated is quicker than migrating each.
+        // Copying a migrated database is faster than migrating each one.
         let template = TEMPLATE.get_or_init(|| async {
             let name = new_name();
             on_server(format!("CREATE DATABASE {name}")).await;
@@ -50,7 +50,7 @@ impl Database {
         Self(name)
     }
 
-    /// One without any table.
+    /// Creates a database without tables.
     pub async fn empty() -> Self {
         let name = new_name();
         on_server(format!("CREATE DATABASE {name}")).await;

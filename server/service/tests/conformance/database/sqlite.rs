@@ -1,4 +1,4 @@
-//! A SQLite database in a test's own folder.
+//! A SQLite database in the folder of its test.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ impl Database {
         format!("sqlite:{}/heliograph.db", self.0.display())
     }
 
-    /// The files that wait to become messages.
+    /// Returns the files of uploads that wait for their expansion.
     pub fn spools(&self) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.0.join("spool")) else {
             return Vec::new();

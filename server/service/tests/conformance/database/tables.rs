@@ -1,5 +1,5 @@
-//! Functions for databases on one PostgreSQL server and on a cluster: how tests name and remove such
-//! a database, and what they do to its tables.
+//! Helpers for databases on one PostgreSQL server and on a cluster. They name and remove databases,
+//! and change their tables.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,14 +10,14 @@ pub const NO_BYTES: &str = r"'\x'";
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A name that no other database has.
+/// Returns a database name that isn't in use.
 pub fn new_name() -> String {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("test_{}_{count}", std::process::id())
 }
 
-/// Removes a database when its test drops it, on a runtime of its own: the test's may be about to
-/// end.
+/// Removes a database when its test drops it. Uses its own runtime, because the test's runtime may
+/// be about to end.
 pub fn remove_by(removing: impl Future<Output = ()> + Send + 'static) {
     let removing = std::thread::spawn(move || {
         tokio::runtime::Builder::new_current_thread()
@@ -29,13 +29,13 @@ pub fn remove_by(removing: impl Future<Output = ()> + Send + 'static) {
     assert!(removing.join().is_ok() || std::thread::panicking());
 }
 
-/// The number that a statement gives.
+/// Returns the number that a statement selects.
 pub async fn number(mut conn: AnyConnection, statement: &'static str) -> i64 {
     let row = sqlx::query(statement).fetch_one(&mut conn).await.unwrap();
     row.get(0)
 }
 
-/// Keeps everybody else from writing until `ROLLBACK`.
+/// Blocks all other writers until `ROLLBACK`.
 pub const HOLD: &str = "BEGIN; LOCK TABLE applications IN ACCESS EXCLUSIVE MODE";
 
 pub fn refuse_number(number: &str) -> String {

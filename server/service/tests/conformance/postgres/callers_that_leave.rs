@@ -89,7 +89,7 @@ async fn an_upload_whose_caller_leaves_is_not_counted_as_under_way() {
     }
     until_none(&mut conn, UNDER_WAY).await;
     let mut held = Vec::new();
-    for _ in 0..Limits::default().uploads_max {
+    for _ in 0..Limits::default().uploads_per_application {
         held.push(
             b.begin_bulk(Some(customer.live.expose()), None)
                 .await

@@ -1,4 +1,4 @@
-//! Copies of the database by the command `backup`, and who may read them.
+//! Backups by the command `backup`, and who may read them.
 
 use domain::records::BatchStatus;
 use service::{Config, Refusal, Service};
@@ -18,7 +18,7 @@ async fn a_backup_has_the_files_of_uploads_that_are_not_expanded() {
     world.service.backup(&file).await.unwrap();
     assert!(world.service.backup(&file).await.is_err());
     world.expand_all().await;
-    // As the docs say how to restore: the folder becomes the data folder's.
+    // Restores the backup as the docs describe: its folder becomes the data folder.
     std::fs::rename(
         place.path().join("heliograph.db.spool"),
         place.path().join("spool"),

@@ -1,10 +1,10 @@
-//! What a killed process leaves in the folder of uploads.
+//! The upload files that a killed process leaves behind.
 
 use crate::database::Backend;
 use crate::uploads::{accepted, batch, rows};
 use crate::world::World;
 
-/// How many files of uploads there are.
+/// Returns the number of upload files.
 fn spools(world: &World) -> usize {
     let folder = world.folder().join("data/spool");
     std::fs::read_dir(folder).map_or(0, Iterator::count)
@@ -27,7 +27,7 @@ async fn after_a_crash_accepted_uploads_go_on_and_unfinished_files_are_removed()
         .unwrap();
     cut_off.write(b"12345678,a\n").await.unwrap();
     assert_eq!(spools(&world), 2);
-    // As a killed process: its destructors never run.
+    // Simulates a killed process, whose destructors never run.
     std::mem::forget(cut_off);
     drop(ticket);
     let world = world.reopen().await;

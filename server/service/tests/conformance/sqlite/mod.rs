@@ -1,5 +1,4 @@
-//! What only a database that is a file has: one process that serves it, copies of it, and uploads
-//! in files beside it.
+//! Tests only for SQLite: a single process that serves the database, backups, and uploads in files.
 
 mod backups;
 mod crash;

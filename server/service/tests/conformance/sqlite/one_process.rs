@@ -1,4 +1,4 @@
-//! One process serves a database; commands work beside it.
+//! Only one process serves a database. Commands may use it at the same time.
 
 use service::{OpenError, Service};
 

@@ -1,0 +1,84 @@
+//! The limits that an operator may change, and their defaults.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+
+use crate::accounts::second_factor::FactorRule;
+use crate::store::history::MessageTables;
+
+/// The settings file with the default of every setting.
+pub const DEFAULT_SETTINGS: &str = include_str!("../../../heliograph.default.toml");
+
+/// Limits that an operator can change.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Limits {
+    /// The most pages per message.
+    pub message_pages_max: usize,
+    /// The most rows per upload.
+    pub bulk_rows_max: u64,
+    /// The most bytes per upload.
+    pub bulk_bytes_max: u64,
+    /// The most concurrent uploads per application.
+    pub uploads_per_application: usize,
+    /// The most requests per second per key. `None` means no limit.
+    #[serde(deserialize_with = "none_if_zero")]
+    pub requests_per_second: Option<u32>,
+    /// The most failed sign-ins per email and client address in 15 minutes.
+    pub sign_in_failures_max: i64,
+    /// The most registrations per client address in an hour.
+    pub registrations_max: i64,
+    /// The size of the bucket that limits an account's changes in the portal. `changes_per_second`
+    /// is the rate at which the bucket refills.
+    pub changes_at_once: u32,
+    pub changes_per_second: u32,
+    /// The most messages per day that a test key may send if its account has never had a deposit.
+    pub unpaid_test_messages: i64,
+    /// The size of the stored test messages of all such accounts together, in bytes, above which
+    /// the operator and staff are warned.
+    pub unpaid_bytes_max: i64,
+    /// Whether staff may approve and credit their own applications and accept sender names for
+    /// them.
+    pub own_applications: bool,
+    /// Whether money, second factors and new members of staff need the approval of a second member
+    /// of staff at the support desk.
+    pub four_eyes: bool,
+    /// The accounts that must have a second factor.
+    pub require_second_factor: FactorRule,
+    /// The number of days that messages are kept. Messages that aren't final are kept longer.
+    pub history_days: i64,
+    /// The number of days that messages of test keys are kept.
+    pub test_history_days: i64,
+    /// Whether PostgreSQL keeps messages in a table per day or per week.
+    pub message_tables: MessageTables,
+    /// The length of a claim's lease, in milliseconds. A submit takes far less. After a crash,
+    /// other processes wait this long before they claim the messages.
+    #[serde(rename = "lease_seconds", deserialize_with = "milliseconds")]
+    pub lease_ms: i64,
+    /// The longest time to search for the messages of one page of a report. After that, the page
+    /// has the messages found so far, and its cursor continues from there.
+    #[serde(skip, default = "report_time")]
+    pub report_time: Duration,
+}
+
+impl Default for Limits {
+    #[expect(
+        clippy::expect_used,
+        reason = "the file is compiled in, and tests read it"
+    )]
+    fn default() -> Self {
+        toml::from_str(DEFAULT_SETTINGS).expect("heliograph.default.toml has every limit")
+    }
+}
+
+fn none_if_zero<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    Ok(Some(u32::deserialize(from)?).filter(|number| *number > 0))
+}
+
+fn milliseconds<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+    Ok(i64::deserialize(from)? * 1000)
+}
+
+const fn report_time() -> Duration {
+    Duration::from_secs(1)
+}
