@@ -1,4 +1,4 @@
-//! Who asks: the peer's address, or the one that a trusted proxy states.
+//! The client's address: that of the peer, or the one that a trusted proxy reports.
 
 use std::net::IpAddr;
 
@@ -6,13 +6,13 @@ use axum::http::HeaderMap;
 
 use crate::config::Network;
 
-/// The client's address; every request to the portal carries it as an extension.
+/// The client's address. Every request has it as an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientAddress(pub IpAddr);
 
 impl ClientAddress {
-    /// Walks `X-Forwarded-For` from the end: each address is believed only when the one that stated
-    /// it is trusted, so that a client can't choose its own.
+    /// Reads `X-Forwarded-For` from the end. An address counts only if the one after it is that of
+    /// a trusted proxy, so that clients can't choose their addresses.
     pub fn find(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> Self {
         let mut address = peer.to_canonical();
         let stated = headers

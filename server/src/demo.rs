@@ -1,10 +1,10 @@
 //! `serve --demo`: a customer, a staff member and an Active, funded application, the same at every
 //! start.
 //!
-//! The demo's passwords and keys are kept in a file of the data folder, since the database has only
-//! their hashes. The file is written before the database and tells whether everything was done
-//! (`settled`). Until then each start does everything again, so that the start after a crash
-//! completes the demo.
+//! A file in the data folder keeps the demo's passwords and keys, because the database has only
+//! their hashes. The file is written before the database. Its field `settled` tells whether
+//! everything was done. Until then, each start does everything again, so that the start after a
+//! crash completes the demo.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -20,15 +20,15 @@ use service::{Actor, DepositRequest, Refusal, Service, TotpSecret};
 const FILE: &str = "demo.json";
 const CUSTOMER: &str = "customer@example.org";
 const STAFF: &str = "staff@example.org";
-/// The demo's client address in the throttle of sign-ins.
+/// The client address that the sign-in throttle sees for the demo.
 const CLIENT: &str = "demo";
-/// The deposit of the application, repeated when its balance is too low.
+/// The deposit to the application. It is repeated when the balance is too low.
 const DEPOSIT: Money = Money::from_micros(10_000_000);
-/// A balance below this gets another deposit, so that the printed curl line works.
+/// The balance below which another deposit is made, so that the printed curl line works.
 const BALANCE_MIN: Money = Money::from_micros(1_000_000);
 const PASSWORD_CHARS: usize = 20;
-/// Letters and digits that look different from one another. There are 32, so that a random byte
-/// chooses each equally often.
+/// Letters and digits that can't be confused with one another. There are 32, so that a random byte
+/// chooses each with the same probability.
 const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz234567890";
 
 /// Why the demo can't be prepared.
@@ -62,7 +62,7 @@ pub enum DemoError {
     Randomness(#[from] getrandom::Error),
 }
 
-/// The sign-ins and keys that are printed; `None` for one that was replaced since.
+/// The sign-ins and keys that are printed. A value that has been replaced since is `None`.
 #[derive(Debug, Serialize)]
 pub struct Demo {
     reference: Reference,
@@ -87,7 +87,7 @@ struct SignIn<P> {
     password: P,
 }
 
-/// The content of the file.
+/// The content of `demo.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     settled: bool,
@@ -98,7 +98,7 @@ struct Kept {
     staff: StaffSignIn<String>,
 }
 
-/// Makes what is missing of the demo, and returns its sign-ins and keys.
+/// Creates the missing parts of the demo, and returns its sign-ins and keys.
 pub async fn prepare(service: &Service, data_dir: &Path) -> Result<Demo, DemoError> {
     refuse_others(service).await?;
     let path = data_dir.join(FILE);
@@ -133,8 +133,8 @@ async fn refuse_others(service: &Service) -> Result<(), DemoError> {
     }
 }
 
-/// Refuses a settled file whose demo isn't in the database: only the file has the demo's keys, and
-/// those of a new demo would overwrite them.
+/// Refuses a settled file whose demo isn't in the database. Only the file has that demo's keys, and
+/// the keys of a new demo would overwrite them.
 async fn refuse_other_database(
     service: &Service,
     path: &Path,
@@ -157,7 +157,7 @@ async fn application(service: &Service) -> Result<Option<ApplicationRecord>, Dem
         .find(|application| application.email == CUSTOMER && application.category == Category::Sms))
 }
 
-/// Creates what the file has and the database hasn't.
+/// Creates everything that is in the file but not in the database.
 async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
     let customer = account(service, &kept.customer, false).await?;
     let staff = account(service, &kept.staff.sign_in, true).await?;
@@ -174,8 +174,8 @@ async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
             (new.reference, new.live_key, new.test_key)
         }
         Some(ApplicationRecord { reference, .. }) => {
-            // The start that made it ended before it wrote the keys to the file, or the file was
-            // deleted.
+            // An earlier start created the application and then ended before it wrote the keys to
+            // the file, or the file was deleted.
             let password = &kept.customer.password;
             let renew = async |kind| {
                 service
@@ -192,7 +192,7 @@ async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
     Ok(())
 }
 
-/// The account with this email and password; created if it is missing.
+/// Returns the account with this email. Creates it if it is missing, else resets its password.
 async fn account(
     service: &Service,
     sign_in: &SignIn<String>,
@@ -212,8 +212,8 @@ async fn account(
         .await?)
 }
 
-/// Activates a pending application and funds an empty one. A suspension is a person's decision and
-/// stays.
+/// Approves a pending application, and makes a deposit if the balance is low. A suspended
+/// application stays suspended, because a person decided that.
 async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), DemoError> {
     if application.status == ApplicationStatus::Pending {
         match service.approve(&Actor::System, application.reference).await {
@@ -234,7 +234,7 @@ async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), 
     Ok(())
 }
 
-/// Keeps the passwords and keys that still work, and drops those that were replaced.
+/// Returns the passwords and keys that still work, without those that have been replaced.
 async fn shown(
     service: &Service,
     application: &ApplicationRecord,
@@ -328,15 +328,15 @@ fn read(path: &Path) -> Result<Option<Kept>, DemoError> {
         })
 }
 
-/// Writes a temporary file and renames it, so that a crash leaves the old file or the new one. Only
-/// the owner can read it: it has passwords and keys.
+/// Writes a temporary file and renames it, so that a crash leaves either the old file or the new
+/// one. Only the owner can read the file, because it contains passwords and keys.
 fn write(path: &Path, kept: &Kept) -> Result<(), DemoError> {
     let beside = path.with_extension("json.new");
     let done = (|| {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        // A temporary file of a start that crashed might have another mode.
+        // The temporary file of a start that crashed may have another mode.
         match std::fs::remove_file(&beside) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -362,7 +362,8 @@ fn file_error(path: &Path, error: std::io::Error) -> DemoError {
 }
 
 impl Demo {
-    /// The code that the authenticator app of staff shows, and the secret for later ones.
+    /// Returns the code that the staff member's authenticator app shows now, and the secret for
+    /// later codes.
     fn code(&self, now: Timestamp) -> String {
         let text = self.staff.totp_secret.as_deref();
         match text.and_then(|text| Some((text, TotpSecret::parse(text)?))) {
@@ -376,7 +377,7 @@ impl Demo {
         }
     }
 
-    /// The sign-ins and a curl line, for a person.
+    /// Returns the sign-ins and a curl line as text for people.
     pub fn words(&self, url: &str, now: Timestamp) -> String {
         let password = |sign_in: &SignIn<Option<String>>| match &sign_in.password {
             Some(password) => format!("password {password}"),

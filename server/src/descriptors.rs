@@ -1,12 +1,12 @@
-//! Open files: each connection of a client is one.
+//! The limit of open files. Each connection of a client is one.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What is left for the database, for uploads and for carriers.
+/// The open files that are left for the database, uploads and carriers.
 const OTHERS: u64 = 512;
 
-/// Raises the process's limit of open files to what the system allows; the number of connections
-/// that clients may have within it, at most as many as are wanted.
+/// Raises the process's limit of open files to the system's maximum. Returns the number of
+/// connections that clients can have within that limit, but at most `wanted`.
 pub fn allow(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -29,7 +29,7 @@ pub fn allow(wanted: usize) -> usize {
     connections
 }
 
-/// How many connections fit into a limit of open files; `None` is no limit.
+/// Returns how many connections fit into a limit of open files. `None` means no limit.
 fn fitting(files: Option<u64>, wanted: usize) -> usize {
     let room = files.map(|files| usize::try_from(files.saturating_sub(OTHERS)).unwrap_or(wanted));
     room.map_or(wanted, |room| room.clamp(1, wanted))

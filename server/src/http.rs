@@ -1,9 +1,10 @@
-//! HTTP/1.1 on a socket, with or without TLS: accepts, limits how many connections a client may have
-//! and how long it may take for its header and for reading its answer, and at the end lets requests
-//! finish.
+//! HTTP/1.1 on a socket, with or without TLS. Accepts connections, limits their number for each
+//! client, and limits the time for sending a header and for reading a response. At shutdown, lets
+//! pending requests finish.
 //!
-//! What hyper refuses before it is a request, the handler puts into words: 400 for what can't be
-//! read as HTTP, 431 for a head of more than 100 headers or more bytes than [`HEAD_BYTES_MAX`].
+//! hyper refuses some data before it becomes a request. The handler provides the responses: 400 for
+//! data that isn't valid HTTP, and 431 for a head with more than 100 headers or more than
+//! [`HEAD_BYTES_MAX`] bytes.
 
 mod connections;
 mod header_timer;
@@ -36,30 +37,31 @@ use header_timer::HeaderTimer;
 use progress::Progress;
 use refusals::Refusals;
 
-/// How long a client may take for a request's header, and how long a connection may idle between
-/// requests: longer than a browser pauses, shorter than it takes to hoard connections.
+/// How long a client may take to send a request's header, and how long a connection may idle
+/// between requests. This is longer than a browser pauses, but too short to hoard connections.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
-/// Largest head of a request, its first line and its headers.
+/// The maximum size of a request's head: its first line and its headers.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// What is read of a connection at a time, at most, and written.
+/// The maximum size of a connection's read buffer and of its write buffer.
 const BUFFER_BYTES_MAX: usize = 128 * 1024;
-/// What the system takes of an answer beyond what is on its way to the client.
+/// How much of a response the kernel buffers in addition to the data that is in transit.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES_MAX: u32 = 128 * 1024;
-/// How long a TLS handshake may take.
+/// The time limit for a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long requests may take to finish once the server was asked to stop.
+/// How long requests may take to finish at shutdown.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
-/// Pause after a failed accept (no descriptors left), so that the loop doesn't spin.
+/// The pause after a failed accept, such as for lack of file descriptors. It keeps the loop from
+/// spinning.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// No answer may be given: the connection is closed instead. A response that must not be sent has
-/// it as an extension.
+/// The request must get no response, so the connection is closed instead. As an extension, this
+/// marks a response that must not be sent.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the connection is closed without an answer")]
 pub struct NoAnswer;
 
-/// Answers requests. Cloned for each.
+/// Handles requests. The server clones the handler for each request.
 pub trait Handler: Clone + Send + Sync + Unpin + 'static {
     fn handle(
         self,
@@ -67,14 +69,14 @@ pub trait Handler: Clone + Send + Sync + Unpin + 'static {
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<Body>, NoAnswer>> + Send;
 
-    /// The answer to what can't be read as a request, with headers and body: the status stays.
-    /// `None` for one without body.
+    /// Returns the headers and body of the response to data that isn't a valid request. The status
+    /// is hyper's. With `None`, the response has no body.
     fn refuse(&self, _status: StatusCode) -> Option<Response<Bytes>> {
         None
     }
 }
 
-/// An axum router answers everything.
+/// Passes every request to an axum router.
 impl Handler for axum::Router {
     async fn handle(
         self,
@@ -88,7 +90,8 @@ impl Handler for axum::Router {
     }
 }
 
-/// Serves until the token is cancelled, then until the last connection is done or its time is over.
+/// Serves until the token is cancelled. Then waits until all connections have ended, or for
+/// [`DRAIN_TIMEOUT`] at most.
 pub async fn serve<H: Handler>(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
@@ -106,7 +109,7 @@ pub async fn serve<H: Handler>(
         let Some((stream, peer, place)) = accepted else {
             continue;
         };
-        // A token of its own: each look at one takes its lock.
+        // Each connection gets a child token, because checking a token takes its lock.
         let (tls, handler, stop) = (tls.clone(), handler.clone(), stop.child_token());
         tracker.spawn(async move {
             let place = Arc::new(place);
@@ -151,8 +154,8 @@ async fn connection<H: Handler>(
     place: Arc<Place>,
     stop: CancellationToken,
 ) {
-    // Answers are small and whole: waiting for more to fill a packet would only delay them. Without
-    // the option it still works.
+    // Responses are small and complete, so waiting to fill a packet would only delay them. Without
+    // the option, the connection still works.
     let _ = stream.set_nodelay(true);
     keep_unread_answers_small(&stream);
     let stream = Progress::new(stream, Arc::clone(&place));
@@ -164,13 +167,13 @@ async fn connection<H: Handler>(
     }
 }
 
-/// Limits what the system keeps of answers that are written but not sent, because their client
-/// doesn't read. Otherwise it keeps megabytes for each connection: a thousand of them use up the
-/// memory that the system has for all of TCP, and everybody waits.
+/// Limits the data that the kernel buffers for a client that doesn't read its responses. Without
+/// this limit, the kernel buffers megabytes for each connection. A thousand such connections use up
+/// the kernel's memory for all of TCP, and every client has to wait.
 fn keep_unread_answers_small(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     if let Err(error) = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX) {
-        tracing::debug!(%error, "the system keeps what it likes of answers that aren't read");
+        tracing::debug!(%error, "can't limit the unsent data that the kernel buffers");
     }
 }
 
@@ -205,8 +208,8 @@ async fn talk<H: Handler>(
         .header_read_timeout(HEADER_READ_TIMEOUT)
         .max_header_size(HEAD_BYTES_MAX)
         .max_buf_size(BUFFER_BYTES_MAX)
-        // A client that says it will write no more may still read: what it sent is done, and it
-        // should learn of it.
+        // A client that has closed its sending side can still read. It sent a request and should
+        // get the response.
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
@@ -219,12 +222,12 @@ async fn talk<H: Handler>(
         }
     };
     if let Err(error) = ended {
-        // Clients that leave are everyday; the error's words name no part of the request.
+        // Clients disconnect all the time. The kind of the error contains no part of the request.
         tracing::debug!(kind = kind(&error), "connection ended early");
     }
 }
 
-/// Whether the client wants to use the connection again.
+/// Returns true if the client wants to reuse the connection.
 fn persists(request: &Request<Incoming>) -> bool {
     let named = request.headers().get_all(CONNECTION).iter();
     let mut named = named.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
@@ -232,8 +235,8 @@ fn persists(request: &Request<Incoming>) -> bool {
     request.version() == Version::HTTP_11 && !closes
 }
 
-/// Says how long the connection may idle, so that no client sends a request while it is closed. An
-/// answer that closes it keeps its word for that.
+/// Announces how long the connection may idle, so that no client sends a request while the server
+/// closes it. Doesn't change a response that closes the connection.
 fn announce_idle_time(headers: &mut HeaderMap) {
     static IDLE_TIME: LazyLock<Option<HeaderValue>> = LazyLock::new(|| {
         let seconds = HEADER_READ_TIMEOUT.as_secs();
@@ -242,7 +245,7 @@ fn announce_idle_time(headers: &mut HeaderMap) {
     if let Some(idle_time) = &*IDLE_TIME
         && let Entry::Vacant(connection) = headers.entry(CONNECTION)
     {
-        // RFC 9110 §7.6.1: a header about the connection is named there.
+        // RFC 9110 §7.6.1: the Connection header lists headers that are about the connection.
         connection.insert(HeaderValue::from_static("keep-alive"));
         headers.insert("keep-alive", idle_time.clone());
     }

@@ -1,12 +1,12 @@
-//! Small helpers for JSON that is exact.
+//! Helpers for exact JSON.
 
 use domain::{Money, Timestamp};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// An amount as a JSON number with the very digits of its plain decimal: through a float, 0.1 + 0.2
-/// would not be 0.3.
+/// An amount as a JSON number with exactly the digits of its decimal. As floats, 0.1 + 0.2 isn't
+/// 0.3.
 #[derive(Clone, Copy, Debug)]
 pub struct Amount(pub Money);
 
@@ -28,9 +28,9 @@ impl Serialize for DateTime {
     }
 }
 
-/// A plain value as a text: what a string says, a whole number's digits, `true` or `false`. `None`
-/// for anything else, fractions among it: of a number that is too large for an integer only some
-/// digits are known.
+/// Returns the text of a string, the digits of a whole number, or `true` or `false`. Returns `None`
+/// for anything else, including fractions. A number that is too large for an integer has lost some
+/// of its digits, so it returns `None` too.
 pub fn as_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,9 +1,9 @@
-//! The program: reads the command line and the settings, and does one thing.
+//! The program: reads the command line and the settings, and runs one command.
 //!
-//! A library, because cargo compiles one while what it needs is still being optimised, and a binary
-//! only afterwards.
+//! This is a library because cargo compiles a library while its dependencies are still being
+//! optimised, but a binary only afterwards.
 
-// A page is one type, as deep as its markup.
+// The type of a page nests as deeply as its markup.
 #![recursion_limit = "512"]
 
 mod api;
@@ -39,17 +39,17 @@ use cli::{Cli, Command};
 use config::Settings;
 use domain::printable::printable_lines;
 
-/// Tests ask each of them through the proxies of `deploy/`.
+/// Tests request each of these routes through the proxies of `deploy/`.
 pub use web::routes as portal_routes;
 
-/// Gives memory back: see the manifest.
+/// Returns freed memory to the system. The manifest explains why.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Exit code for what is refused or broken. Wrong usage is 2, which clap sees to.
+/// The exit code for a refusal or a failure. clap exits with 2 on wrong usage.
 const REFUSED: u8 = 1;
 
-/// Does what the command line asks for. Exit codes: 0 done, 1 refused or broken, 2 wrong usage.
+/// Runs the command. Exit codes: 0 done, 1 refused or failed, 2 wrong usage.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let flags = cli.settings();
@@ -62,7 +62,7 @@ pub fn main() -> ExitCode {
         Err(error) => return refused(&error),
     };
     let done = run(cli, &settings);
-    // The last lines of the log come before the reason for ending.
+    // The last log lines must come before the error.
     drop(logging);
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -85,7 +85,7 @@ fn run(cli: Cli, settings: &Settings) -> Result<(), Box<dyn std::error::Error>> 
 }
 
 fn refused(error: &dyn std::fmt::Display) -> ExitCode {
-    // The error may quote what was written outside.
+    // The error may quote outside text.
     eprintln!("heliograph: {}", printable_lines(&error.to_string()));
     ExitCode::from(REFUSED)
 }

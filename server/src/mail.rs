@@ -1,4 +1,4 @@
-//! Handing mails to a mail server, by SMTP.
+//! Sends mails through a mail server, by SMTP.
 
 use std::net::IpAddr;
 use std::time::{Duration, UNIX_EPOCH};
@@ -13,13 +13,13 @@ use url::{Host, Url};
 
 use crate::config::ConfigError;
 
-/// How long the mail server may take for a mail: less than the lease of the mail.
+/// How long the mail server may take for a mail. This is less than a mail's lease.
 const MAIL_TIMEOUT: Duration = Duration::from_mins(1);
-/// Refusals of our sign-in, by their SMTP codes: they say nothing about the mail, and end when
-/// somebody corrects the settings.
+/// The SMTP codes for a refused sign-in. They say nothing about the mail, and end when an operator
+/// corrects the settings.
 const SIGN_IN_REFUSED: [u16; 4] = [530, 534, 535, 538];
 
-/// The mail server, and the address that mails are sent from.
+/// The mail server, and the address that mails come from.
 #[derive(Clone, Debug)]
 pub struct MailServer {
     builder: AsyncSmtpTransportBuilder,
@@ -27,14 +27,14 @@ pub struct MailServer {
 }
 
 impl MailServer {
-    /// Reads the settings `smtp_url` and `mail_from`. `smtps://` is TLS from the first byte.
-    /// `smtp://` begins TLS by STARTTLS, which a server must offer unless it is on this machine:
-    /// passwords and reset links don't leave the machine in the clear.
+    /// Reads the settings `smtp_url` and `mail_from`. `smtps://` uses TLS from the first byte.
+    /// `smtp://` requires STARTTLS, unless the server is on this machine, so that passwords and
+    /// reset links don't leave the machine in the clear.
     pub fn parse(url: &str, from: &str) -> Result<Self, ConfigError> {
         let from: Mailbox = from.parse().map_err(|_| {
             ConfigError::new("mail_from must be an address like Heliograph <sms@example.org>")
         })?;
-        // The text may hold a password: no error quotes it.
+        // The URL may contain a password, so no error quotes it.
         let refused = || {
             ConfigError::new(
                 "smtp_url must be of the form smtps://USER:PASSWORD@HOST:PORT or smtp://… (USER, \
@@ -57,7 +57,7 @@ impl MailServer {
     }
 }
 
-/// `smtp` is no scheme that [`Url`] knows, and so every host is a name to it.
+/// [`Url`] doesn't know the scheme `smtp`, so it may return an IP address as a name.
 fn is_this_machine(host: &Host<&str>) -> bool {
     match host {
         Host::Ipv4(address) => address.is_loopback(),
@@ -73,7 +73,7 @@ fn is_this_machine(host: &Host<&str>) -> bool {
 #[derive(Debug)]
 pub struct NotSent {
     pub why: String,
-    /// Trying again is no use.
+    /// True if a retry is useless.
     pub for_good: bool,
 }
 
@@ -105,7 +105,7 @@ impl From<lettre::transport::smtp::Error> for NotSent {
     }
 }
 
-/// Hands mails to the mail server.
+/// Sends mails to the mail server.
 pub struct Mailer {
     transport: AsyncSmtpTransport<Tokio1Executor>,
     from: Mailbox,
@@ -117,7 +117,7 @@ impl Mailer {
         Self::with_timeout(server, MAIL_TIMEOUT)
     }
 
-    /// With another limit to the time of a mail.
+    /// Uses another time limit for a mail.
     pub fn with_timeout(server: &MailServer, mail_timeout: Duration) -> Self {
         Self {
             transport: server.builder.clone().build(),
@@ -126,10 +126,10 @@ impl Mailer {
         }
     }
 
-    /// Hands a mail over. When it returns, the mail server has the mail.
+    /// Sends a mail. On success, the mail server has the mail.
     ///
     /// # Errors
-    /// When it doesn't have the mail, or it isn't known whether it has it.
+    /// If the server doesn't have the mail, or if that isn't known.
     pub async fn send(&self, mail: &OutgoingMail) -> Result<(), NotSent> {
         let message = self.message(mail)?;
         let sending = self.transport.send(message);
@@ -141,7 +141,8 @@ impl Mailer {
 
     fn message(&self, mail: &OutgoingMail) -> Result<Message, NotSent> {
         let recipient: Address = mail.recipient.parse().map_err(NotSent::for_good)?;
-        // The same at each attempt, so that who gets a mail twice can tell.
+        // The ID stays the same at each attempt, so that a recipient can recognise a mail that
+        // arrives twice.
         let created_ms = mail.created_at.unix_ms();
         let domain = self.from.email.domain();
         let id = format!("<{created_ms}.{}@{domain}>", mail.id);
@@ -153,7 +154,7 @@ impl Mailer {
             .subject(&mail.subject)
             .message_id(Some(id))
             .date(UNIX_EPOCH + created)
-            // No holiday reply, please (RFC 3834).
+            // Asks for no automatic replies (RFC 3834).
             .raw_header(HeaderValue::new(auto, "auto-generated".to_owned()))
             .multipart(MultiPart::alternative_plain_html(
                 mail.text.clone(),
@@ -173,7 +174,7 @@ mod tests {
 
     use super::{MailServer, Mailer};
 
-    /// The mail server answers nothing.
+    /// The mail server sends nothing.
     #[tokio::test]
     async fn a_mail_server_that_hangs_is_left() {
         let hanging = TcpListener::bind("127.0.0.1:0").await.unwrap();

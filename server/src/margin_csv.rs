@@ -23,7 +23,7 @@ const NAMES: [&str; 12] = [
     "currency",
 ];
 
-/// A line with the names, and a line for each day, application and prefix.
+/// Returns a line with the names, and a line for each day, application and prefix.
 pub fn file(lines: &[MarginLine], currency: &str) -> Result<Vec<u8>, csv::Error> {
     let row = |line: &MarginLine| {
         let figures = &line.figures;

@@ -1,6 +1,7 @@
-//! What an operator can measure, in the OpenMetrics text format.
+//! Metrics for operators, in the OpenMetrics text format.
 //!
-//! Some of it the process counts ([`Metrics`]), the rest is read for each answer ([`Readings`]).
+//! The process counts some of them itself ([`Metrics`]). The others are read for each response
+//! ([`Readings`]).
 
 mod carriers;
 mod commit_groups;
@@ -26,41 +27,41 @@ use service::{GroupFigures, MailCounts, QueueState};
 use requests::Requests;
 use values::{age_s, seconds};
 
-/// The media type of [`Metrics::render`]'s text.
+/// The media type of the text that [`Metrics::render`] returns.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What the process counted since it started.
+/// The counts of this process since its start.
 #[derive(Default)]
 pub struct Metrics {
     requests: Requests,
     sends_accepted: Counter,
-    /// Set twice a second, so that its lock is no matter.
+    /// Updated twice a second, so lock contention doesn't matter.
     refused: Family<[(&'static str, String); 2], Counter>,
     connections_limited: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
-/// What is read for one answer.
+/// The values that are read for one response.
 pub struct Readings {
     pub now: Timestamp,
     pub commit_groups: GroupFigures,
-    /// How often work left out a shard whose database couldn't be reached.
+    /// How often work skipped a shard because its database couldn't be reached.
     pub shards_skipped: u64,
-    /// How many passwords were hashed.
+    /// The number of passwords hashed.
     pub password_hashes: u64,
-    /// Kinds of attempts of which all clients together made too many.
+    /// The number of kinds of attempts of which all clients together made too many.
     pub strained_limits: usize,
-    /// `None` when the database couldn't be asked, as below.
+    /// `None` if the database couldn't be queried. The same goes for the next two.
     pub queue: Option<QueueState>,
     pub carriers: Option<Vec<CarrierRecord>>,
     pub mails: Option<MailCounts>,
-    /// How long the oldest transaction of the database has been open; PostgreSQL alone knows.
+    /// The age of the oldest open transaction in the database. Only PostgreSQL reports it.
     pub oldest_transaction_ms: Option<i64>,
-    /// `None` before it was measured.
+    /// `None` until it is measured.
     pub unpaid: Option<UnpaidUse>,
 }
 
 impl Metrics {
-    /// Counts a request; its status is 0 when the connection was closed without an answer.
+    /// Counts a request. The status is 0 if the connection was closed without a response.
     pub fn request(
         &self,
         method: &'static str,
@@ -71,18 +72,18 @@ impl Metrics {
         self.requests.count(method, route, status, latency);
     }
 
-    /// Counts a send that was answered with 200.
+    /// Counts a send with a 200 response.
     pub fn send_accepted(&self) {
         self.sends_accepted.inc();
     }
 
-    /// Counts a client's connection that was closed because of this limit.
+    /// Counts a client's connection that was closed because of a limit.
     pub fn connection_limited(&self, limit: &'static str) {
         let counter = self.connections_limited.get_or_create(&[("limit", limit)]);
         counter.inc();
     }
 
-    /// Sets how many submits of this process a carrier refused, by reason.
+    /// Sets the numbers of submits of this process that a carrier refused, by reason.
     pub fn set_refused(&self, carrier: &str, counts: &BTreeMap<String, u64>) {
         for (reason, count) in counts {
             let labels = [("carrier", carrier.to_owned()), ("reason", reason.clone())];
@@ -91,7 +92,7 @@ impl Metrics {
         }
     }
 
-    /// Everything counted and read, as text.
+    /// Returns all counts and readings as text.
     pub fn render(&self, readings: Option<Readings>) -> String {
         let mut registry = Registry::with_prefix("heliograph");
         registry.register(
@@ -121,7 +122,7 @@ impl Metrics {
             readings.register(&mut registry);
         }
         let mut text = String::new();
-        // Writing to a String can't fail.
+        // Writing to a `String` can't fail.
         let _ = text::encode(&mut text, &registry);
         text
     }

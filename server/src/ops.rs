@@ -1,4 +1,4 @@
-//! The operator's address: health and metrics, apart from the public one.
+//! The operator's address: health and metrics, separate from the public address.
 
 use std::sync::Arc;
 
@@ -12,16 +12,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::{self, Metrics, Readings};
 
-/// What the operator's address shows.
+/// The state of the operator's address.
 #[derive(Clone)]
 pub struct Ops {
     pub service: Service,
     pub metrics: Arc<Metrics>,
-    /// Cancelled once the process is asked to stop: it is alive, but no longer ready.
+    /// Cancelled at the first signal to stop. The process is then alive, but no longer ready.
     pub stop: CancellationToken,
 }
 
-/// `/healthz`: the process answers. `/readyz`: it can do its work. `/metrics`: what it measures.
+/// Returns a router for `/healthz` (the process responds), `/readyz` (it can do its work) and
+/// `/metrics`.
 pub fn router(ops: Ops) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
@@ -69,7 +70,7 @@ async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], St
     ([(CONTENT_TYPE, metrics::MEDIA_TYPE)], text)
 }
 
-/// A reading, unless it failed: the other metrics are worth having without it.
+/// Returns a reading, or `None` if it failed, because the other metrics are useful without it.
 fn readable<T>(what: &str, reading: service::Result<T>) -> Option<T> {
     match reading {
         Ok(value) => Some(value),

@@ -1,5 +1,5 @@
-//! The public address: the SMS API under `/sms`, the portal everywhere else, and around both the
-//! request id, the headers of every answer, the access log and the answer to a panic.
+//! The public address: the SMS API under `/sms`, and the portal everywhere else. Adds the request
+//! ID, the common headers, the access log and the response to a panic.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -34,33 +34,33 @@ use crate::metrics::Metrics;
 use crate::telemetry::method_name;
 use crate::web::ErrorPages;
 
-/// How long the portal may take to begin its answer, the body of a form included. Dropping a
-/// request then is safe: what the service has begun it finishes without it.
+/// How long the portal may take to begin its response, including the time to read a form. Dropping
+/// a request after that is safe, because the service finishes what it has begun.
 const PORTAL_TIMEOUT: Duration = Duration::from_secs(30);
-/// The same for a bank statement, whose lines are stored a few at a time beside sends.
+/// The same for a bank statement. Its lines are stored a few at a time, so that sends don't wait.
 const IMPORT_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Stands for the template where no route answered.
+/// The route template for requests that match no route.
 const UNMATCHED: &str = "unmatched";
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// A content type is what it says: browsers don't guess another one.
+/// Browsers must not guess another content type.
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
-/// The policy of answers that aren't pages, which have their own: they load nothing and stand in no
-/// frame.
+/// The policy of responses that aren't pages: they load nothing, and no frame shows them. Pages
+/// have policies of their own.
 const NO_PAGE: HeaderValue =
     HeaderValue::from_static("default-src 'none'; base-uri 'none'; frame-ancestors 'none'");
-/// For a year, browsers ask this host and those below it by HTTPS alone.
+/// For a year, browsers use only HTTPS for this host and its subdomains.
 const HTTPS_ALONE: HeaderValue = HeaderValue::from_static("max-age=31536000; includeSubDomains");
 
-/// The status in log and metrics of a request whose connection was closed without an answer.
+/// The status in logs and metrics of a request that got no response.
 const UNANSWERED: u16 = 0;
 
-/// The method in log and metrics of what can't be read as a request.
+/// The method in logs and metrics of data that isn't a valid request.
 const UNKNOWN_METHOD: &str = "other";
 
-/// Answers everything on the public address.
+/// Handles all requests to the public address.
 #[derive(Clone)]
 pub struct PublicAddress(Arc<Inner>);
 
@@ -95,7 +95,8 @@ impl PublicAddress {
     }
 }
 
-/// The portal's routes are known to axum alone, and only while it routes.
+/// Adds the matched route to the response. Only axum knows the portal's routes, and only while it
+/// routes a request.
 async fn note_route(request: axum::extract::Request, next: Next) -> Response<Body> {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;
@@ -106,7 +107,7 @@ async fn note_route(request: axum::extract::Request, next: Next) -> Response<Bod
     response
 }
 
-/// Ids that tell requests apart in the log: a random start per process, then counted.
+/// Generates the request IDs for the log: a random prefix for each process, and a counter.
 struct RequestIds {
     process: u32,
     next: AtomicU64,
@@ -155,8 +156,8 @@ impl Handler for PublicAddress {
     }
 }
 
-/// A request's line in the log and its count, both made at its end, also when the client left
-/// before.
+/// A request's line in the access log, and its metrics. Both are written on drop, even if the
+/// client has disconnected before.
 struct Entry<'a> {
     site: &'a Inner,
     request_id: String,
@@ -178,7 +179,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The request is answered so.
+    /// Adds the common headers to the response and records its status.
     fn end<B>(mut self, response: &mut Response<B>) {
         let headers = response.headers_mut();
         if let Ok(value) = HeaderValue::from_str(&self.request_id) {
@@ -212,7 +213,8 @@ impl Drop for Entry<'_> {
     }
 }
 
-/// Whether a request names its host as HTTP/1.1 wants it: once.
+/// Returns true if the request names its host exactly once, as HTTP/1.1 requires. An older version
+/// may omit the host.
 fn names_host(request: &Request<Incoming>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     let first = hosts.next();
@@ -220,7 +222,7 @@ fn names_host(request: &Request<Incoming>) -> bool {
 }
 
 impl Inner {
-    /// Answers, also when the code that should have answered panicked.
+    /// Responds to a request, even if its handler panics.
     async fn answer(
         &self,
         peer: SocketAddr,
@@ -264,8 +266,8 @@ impl Inner {
             .await
     }
 
-    /// What a GET has for a body is nobody's parameter: it is read once the answer is there, so
-    /// that the client sees the answer.
+    /// Responds to an API request. Only POST reads its body. Any other body is discarded once the
+    /// response is ready, so that the client sees the response.
     async fn answer_api(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
         let (mut head, body) = request.into_parts();
         let client = ClientAddress::find(peer.ip(), &head.headers, &self.trusted_proxies);
@@ -276,7 +278,7 @@ impl Inner {
             _ => (Body::empty(), Some(body)),
         };
         let request = Request::from_parts(head, taken);
-        // The router would take the empty segment for a key.
+        // The router would take an empty segment for a key.
         let response = if request.uri().path().contains("//") {
             api::not_found(request).await
         } else {
@@ -314,7 +316,7 @@ impl Inner {
     }
 }
 
-/// A router's answer; it has no errors.
+/// Calls a router, which never fails.
 async fn run(router: &Router, request: Request<Body>) -> Response<Body> {
     let Ok(response) = router.clone().call(request).await;
     response

@@ -1,16 +1,16 @@
-//! Reports as CSV (RFC 4180), for spreadsheets: the API and the portal write the same columns.
+//! Reports as CSV (RFC 4180), for spreadsheets. The API and the portal write the same columns.
 
 use domain::Timestamp;
 use domain::records::MessageRecord;
 
-/// A column of a report: its name, and its cell for a message and the installation's currency.
+/// A column of a report: its name, and its cell for a message, given the installation's currency.
 /// Absent values are empty cells.
 struct Column {
     name: &'static str,
     cell: fn(&MessageRecord, &str) -> String,
 }
 
-/// Every column, in the order of the fields of a report in JSON.
+/// All columns, in the order of the fields of a report in JSON.
 const COLUMNS: [Column; 18] = [
     column("transid", |message, _| message.transid.to_string()),
     column("requestid", |message, _| text(message.requestid.as_ref())),
@@ -46,26 +46,26 @@ fn time(at: Option<Timestamp>) -> String {
     at.map(|at| at.to_string()).unwrap_or_default()
 }
 
-/// The names of the columns, in their order.
+/// Returns the names of the columns, in order.
 pub fn names() -> [&'static str; COLUMNS.len()] {
     COLUMNS.map(|column| column.name)
 }
 
-/// The line with the names of the columns.
+/// Returns the line with the names of the columns.
 ///
 /// # Errors
-/// When the line can't be written.
+/// If the line can't be written.
 pub fn header() -> Result<Vec<u8>, csv::Error> {
     write([names().map(str::to_owned)].into_iter())
 }
 
-/// A line for each message.
+/// Returns a line for each message.
 pub fn rows(messages: &[MessageRecord], currency: &str) -> Result<Vec<u8>, csv::Error> {
     let row = |message| COLUMNS.map(|column| safe((column.cell)(message, currency)));
     write(messages.iter().map(row))
 }
 
-/// Lines of a file.
+/// Returns lines as CSV.
 pub fn write<const N: usize>(
     lines: impl Iterator<Item = [String; N]>,
 ) -> Result<Vec<u8>, csv::Error> {
@@ -81,8 +81,9 @@ pub fn write<const N: usize>(
         .map_err(|error| error.into_error().into())
 }
 
-/// A cell in quotes where it has what separates cells, be it in the spreadsheets of some countries
-/// alone: what came after that would be a cell of its own, and maybe a formula.
+/// Quotes a cell that contains a separator, including those that spreadsheets use only in some
+/// countries. The text after an unquoted separator would be a cell of its own, and perhaps a
+/// formula.
 fn quoted(cell: String) -> String {
     if cell.contains([',', ';', '\t', '|', '"', '\r', '\n']) {
         format!("\"{}\"", cell.replace('"', "\"\""))
@@ -91,8 +92,8 @@ fn quoted(cell: String) -> String {
     }
 }
 
-/// A spreadsheet runs a cell that starts with one of these as a formula; an apostrophe before it
-/// makes it text again (OWASP, CSV injection).
+/// Makes a cell safe for spreadsheets. A cell that starts with one of these characters runs as a
+/// formula. With an apostrophe in front, it is text (OWASP, CSV injection).
 pub fn safe(text: String) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']) {
         format!("'{text}")

@@ -1,12 +1,12 @@
-//! Tokens that are cancelled when the process is to stop.
+//! Tokens that are cancelled at shutdown.
 
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// A token that is cancelled `delay` after another one, so that a proxy notices first that this
-/// process isn't ready.
+/// Returns a token that is cancelled `delay` after another one. In that time, a proxy notices that
+/// this process isn't ready.
 pub fn after(asked: &CancellationToken, delay: Duration) -> CancellationToken {
     let (asked, token) = (asked.clone(), CancellationToken::new());
     let stop = token.clone();
@@ -18,8 +18,8 @@ pub fn after(asked: &CancellationToken, delay: Duration) -> CancellationToken {
     token
 }
 
-/// A token that is cancelled at the first SIGTERM or SIGINT. A second signal ends the process at
-/// once.
+/// Returns a token that is cancelled at the first SIGTERM or SIGINT. A second signal ends the
+/// process at once.
 pub fn on_signal() -> std::io::Result<CancellationToken> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -1,4 +1,4 @@
-//! `heliograph serve`: everything in one process, from the first bind to the last answer.
+//! `heliograph serve`: runs everything in one process, from the first bind to the last response.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::{http, openapi, shutdown, tls, web};
 /// How long requests may take to finish after the storage failed.
 const FAILED_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why the server didn't start or couldn't go on; exit code 1.
+/// Why the server didn't start or couldn't continue. The exit code is 1.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error(transparent)]
@@ -58,17 +58,18 @@ pub enum ServeError {
     Randomness(#[from] getrandom::Error),
 }
 
-/// What `--json` prints once the server is ready.
+/// The line that `--json` prints once the server is ready.
 #[derive(Serialize)]
 struct Ready {
-    /// URL of portal and API; null for a worker, which has neither.
+    /// The URL of portal and API. Null for a worker, which has neither.
     url: Option<String>,
     ops_url: String,
     #[serde(flatten)]
     demo: Option<Demo>,
 }
 
-/// Serves until the process is asked to stop. With `json` it prints one line once it is ready.
+/// Serves until the process receives a signal to stop. With `json`, prints one line once it is
+/// ready.
 pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(), ServeError> {
     refuse(serve, settings)?;
     let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
@@ -129,19 +130,19 @@ pub async fn serve(serve: &Serve, settings: &Settings, json: bool) -> Result<(),
         run(&service, settings, metrics, delivers, serving, &stop).await
     }
     .await;
-    // A database that can't be synced isn't closed: closing would write to it.
+    // Closing a database writes to it, so one that can't be synced stays open.
     if !matches!(served, Err(ServeError::StorageFailed)) {
         service.close().await;
     }
     ops_stop.cancel();
-    // No request to the operator's address matters any more.
+    // At this point, no request to the operator's address matters any more.
     let _ = ops.await;
     tracing::info!("stopped");
     served
 }
 
-/// Answers requests and hands messages to carriers, until the process is asked to stop or one of
-/// both fails.
+/// Responds to requests and submits messages to carriers, until the process receives a signal to
+/// stop or one of the two fails.
 async fn run(
     service: &Service,
     settings: &Settings,
@@ -167,26 +168,27 @@ async fn run(
     tokio::select! {
         () = &mut serving => {}
         () = service.failed() => {
-            // Meanwhile the connections of senders whose message may be lost are closed without an
-            // answer; nothing else can be done.
+            // The connections of senders whose messages may be lost are closed without a response.
+            // Nothing else can be done.
             stop.cancel();
             let _ = tokio::time::timeout(FAILED_DRAIN_TIMEOUT, serving).await;
             return Err(ServeError::StorageFailed);
         }
-        // It ends by itself only when it panicked. Messages that nobody sends must not be accepted.
+        // The worker ends by itself only after a panic. Without a worker, no message may be
+        // accepted, because nobody would send it.
         _ = &mut worker => {
             stop.cancel();
             serving.await;
             return Err(ServeError::WorkerFailed);
         }
     }
-    // All requests are answered; messages that they queued and that weren't sent stay for the next
-    // start.
+    // All requests have their responses. Queued messages that weren't sent wait for the next start.
     worker_stop.cancel();
     worker.await.map_err(|_| ServeError::WorkerFailed)
 }
 
-/// The operator's own programs have no limits but the one of all connections.
+/// Returns the connections of the operator's address. Only the total limit applies to the
+/// operator's own programs.
 fn connections_of_operator(limits: ConnectionLimits, metrics: &Arc<Metrics>) -> Connections {
     let limits = ConnectionLimits {
         address: limits.all,

@@ -1,8 +1,8 @@
 //! Logging.
 //!
-//! Log lines go to standard error. An access line has method, route template, status, latency and
-//! request id: never a path, a query, a key, a number or a text. A reader of logs must not be able
-//! to send in a customer's name or read what a customer wrote.
+//! Log lines go to standard error. An access line has the method, route template, status, latency
+//! and request ID. It never has a path, a query, a key, a number or a text. A reader of logs must
+//! not be able to send in a customer's name or to read what a customer wrote.
 
 mod lines;
 
@@ -16,11 +16,10 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use lines::{GATHER, Lines};
 
-/// Writes the waiting log lines when it is dropped.
+/// Writes the pending log lines when dropped.
 pub struct Logging(Lines);
 
 impl Drop for Logging {
-    /// Writes the lines that wait.
     fn drop(&mut self) {
         self.0.flush();
     }
@@ -29,8 +28,8 @@ impl Drop for Logging {
 /// Starts logging.
 pub fn start(level: Level) -> io::Result<Logging> {
     let lines = Lines::start(io::stderr(), GATHER)?;
-    // Libraries log URIs and headers on their lower levels, which are therefore never switched on.
-    // `Targets` rather than `EnvFilter`, which takes a lock at each span that all requests share.
+    // Libraries log URIs and headers on their lower levels, so those levels are never enabled.
+    // `EnvFilter` would take a lock at each span that all requests share, so this is `Targets`.
     let filter = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_targets(["heliograph", "service", "app"].map(|target| (target, level)));
@@ -38,7 +37,7 @@ pub fn start(level: Level) -> io::Result<Logging> {
         .with_ansi(false)
         .with_writer(lines.clone());
     let subscriber = tracing_subscriber::registry().with(filter).with(format);
-    // Fails only if logging was started before, and then that one goes on.
+    // Fails only if logging was started before. The earlier logger then stays.
     let _ = tracing::subscriber::set_global_default(subscriber);
     let at_panic = lines.clone();
     std::panic::set_hook(Box::new(move |info| {
@@ -49,7 +48,7 @@ pub fn start(level: Level) -> io::Result<Logging> {
     Ok(Logging(lines))
 }
 
-/// A panic's message may quote a text or a key: only the place in the source is logged.
+/// Logs only the source location of a panic, because the message may quote a text or a key.
 fn log_panic(info: &PanicHookInfo<'_>) {
     let place = info
         .location()
@@ -57,12 +56,13 @@ fn log_panic(info: &PanicHookInfo<'_>) {
     tracing::error!("panic at {place}");
 }
 
-/// The methods that are registered.
+/// The registered HTTP methods.
 const METHODS: [&str; 9] = [
     "GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT",
 ];
 
-/// The method's name if it is a registered one; any other name could be any text.
+/// Returns the name of a registered method, or `other`, because an unregistered name could be any
+/// text.
 pub fn method_name(method: &axum::http::Method) -> &'static str {
     let registered = METHODS.into_iter().find(|name| method == name);
     registered.unwrap_or("other")

@@ -1,4 +1,5 @@
-//! Certificate and key for serving HTTPS ourselves, and authorities for calling others.
+//! TLS: the certificate and key for serving HTTPS, and the trusted authorities for outgoing
+//! connections.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,14 +12,14 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::config::ConfigError;
 
-/// Certificate chain and private key, both PEM.
+/// The certificate chain and the private key, both in PEM.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
     pub cert: PathBuf,
     pub key: PathBuf,
 }
 
-/// Reads both files and makes what accepts TLS 1.2 and 1.3 connections.
+/// Reads both files and returns an acceptor for TLS 1.2 and 1.3.
 pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ConfigError> {
     let cert_failed = |error: &dyn std::fmt::Display| {
         ConfigError::new(format!("tls_cert {}: {error}", files.cert.display()))
@@ -44,7 +45,7 @@ pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ConfigError> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// The authorities of a PEM file; at least one.
+/// Returns the authorities in a PEM file. There must be at least one.
 pub fn authorities(file: &Path) -> Result<RootCertStore, ConfigError> {
     let failed =
         |error: &dyn std::fmt::Display| ConfigError::new(format!("{}: {error}", file.display()));
@@ -59,7 +60,8 @@ pub fn authorities(file: &Path) -> Result<RootCertStore, ConfigError> {
     Ok(roots)
 }
 
-/// For calling others over TLS 1.2 or 1.3: trusts the authorities of the file, or the public ones.
+/// Returns the configuration for outgoing connections over TLS 1.2 or 1.3. It trusts the
+/// authorities in the file, or the public ones.
 pub fn client(authorities_file: Option<&Path>) -> Result<ClientConfig, ConfigError> {
     let roots = match authorities_file {
         Some(file) => authorities(file)?,

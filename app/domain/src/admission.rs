@@ -1,5 +1,5 @@
-//! Who may send: the order of the checks, for single sends, uploads and the look at a key before a
-//! request's body is read.
+//! Decides who may send. Single sends, uploads, and the check of a key before a request's body is
+//! read all use the same order of checks.
 
 use crate::api_key::KeyKind;
 use crate::application::{ApplicationStatus, Category};
@@ -8,18 +8,18 @@ use crate::reason::Reason;
 use crate::sender_name::SenderState;
 use crate::test_number::TestNumber;
 
-/// A request to send, as far as it decides whether its application may send.
+/// The facts about a request that decide whether its application may send.
 #[derive(Clone, Copy, Debug)]
 pub struct SendAttempt {
-    /// The application whose key it has; `None` if the key opens none.
+    /// The application that the key belongs to. `None` if the key is unknown.
     pub application: Option<SendingApplication>,
     pub key: KeyKind,
     pub earlier: EarlierRequest,
-    /// What a test key is answered for the number; see [`reserved_outcome`].
+    /// The refusal that the number causes with a test key; see [`reserved_outcome`].
     pub reserved_outcome: Option<Reason>,
 }
 
-/// An application, as far as it decides whether it may send.
+/// The facts about an application that decide whether it may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendingApplication {
     pub category: Category,
@@ -27,29 +27,29 @@ pub struct SendingApplication {
     pub sender: SenderState,
 }
 
-/// The request that was accepted before under the same idempotency key.
+/// The request that was accepted earlier under the same idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlierRequest {
-    /// There was none, or the request has no idempotency key.
+    /// There is no such request, or this request has no idempotency key.
     None,
-    /// It was the same request.
+    /// The earlier request was the same.
     Same,
-    /// It was another request.
+    /// The earlier request was different.
     Other,
 }
 
-/// What becomes of a request that no check refuses.
+/// The result for a request that passes all checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Its rate and its money are looked at next.
+    /// The request is new. The rate and the balance are checked next.
     New,
-    /// It was accepted before, and is given the same answer again.
+    /// The request was accepted before. It gets the same answer again.
     Repeated,
 }
 
 /// Checks a request in the order of the contract, §3: key (504), category (505), idempotency,
-/// status (503, 502), sender name, reserved test numbers. The rate and the money (501) come after,
-/// since they are counted.
+/// status (503, 502), sender name, reserved test numbers. The rate and the balance (501) are
+/// checked later, because those checks count the request.
 pub fn admit(attempt: &SendAttempt) -> Result<Admission, Reason> {
     let application = attempt.application.ok_or(Reason::ApiInvalid)?;
     application.check_category()?;
@@ -66,10 +66,10 @@ pub fn admit(attempt: &SendAttempt) -> Result<Admission, Reason> {
 }
 
 impl SendingApplication {
-    /// Whether it sends SMS at all: the only check for requests that read.
+    /// Checks that the application is for SMS. Requests that only read need no other check.
     ///
     /// # Errors
-    /// `ApiNotApplicable`.
+    /// Returns `ApiNotApplicable` for other categories.
     pub const fn check_category(self) -> Result<(), Reason> {
         match self.category {
             Category::Sms => Ok(()),
@@ -77,7 +77,7 @@ impl SendingApplication {
         }
     }
 
-    /// A test key works while the application is Pending, and with any sender name.
+    /// A test key also works while the application is Pending, and with any sender name.
     const fn check_status(self, key: KeyKind) -> Result<(), Reason> {
         match (self.status, key) {
             (ApplicationStatus::Suspended, _) => Err(Reason::ApiSuspended),
@@ -96,7 +96,7 @@ impl SendingApplication {
     }
 }
 
-/// What some local numbers are answered with a test key (contract §3, rule 8).
+/// Returns the reason for which a test key is refused for some local numbers (contract §3, rule 8).
 pub fn reserved_outcome(number: &Number, key: KeyKind) -> Option<Reason> {
     if key != KeyKind::Test {
         return None;

@@ -121,6 +121,7 @@ impl ApiKey {
         &self.text[API_KEY_CHARS - ENDING_CHARS..]
     }
 
+    /// Returns the application's reference, the key's first 6 digits.
     pub fn reference(&self) -> Reference {
         self.reference
     }

@@ -1,4 +1,4 @@
-//! What a member of staff asks for and a second one approves.
+//! Requests by one member of staff that a second one must approve.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use crate::Timestamp;
 use crate::ids::Reference;
 use crate::price_history::PriceChange;
 
-/// How many days a request waits for a second member of staff.
+/// The number of days that a request waits for a second member of staff.
 pub const APPROVAL_DAYS: i64 = 7;
 
-/// What one member of staff alone may not do where the settings ask for two.
+/// An action that needs two members of staff if the settings require that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StaffAct {
     AssignDeposit {
@@ -24,7 +24,7 @@ pub enum StaffAct {
     },
     SetPrice {
         change: PriceChange,
-        /// `None`: from the approval on.
+        /// When the price begins. `None` for the time of the approval.
         from: Option<Timestamp>,
     },
     ResetFactor {
@@ -72,9 +72,9 @@ impl fmt::Display for StaffAct {
 pub struct ApprovalRecord {
     pub id: i64,
     pub act: StaffAct,
-    /// The account of who asked.
+    /// The account of the person who made the request.
     pub asked_by: i64,
-    /// Their email.
+    /// The email of the person who made the request.
     pub email: String,
     pub asked_at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Identifiers: references of applications, ids of messages and batches, request ids.
+//! Identifiers: application references, message and batch IDs, request IDs, and shards.
 
 use std::fmt;
 
@@ -6,31 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::timestamp::DAY_MS;
 
-/// How many digits a reference has.
+/// The number of digits in a reference.
 pub const REFERENCE_DIGITS: usize = 6;
-/// Longest request id, in characters.
+/// The maximum number of characters in a request ID.
 pub const REQUESTID_CHARS_MAX: usize = 255;
 
-/// 2024-01-01T00:00:00Z, where ids begin to count milliseconds.
+/// 2024-01-01T00:00:00Z, the epoch of the milliseconds in IDs.
 const ID_EPOCH_UNIX_MS: i64 = 1_704_067_200_000;
-/// Bits of an id below its milliseconds: 10 for the node, 11 for the count within a millisecond.
+/// The number of bits below the milliseconds of an ID: 10 for the node, 11 for the count within a
+/// millisecond.
 const ID_LOW_BITS: u32 = 21;
 
-/// The first 6 digits of an application's keys, which deposits name. It may start with 0, and so is
-/// a string everywhere.
+/// An application's reference: the first 6 digits of its keys, which payers quote in deposits. It
+/// may start with 0, so it is a string everywhere.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reference([u8; REFERENCE_DIGITS]);
 
-/// The text isn't a reference.
+/// The text isn't a valid reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("A reference has exactly 6 digits.")]
 pub struct InvalidReference;
 
 impl Reference {
-    /// Reads 6 ASCII digits.
+    /// Parses 6 ASCII digits.
     ///
     /// # Errors
-    /// When it is anything else.
+    /// Returns an error for any other text.
     pub fn parse(text: &str) -> Result<Self, InvalidReference> {
         let bytes: [u8; REFERENCE_DIGITS] =
             text.as_bytes().try_into().map_err(|_| InvalidReference)?;
@@ -41,8 +42,8 @@ impl Reference {
         }
     }
 
-    /// The references that a payer may have meant who wrote this one: those that differ from it by
-    /// one digit, and those with two neighbours swapped.
+    /// Returns the references that a payer may have meant by this one: those that differ in one
+    /// digit, and those with two neighbouring digits swapped.
     pub fn similar(self) -> Vec<Self> {
         let mut found = Vec::new();
         for place in 0..REFERENCE_DIGITS {
@@ -60,8 +61,8 @@ impl Reference {
         found
     }
 
-    /// The references in a text, each once: six digits that may have spaces and dashes between
-    /// them, and no other digits beside them.
+    /// Returns the distinct references in a text. A reference is six digits with optional spaces
+    /// and dashes between them and no other digits next to them.
     pub fn all_in(text: &str) -> Vec<Self> {
         let apart = text.split(|c: char| !c.is_ascii_digit());
         let joined = text.split(|c: char| !c.is_ascii_digit() && !matches!(c, ' ' | '-'));
@@ -74,7 +75,7 @@ impl Reference {
         found
     }
 
-    /// The reference with this number; only the last 6 decimal digits count.
+    /// Returns the reference for a number. Only the last 6 decimal digits count.
     pub fn from_number(number: u32) -> Self {
         let mut digits = [b'0'; REFERENCE_DIGITS];
         let mut rest = number;
@@ -85,9 +86,9 @@ impl Reference {
         Self(digits)
     }
 
-    /// The 6 digits.
+    /// Returns the 6 digits.
     pub fn as_str(&self) -> &str {
-        // Only ASCII digits are ever stored, so that this is always text.
+        // The bytes are always ASCII digits, so they are valid UTF-8.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
@@ -117,9 +118,9 @@ impl<'de> Deserialize<'de> for Reference {
     }
 }
 
-/// Crockford's base 32 in lower case: texts sort like their numbers, and no two letters look alike.
+/// Crockford's base 32 in lower case. Texts sort like their numbers, and no two letters look alike.
 const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// 13 × 5 bits hold the 63 bits of an id.
+/// 13 × 5 bits hold the 63 bits of an ID.
 const ID_CHARS: usize = 13;
 
 fn encode_id(prefix: &str, id: i64) -> String {
@@ -143,33 +144,33 @@ fn decode_id(prefix: &str, text: &str) -> Option<i64> {
     let mut value = 0_u64;
     for byte in chars {
         let digit = BASE32.iter().position(|letter| letter == byte)? as u64;
-        // 13 × 5 = 65 bits: the first letter may only carry what fits in 63.
+        // 13 × 5 = 65 bits, so the first letter can exceed the 63 bits of an ID.
         value = value.checked_mul(32)?.checked_add(digit)?;
     }
     i64::try_from(value).ok()
 }
 
-/// The id with these milliseconds and these low bits (node and count). Ids of later milliseconds
-/// are greater: an id carries its day, and "newest first" is the order of the primary key.
+/// Returns the ID for a time and low bits (node and count). IDs of later milliseconds are greater.
+/// Therefore an ID determines its day, and "newest first" is the order of the primary key.
 pub const fn compose_id(unix_ms: i64, low: i64) -> i64 {
     ((unix_ms - ID_EPOCH_UNIX_MS) << ID_LOW_BITS) | low
 }
 
-/// The least id that a message of a day (since 1970-01-01 UTC) can have.
+/// Returns the smallest ID that a message of a day can have. Days are counted since 1970-01-01 UTC.
 pub const fn id_of_day(day: i64) -> i64 {
     compose_id(day * DAY_MS, 0)
 }
 
-/// Bits of an id that count within a millisecond.
+/// The number of bits of an ID that count within a millisecond.
 const ID_COUNT_BITS: u32 = 11;
 
-/// The id `n` places after `first`, which is the first id of a millisecond. When the ids of a
-/// millisecond are used up, those of the next one follow.
+/// Returns the ID `n` places after `first`, which must be the first ID of a millisecond. After the
+/// last ID of a millisecond, the IDs of the next one follow.
 pub const fn nth_id(first: i64, n: i64) -> i64 {
     first + ((n >> ID_COUNT_BITS) << ID_LOW_BITS) + (n & ((1 << ID_COUNT_BITS) - 1))
 }
 
-/// Unix milliseconds in which an id was made.
+/// Returns the Unix milliseconds at which an ID was made.
 pub const fn id_unix_ms(id: i64) -> i64 {
     (id >> ID_LOW_BITS) + ID_EPOCH_UNIX_MS
 }
@@ -181,7 +182,7 @@ macro_rules! prefixed_id {
         pub struct $name(pub i64);
 
         impl $name {
-            /// Reads the text form; `None` when it isn't one.
+            /// Parses the text form. Returns `None` if the text isn't a valid ID.
             pub fn parse(text: &str) -> Option<Self> {
                 decode_id($prefix, text).map(Self)
             }
@@ -209,45 +210,46 @@ macro_rules! prefixed_id {
 }
 
 prefixed_id!(
-    /// A message's id: `m_` and 13 letters.
+    /// A message's ID: `m_` and 13 base-32 characters.
     Transid,
     "m_"
 );
 prefixed_id!(
-    /// A batch's id: `b_` and 13 letters.
+    /// A batch's ID: `b_` and 13 base-32 characters.
     BatchId,
     "b_"
 );
 
-/// An application's number in the database. Outside it an application is called by its
+/// An application's ID in the database. Elsewhere, an application is identified by its
 /// [`Reference`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ApplicationId(pub i64);
 
-/// Where the rows of an account's applications are, in a database that can be spread over servers:
-/// each shard is on one of them. An account's shard never changes.
+/// The shard that holds the rows of an account's applications. A database can be spread over
+/// several servers, and each shard is on one of them. An account's shard never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Shard(pub i64);
 
 impl Shard {
-    /// The least shard, which also has the rows that are of no account.
+    /// The smallest shard. It also holds the rows that belong to no account.
     pub const FIRST: Self = Self(1);
 }
 
-/// A text that the caller chose to find a message or batch by; it needn't be unique.
+/// An identifier that the caller chose for a message or batch, to find it later. It doesn't have to
+/// be unique.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RequestId(String);
 
-/// The text can't be a request id.
+/// The text isn't a valid request ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("requestid must have 1 to {REQUESTID_CHARS_MAX} characters and no NUL")]
 pub struct InvalidRequestId;
 
 impl RequestId {
-    /// Takes 1 to 255 characters without NUL.
+    /// Parses 1 to 255 characters without NUL.
     ///
     /// # Errors
-    /// When it is empty, too long, or has a NUL.
+    /// Returns an error if the text is empty, too long, or contains a NUL.
     pub fn parse(text: &str) -> Result<Self, InvalidRequestId> {
         let fits =
             !text.is_empty() && !text.contains('\0') && text.chars().count() <= REQUESTID_CHARS_MAX;

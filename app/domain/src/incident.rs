@@ -1,16 +1,16 @@
-//! Incident notes: staff tell customers what is slow or doesn't work now.
+//! Incident notes, in which staff tell customers what is slow or broken right now.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::printable::is_control;
 
-/// The most characters of a note.
+/// The maximum number of characters in a note.
 pub const INCIDENT_CHARS_MAX: usize = 300;
-/// The most notes that are open at a time.
+/// The maximum number of open notes.
 pub const INCIDENTS_MAX: usize = 5;
 
-/// The text can't be a note: it is empty, too long, or has control characters.
+/// The text isn't a valid note: it is empty, too long, or has control characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidIncident;
 
@@ -18,17 +18,18 @@ pub struct InvalidIncident;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IncidentRecord {
     pub id: i64,
-    /// Read by customers.
+    /// The text that customers read.
     pub text: String,
-    /// The carrier that it is about, for staff; `None` for a note about no certain carrier.
+    /// The carrier that the note is about, for staff. `None` if it isn't about a particular
+    /// carrier.
     pub carrier: Option<String>,
     pub began_at: Timestamp,
 }
 
-/// The text of a note as it is stored: without space around it.
+/// Returns the text of a note as it is stored, without white space around it.
 ///
 /// # Errors
-/// When there is none, it is too long, or it has control characters or line ends.
+/// Returns an error if the text is empty, too long, or has control characters or line ends.
 pub fn parse_incident(text: &str) -> Result<String, InvalidIncident> {
     let text = text.trim();
     let length = text.chars().count();

@@ -1,23 +1,23 @@
-//! Money: whole micro-units of the one currency, 1,000,000 to one unit.
+//! Amounts of money in the installation's only currency.
 
 use std::fmt;
 
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-/// Most decimals of an amount.
+/// The maximum number of decimals in an amount.
 pub const MONEY_DECIMALS: u32 = 6;
 const MICROS_PER_UNIT: i64 = 1_000_000;
 
-/// An amount in micro-units. In storage and between our own programs it is this integer; shown, it
-/// is a plain decimal without exponent or trailing zeros.
+/// An amount in whole micro-units: 1,000,000 make one unit of the currency. Storage and our own
+/// programs use this integer. `Display` writes a plain decimal without exponent or trailing zeros.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Money(i64);
 
-/// The text isn't an amount.
+/// The text isn't a valid amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("An amount is a decimal number like 12.50, with at most {MONEY_DECIMALS} decimals.")]
 pub struct InvalidMoney;
@@ -29,7 +29,7 @@ impl Money {
         Self(micros)
     }
 
-    /// The amount of so many whole units; `None` when that is more than can be held.
+    /// Returns the amount of `units` whole units, or `None` on overflow.
     pub const fn from_units(units: i64) -> Option<Self> {
         match units.checked_mul(MICROS_PER_UNIT) {
             Some(micros) => Some(Self(micros)),
@@ -41,10 +41,10 @@ impl Money {
         self.0
     }
 
-    /// Reads a plain decimal of digits and at most one point; no sign, no exponent.
+    /// Parses a plain decimal: digits and at most one point, without sign or exponent.
     ///
     /// # Errors
-    /// When it is anything else, has more than 6 decimals, or is more than can be held.
+    /// Returns an error for any other text, for more than 6 decimals, and on overflow.
     pub fn parse(text: &str) -> Result<Self, InvalidMoney> {
         let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.')
             && text.starts_with(|c: char| c.is_ascii_digit())
@@ -76,14 +76,14 @@ impl Money {
         }
     }
 
-    /// This amount times `count`; `None` when that is more than can be held.
+    /// Returns this amount times `count`, or `None` on overflow.
     pub fn checked_times(self, count: usize) -> Option<Self> {
         self.0.checked_mul(i64::try_from(count).ok()?).map(Self)
     }
 }
 
 impl Money {
-    /// The amount for people: with commas between thousands, and with two decimals at least.
+    /// Formats the amount for people: with commas between thousands and at least two decimals.
     pub fn shown(self) -> String {
         let plain = self.to_string();
         let (sign, digits) = match plain.strip_prefix('-') {
@@ -95,7 +95,7 @@ impl Money {
     }
 }
 
-/// Digits with commas between thousands.
+/// Adds commas between thousands.
 fn grouped(digits: &str) -> String {
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {

@@ -1,4 +1,4 @@
-//! Months of the calendar, in UTC.
+//! Calendar months in UTC.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ const NAMES: [&str; 12] = [
     "December",
 ];
 
-/// A month of the calendar, in UTC, from 1970-01 to 9998-12.
+/// A calendar month in UTC, from 1970-01 to 9998-12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Month {
     year: u16,
@@ -30,7 +30,7 @@ pub struct Month {
 }
 
 impl Month {
-    /// The month of a time.
+    /// Returns the month of a time.
     pub fn of(at: Timestamp) -> Self {
         let date = at.to_date();
         date.get(..7).and_then(Self::parse).unwrap_or(Self {
@@ -39,7 +39,7 @@ impl Month {
         })
     }
 
-    /// Reads `2026-10`.
+    /// Parses a month like `2026-10`.
     pub fn parse(text: &str) -> Option<Self> {
         let (year, month) = text.split_once('-')?;
         let is_number = |text: &str, length| {
@@ -53,13 +53,13 @@ impl Month {
         is_month.then_some(Self { year, month })
     }
 
-    /// The first time of the month.
+    /// Returns the start of the month.
     pub fn start(self) -> Timestamp {
         let day = Timestamp::parse_typed(&format!("{self}-01"));
         day.unwrap_or(Timestamp::from_unix_ms(0))
     }
 
-    /// The month after it.
+    /// Returns the next month.
     pub const fn next(self) -> Self {
         let Self { year, month } = self;
         match month {
@@ -74,7 +74,7 @@ impl Month {
         }
     }
 
-    /// The month before it.
+    /// Returns the previous month.
     pub const fn previous(self) -> Self {
         let Self { year, month } = self;
         match month {
@@ -89,14 +89,14 @@ impl Month {
         }
     }
 
-    /// `October 2026`.
+    /// Returns the name, like `October 2026`.
     pub fn name(self) -> String {
         let name = NAMES.get(usize::from(self.month).wrapping_sub(1));
         format!("{} {}", name.unwrap_or(&""), self.year)
     }
 }
 
-/// `2026-10`.
+/// Displays the month like `2026-10`.
 impl fmt::Display for Month {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:04}-{:02}", self.year, self.month)

@@ -1,16 +1,16 @@
-//! Notes of staff on accounts.
+//! Notes that staff write about accounts.
 
-/// The most characters of a note.
+/// The maximum number of characters in a note.
 pub const NOTE_CHARS_MAX: usize = 2000;
 
-/// The text can't be a note.
+/// The text isn't a valid note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidNote;
 
-/// The text of a note, as it is stored: without space around it.
+/// Returns the text of a note as it is stored: trimmed, with LF line ends.
 ///
 /// # Errors
-/// When there is none, it is too long, or it has control characters besides line ends.
+/// Returns an error if the text is empty, too long, or has control characters other than line ends.
 pub fn parse_note(text: &str) -> Result<String, InvalidNote> {
     let text = text.trim().replace("\r\n", "\n");
     let readable = text.chars().all(|c| c == '\n' || !c.is_control());

@@ -1,27 +1,32 @@
-//! What a new password must be like, and how strong one is (NIST SP 800-63B, 3.1.1.2).
+//! Rules for new passwords, and an estimate of their strength (NIST SP 800-63B, 3.1.1.2).
 //!
-//! Passwords in use are never judged again: a sign-in takes whatever was accepted once.
+//! Passwords in use are never checked again, so a sign-in works with any password that was accepted
+//! when it was set.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Fewest characters of a password.
+/// The minimum number of characters in a password.
 pub const PASSWORD_CHARS_MIN: usize = 10;
-/// Most characters of a password: longer ones could keep the server busy with hashing.
+/// The maximum number of characters in a password. Longer ones could keep the server busy with
+/// hashing.
 pub const PASSWORD_CHARS_MAX: usize = 128;
 
-/// The service's name, which everybody tries first.
+/// The service's name, which attackers try first.
 const SERVICE: &str = "heliograph";
-/// Shorter parts of an email stand in many passwords by chance.
+/// The minimum length of the parts of an email that a password is checked for. Many passwords
+/// contain shorter parts by chance.
 const EMAIL_PART_CHARS_MIN: usize = 5;
-/// What a password must have beside the email and the service's name.
+/// The minimum number of characters that a password must have besides the email and the service's
+/// name.
 const REST_CHARS_MIN: usize = 8;
-/// A pattern that is repeated, as `ab` in `ababababab`, has at most so many characters.
+/// The maximum length of a repeated pattern, such as `ab` in `ababababab`.
 const REPEATED_CHARS_MAX: usize = 4;
-/// A password of so few runs is a pattern: `qwertyasdf` has two.
+/// The minimum number of runs in a password. With fewer, it is only a pattern: `qwertyasdf` has
+/// two.
 const RUNS_MIN: usize = 3;
-/// The rows of keyboards, each with the row of digits above the letters.
+/// The rows of keys on keyboards: digits, then the letters of QWERTY, QWERTZ and AZERTY.
 const ROWS: [&str; 6] = [
     "1234567890-=",
     "qwertyuiop",
@@ -30,7 +35,7 @@ const ROWS: [&str; 6] = [
     "qwertzuiop",
     "azertyuiop",
 ];
-/// Words that stand in many passwords: the meter counts each as one character.
+/// Words that are common in passwords. The strength meter counts each as one character.
 const WORDS: [&str; 40] = [
     "password",
     "passwort",
@@ -73,11 +78,11 @@ const WORDS: [&str; 40] = [
     "internet",
     "company",
 ];
-/// From so many characters on that nobody can foretell, a password is fair or strong.
+/// The minimum numbers of unpredictable characters in a fair and in a strong password.
 const FAIR_CHARS: usize = 10;
 const STRONG_CHARS: usize = 14;
 
-/// A password that may be chosen, as far as it tells by itself. `Debug` doesn't show it.
+/// A password that meets all rules except those about the account's email. `Debug` doesn't show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
@@ -86,11 +91,11 @@ pub struct Password(String);
 pub enum InvalidPassword {
     #[error("A password has {PASSWORD_CHARS_MIN} to {PASSWORD_CHARS_MAX} characters.")]
     Length,
-    #[error("This password repeats a few characters. Choose one that nobody can foretell.")]
+    #[error("This password repeats a few characters. Choose one that is hard to guess.")]
     Repeated,
     #[error(
-        "This password follows the alphabet, the digits or the keyboard. Choose one that nobody \
-         can foretell."
+        "This password follows the alphabet, the digits or the keyboard. Choose one that is hard \
+         to guess."
     )]
     Sequence,
     #[error("This password is one of those that are tried first. Choose a less common one.")]
@@ -102,14 +107,14 @@ pub enum InvalidPassword {
 }
 
 impl Password {
-    /// Takes the text as it is, with its white space.
+    /// Validates a password and keeps it unchanged, with its white space.
     ///
     /// # Errors
-    /// When it is shorter or longer than allowed, counted in Unicode scalar values, when it repeats
-    /// a pattern or follows one, or when it is made of the service's name.
+    /// Returns an error if the text is too short or too long (in Unicode scalar values), repeats or
+    /// follows a pattern, or is made of the service's name.
     pub fn parse(text: &str) -> Result<Self, InvalidPassword> {
         let chars = lower(text);
-        // Counted before the change to lower case, which can add characters.
+        // Count before lower-casing, which can add characters.
         if !(PASSWORD_CHARS_MIN..=PASSWORD_CHARS_MAX).contains(&text.chars().count()) {
             return Err(InvalidPassword::Length);
         }
@@ -125,10 +130,11 @@ impl Password {
         Ok(Self(text.to_owned()))
     }
 
-    /// Refuses a password that is made of the email of its account.
+    /// Checks that the password isn't made of its account's email.
     ///
     /// # Errors
-    /// When little is left of it without the parts of the email and the service's name.
+    /// Returns an error if little of the password is left without the parts of the email and the
+    /// service's name.
     pub fn must_differ_from(&self, email: &str) -> Result<(), InvalidPassword> {
         let email = email.to_lowercase();
         let mut parts = parts_of(&email);
@@ -142,7 +148,7 @@ impl Password {
         Ok(())
     }
 
-    /// The password itself, for hashing.
+    /// Returns the password itself, for hashing.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -154,8 +160,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// The service's name and the parts of an email that a password must not be made of, the longest
-/// first.
+/// Returns the parts of an email that a password must not be made of, longest first.
 pub fn parts_of(email: &str) -> Vec<&str> {
     let local = email.split('@').next().unwrap_or_default();
     let pieces = email.split(|c: char| !c.is_alphanumeric());
@@ -169,7 +174,8 @@ pub fn parts_of(email: &str) -> Vec<&str> {
     parts
 }
 
-/// How hard a password is to guess, as a meter shows it: it is advice and refuses nothing.
+/// How hard a password is to guess. The strength meter shows this as advice; no password is refused
+/// for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strength {
     Weak,
@@ -178,8 +184,8 @@ pub enum Strength {
 }
 
 impl Strength {
-    /// Counts the characters that don't follow from what stands before them: those of a run, of a
-    /// common word, of the email and of the service's name count as one.
+    /// Rates a password by its unpredictable characters. A common word, a part of the email and the
+    /// service's name each count as one character.
     pub fn of(text: &str, email: &str) -> Self {
         let email = email.to_lowercase();
         let mut known = parts_of(&email);
@@ -197,15 +203,15 @@ impl Strength {
         }
     }
 
-    /// The strength and what it comes from.
+    /// Returns a sentence with the strength and the reason for it.
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::Weak => {
-                "Weak: much of it is a common word or follows from what stands before. Add words \
-                 that have nothing to do with each other."
+                "Weak: much of it is common or predictable. Add words that have nothing to do with \
+                 each other."
             }
             Self::Fair => "Fair: a few more characters would make it much harder to guess.",
-            Self::Strong => "Strong: it is long, and little of it can be foretold.",
+            Self::Strong => "Strong: it is long and hard to predict.",
         }
     }
 }
@@ -214,7 +220,7 @@ fn lower(text: &str) -> Vec<char> {
     text.to_lowercase().chars().collect()
 }
 
-/// Whether the text is a short pattern, again and again.
+/// Whether the text only repeats a short pattern.
 fn is_repeated(chars: &[char]) -> bool {
     (1..=REPEATED_CHARS_MAX).any(|period| {
         let later = chars.iter().skip(period);
@@ -222,13 +228,14 @@ fn is_repeated(chars: &[char]) -> bool {
     })
 }
 
-/// How many runs the text has: in each a character follows from the one before.
+/// Returns the number of runs. In a run, each character follows from the one before.
 fn runs(chars: &[char]) -> usize {
     let breaks = chars.windows(2).filter(|pair| !follows(pair[0], pair[1]));
     1 + breaks.count()
 }
 
-/// How many characters can't be foretold: the first two of a run show how it goes on.
+/// Returns the number of unpredictable characters. The first two characters of a run predict the
+/// others.
 fn unforeseen(chars: &[char]) -> usize {
     let mut count = chars.len().min(1);
     let mut foreseen_before = false;
@@ -242,8 +249,8 @@ fn unforeseen(chars: &[char]) -> usize {
     count
 }
 
-/// Whether one character follows from the other: the same again, the next or the one before in the
-/// alphabet or on a keyboard.
+/// Whether one character follows from the other: both are the same, or they are neighbours in the
+/// alphabet, among the digits, or on a keyboard.
 fn follows(one: char, other: char) -> bool {
     let both_alike = (one.is_ascii_digit() && other.is_ascii_digit())
         || (one.is_ascii_alphabetic() && other.is_ascii_alphabetic());
@@ -256,7 +263,7 @@ fn follows(one: char, other: char) -> bool {
         || ROWS.into_iter().any(beside)
 }
 
-/// Whether a text has one of the parts and, without them, too little of its own.
+/// Whether a text contains one of the parts and has too few characters besides them.
 fn is_made_of(text: &str, parts: &[&str]) -> bool {
     let text = text.to_lowercase();
     let rest = parts

@@ -14,7 +14,7 @@ pub struct Prefix(String);
 
 /// The text isn't a valid prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("A prefix is 1 to {DIGITS_MAX} digits, as international numbers begin, like 27 or +2782.")]
+#[error("A prefix is 1 to {DIGITS_MAX} digits at the start of a number, like 27 or +2782.")]
 pub struct InvalidPrefix;
 
 impl Prefix {

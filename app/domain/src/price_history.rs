@@ -1,4 +1,4 @@
-//! All prices that were ever set, and which changes of prices are allowed.
+//! The history of all prices, and the rules for changing them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use crate::pricing::{Prices, PricesInForce, UnitPrice};
 use crate::refusal::Refusal;
 use crate::timestamp::Timestamp;
 
-/// What a change sets.
+/// The content of a price change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PriceChange {
     Base(Prices),
-    /// The price per page of international numbers that begin so; `None`: from then on the prefix
-    /// has no price of its own.
+    /// The price per page of international numbers that start with the prefix. `None` removes the
+    /// prefix's own price.
     Prefix(Prefix, Option<Money>),
 }
 
 impl PriceChange {
-    /// The prefix whose price is set; `None` for the base prices.
+    /// Returns the prefix whose price changes, or `None` for the base prices.
     pub const fn prefix(&self) -> Option<&Prefix> {
         match self {
             Self::Base(_) => None,
@@ -30,13 +30,13 @@ impl PriceChange {
     }
 }
 
-/// A change of prices as it is stored. Changes are never changed or deleted.
+/// A price change as stored. Stored changes are never modified or deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PriceRow {
-    /// Grows with each change.
+    /// Increases with each change.
     pub id: i64,
     pub change: PriceChange,
-    /// The time from which it is in force, until the next change of the same.
+    /// When the change comes into force. It stays in force until the next change of the same price.
     pub from: Timestamp,
     pub set_at: Timestamp,
 }
@@ -44,16 +44,16 @@ pub struct PriceRow {
 /// A price per page, as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriceRecord {
-    /// The numbers that it is for begin so; `None` for a base price.
+    /// The prefix of the numbers that the price applies to. `None` for a base price.
     pub prefix: Option<Prefix>,
     pub kind: Kind,
-    /// `None`: from then on the prefix has no price of its own.
+    /// The price. `None` if the prefix has no price of its own from then on.
     pub per_page: Option<Money>,
-    /// The time from which it is in force.
+    /// When the price comes into force.
     pub from: Timestamp,
 }
 
-/// All changes of prices that were stored so far.
+/// All price changes stored so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriceHistory {
     /// In the order in which they come into force.
@@ -72,7 +72,7 @@ impl PriceHistory {
         }
     }
 
-    /// The id of the newest change; 0 without any.
+    /// Returns the ID of the newest change, or 0 if there is none.
     pub const fn version(&self) -> i64 {
         self.version
     }
@@ -81,31 +81,32 @@ impl PriceHistory {
         &self.rows
     }
 
-    /// The history as it was when this change was the newest.
+    /// Returns the history as it was when the change with this ID was the newest.
     pub fn as_of(&self, version: i64) -> Self {
         let known = self.rows.iter().filter(|row| row.id <= version);
         Self::new(known.cloned().collect())
     }
 
-    /// The time whose prices are charged while a clock shows `now`. Clocks of several processes
-    /// differ a little: where a change is known, the time at which it was set has come.
+    /// Returns the time whose prices apply when the clock shows `now`. The clocks of processes
+    /// differ slightly. Therefore the result is never earlier than the time at which a known change
+    /// was set.
     pub fn time(&self, now: Timestamp) -> Timestamp {
         self.last_set.map_or(now, |set| set.max(now))
     }
 
-    /// The prices in force at a time; `None` before the first ones.
+    /// Returns the prices in force at a time, or `None` before the first ones.
     pub fn at(&self, time: Timestamp) -> Option<PricesInForce> {
         in_force(self.rows.iter().filter(|row| row.from <= time))
     }
 
-    /// When prices change next after a time.
+    /// Returns the time of the next price change after `time`.
     pub fn next_change(&self, time: Timestamp) -> Option<Timestamp> {
         let next = self.rows.iter().find(|row| row.from > time)?;
         Some(next.from)
     }
 
-    /// The prices in force at a time and those that come after it, base prices first, then by
-    /// prefix and time.
+    /// Returns the prices in force at a time, and the later ones. Base prices come first, then
+    /// prices by prefix and time.
     pub fn listed(&self, time: Timestamp) -> (Vec<PriceRecord>, Vec<PriceRecord>) {
         let mut newest = BTreeMap::new();
         for row in self.rows.iter().filter(|row| row.from <= time) {
@@ -121,13 +122,15 @@ impl PriceHistory {
         )
     }
 
-    /// Judges a change from a time on, while it is `now`.
+    /// Checks a change that would come into force at `from`. `now` is the current time.
     ///
     /// # Errors
-    /// `PricesInvalid` unless all base prices are above 0 and those abroad above the local one;
-    /// `PriceInPast`; `PriceSetTwice`; `NoSuchPrefix` for removing what has no price then;
-    /// `PriceNotDearer` for the first time at which a prefix wouldn't cost more than a local
-    /// number.
+    /// - `PricesInvalid` unless international > local > 0.
+    /// - `PriceInPast` if `from` is in the past.
+    /// - `PriceSetTwice` if another change of the same price begins at `from`.
+    /// - `NoSuchPrefix` if the change removes a price that doesn't exist at that time.
+    /// - `PriceNotDearer` if a prefix wouldn't cost more than a local number, with the first time
+    ///   at which that happens.
     pub fn judge(
         &self,
         change: &PriceChange,
@@ -170,14 +173,14 @@ impl PriceHistory {
             .try_for_each(|time| after.must_be_dearer(time))
     }
 
-    /// The first time at which a prefix doesn't cost more than a local number, as a refusal; none
-    /// while each change was judged.
+    /// Returns a refusal with the first time at which a prefix doesn't cost more than a local
+    /// number. Returns `None` if every change has passed [`Self::judge`].
     pub fn fault(&self) -> Option<Refusal> {
         let mut times = self.rows.iter().map(|row| row.from);
         times.find_map(|time| self.must_be_dearer(time).err())
     }
 
-    /// Every prefix costs more than a local number at this time.
+    /// Checks that every prefix costs more than a local number at a time.
     fn must_be_dearer(&self, time: Timestamp) -> Result<(), Refusal> {
         let Some(prices) = self.at(time) else {
             return Ok(());
@@ -195,15 +198,15 @@ impl PriceHistory {
         })
     }
 
-    /// Why a message that was accepted at a time has its unit price: the prefix that had this
-    /// price, if one had.
+    /// Explains the unit price of a message by the time at which it was accepted. The result names
+    /// the prefix that had this price, if any.
     pub fn explain(&self, number: &Number, accepted: Timestamp, per_page: Money) -> UnitPrice {
         let then = self.at(accepted).map(|prices| prices.unit_price(number));
         if let Some(then) = then.filter(|then| then.per_page == per_page) {
             return then;
         }
-        // The prices changed in the times between the decision and the message's own time: the
-        // newest change that set this price.
+        // The prices changed between the decision and the message's timestamp. Find the newest
+        // change that set this price.
         let prefix = self.rows.iter().rev().find_map(|row| match &row.change {
             PriceChange::Prefix(prefix, Some(price)) => {
                 let is_it = *price == per_page && number.digits().starts_with(prefix.digits());
@@ -218,7 +221,7 @@ impl PriceHistory {
     }
 }
 
-/// A change as lists show it: base prices are two prices.
+/// Converts a change for lists. A change of the base prices becomes two records.
 fn records(row: &PriceRow) -> Vec<PriceRecord> {
     let record = |kind, per_page| PriceRecord {
         prefix: row.change.prefix().cloned(),
@@ -234,7 +237,7 @@ fn records(row: &PriceRow) -> Vec<PriceRecord> {
     }
 }
 
-/// The prices after changes, which are in the order in which they come into force.
+/// Returns the prices after the changes, which must be in the order in which they come into force.
 fn in_force<'r>(changes: impl Iterator<Item = &'r PriceRow>) -> Option<PricesInForce> {
     let (mut base, mut by_prefix) = (None, BTreeMap::new());
     for row in changes {

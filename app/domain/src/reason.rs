@@ -128,7 +128,7 @@ impl Reason {
             Self::TooLarge => "The request is larger than allowed.",
             Self::UnsupportedMediaType => "This content type isn't supported here.",
             Self::IdempotencyInProgress => {
-                "A request with this Idempotency-Key is still being worked on."
+                "A request with this Idempotency-Key is still in progress."
             }
             Self::IdempotencyMismatch => "This Idempotency-Key was used for another request.",
             Self::RateLimited => "Too many requests; wait as long as Retry-After says.",

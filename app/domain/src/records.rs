@@ -1,4 +1,4 @@
-//! Records: what the server reads for pages and API, and the browser renders.
+//! Records that the server reads for pages and the API, and that the browser renders.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::{
     SenderStatus, Theme, Timestamp, Transid, UnitPrice,
 };
 
-/// The base prices that the installation charges.
+/// The installation's base prices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriceList {
     /// ISO 4217 code.
@@ -25,14 +25,14 @@ pub struct PriceList {
 pub struct PriceTable {
     /// ISO 4217 code.
     pub currency: String,
-    /// Base prices first, then by prefix.
+    /// Prices in force: base prices first, then prices by prefix.
     pub in_force: Vec<PriceRecord>,
-    /// Changes that are set and not in force yet, in the same order.
+    /// Future prices, in the same order.
     pub coming: Vec<PriceRecord>,
 }
 
 impl PriceTable {
-    /// The prices in force, to reckon with; `None` without base prices.
+    /// Returns the prices in force for calculations, or `None` without base prices.
     pub fn prices(&self) -> Option<PricesInForce> {
         let priced = || {
             self.in_force
@@ -50,48 +50,48 @@ impl PriceTable {
     }
 }
 
-/// A change of prices, as staff see it.
+/// A price change, as staff see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriceChangeRecord {
     pub change: PriceChange,
-    /// The time from which it is in force.
+    /// When the change comes into force.
     pub from: Timestamp,
     pub set_at: Timestamp,
-    /// The author of the change, as the audit log names authors; `settings` for a price that a
-    /// start of the service took from its settings.
+    /// The author of the change, in the form that the audit log uses. `settings` if the service
+    /// took the price from its settings when it started.
     pub set_by: String,
 }
 
-/// What a page to a number costs, and why.
+/// The price of a page to a number, with an explanation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberPrice {
     pub price: UnitPrice,
-    /// The rule by which the number has this price, as a stable word.
+    /// A stable code for the rule that sets the price.
     pub rule: String,
     /// ISO 4217 code.
     pub currency: String,
-    /// One sentence for a person.
+    /// The explanation, in one sentence.
     pub why: String,
 }
 
-/// Figures of live messages.
+/// Figures of live messages, for margins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarginFigures {
     pub messages: i64,
-    /// Pages that were billed and not released.
+    /// Pages that were charged and not released.
     pub pages: i64,
-    /// Segments that carriers took.
+    /// Segments that carriers accepted.
     pub segments: i64,
-    /// Segments among them whose route has no cost in the settings.
+    /// Those of `segments` whose route has no cost in the settings.
     pub unpriced: i64,
-    /// What customers paid, without what was released.
+    /// The amount that customers were charged, minus released amounts.
     pub charged: Money,
-    /// What carriers charge for the segments.
+    /// The amount that carriers charge for the segments.
     pub cost: Money,
 }
 
 impl MarginFigures {
-    /// The sum; `None` when it is more than can be held.
+    /// Returns the sum, or `None` on overflow.
     pub fn checked_add(&self, other: &Self) -> Option<Self> {
         Some(Self {
             messages: self.messages.checked_add(other.messages)?,
@@ -103,14 +103,14 @@ impl MarginFigures {
         })
     }
 
-    /// The margin: what customers paid less what carriers charge; negative where carriers charge
-    /// more.
+    /// Returns the margin: `charged` minus `cost`. It is negative if carriers charge more than
+    /// customers pay.
     pub fn margin(&self) -> Money {
         Money::from_micros(self.charged.micros().saturating_sub(self.cost.micros()))
     }
 
-    /// Segments for each page, with two decimals: `1.00` where a page is a segment. `-` without
-    /// pages.
+    /// Returns the number of segments per page with two decimals, like `1.00`. Returns `-` if there
+    /// are no pages.
     pub fn ratio(&self) -> String {
         if self.pages <= 0 {
             return "-".to_owned();
@@ -120,39 +120,39 @@ impl MarginFigures {
     }
 }
 
-/// The margin of what has this name: a day, a rule or an application.
+/// The margin of a day, a rule or an application.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarginRow {
     pub name: String,
     pub figures: MarginFigures,
 }
 
-/// The margin of a day, a rule and an application.
+/// The margin of one application on one day under one rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarginLine {
-    /// Since 1970-01-01 UTC.
+    /// The day, counted since 1970-01-01 UTC.
     pub day: i64,
-    /// What the price was by: `local`, `international`, or the digits of a prefix.
+    /// The rule that set the price: `local`, `international`, or the digits of a prefix.
     pub rule: String,
     pub reference: Reference,
     pub figures: MarginFigures,
 }
 
-/// The margins of a range of days; days are counted since 1970-01-01 UTC.
+/// The margins in a range of days. Days are counted since 1970-01-01 UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarginReport {
     /// ISO 4217 code.
     pub currency: String,
     pub first: i64,
     pub last: i64,
-    /// The last day that was counted at all.
+    /// The last day that has been counted.
     pub counted: Option<i64>,
-    /// The last day that isn't counted again: all of its messages are final.
+    /// The last day that won't be counted again, because all of its messages are final.
     pub final_until: Option<i64>,
-    /// Named by their numbers.
+    /// Margins by day. The name of a row is the number of its day.
     pub days: Vec<MarginRow>,
     pub rules: Vec<MarginRow>,
-    /// Named by their references, those that pay most first.
+    /// Margins by application, highest charge first. The name of a row is a reference.
     pub applications: Vec<MarginRow>,
     pub total: MarginFigures,
 }
@@ -163,46 +163,47 @@ pub struct AccountRecord {
     pub id: i64,
     pub email: String,
     pub staff: bool,
-    /// A sign-in is valid only while this is unchanged.
+    /// When the password was set. A sign-in is valid only while this is unchanged.
     pub password_changed_at: Timestamp,
-    /// When the owner confirmed the email; `None`: not yet.
+    /// When the owner confirmed the email. `None` if they haven't.
     pub confirmed_at: Option<Timestamp>,
     /// Whether an authenticator app is set up.
     pub second_factor: bool,
-    /// The colours in which the portal is shown.
+    /// The portal's colour theme.
     pub theme: Theme,
-    /// The IANA name of the zone in which the portal shows times; `None`: that of the browser.
+    /// The IANA name of the time zone in which the portal shows times. `None` for the browser's
+    /// zone.
     pub time_zone: Option<String>,
-    /// Whether its owner closed it for good; it is disabled too.
+    /// Whether the owner closed the account for good. A closed account is also disabled.
     pub closed: bool,
 }
 
-/// What the owner of an account sees of it alone.
+/// The parts of an account that only its owner sees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountSettings {
     pub account: AccountRecord,
-    /// The email that was asked for and hasn't taken effect yet.
+    /// The requested email, until it takes effect.
     pub new_email: Option<String>,
-    /// When it takes effect; `None` until it is confirmed.
+    /// When the requested email takes effect. `None` until it is confirmed.
     pub new_email_at: Option<Timestamp>,
-    /// The optional mails that it doesn't get.
+    /// The optional mails that the account has switched off.
     pub unwanted_mails: Vec<MailKind>,
 }
 
 /// A browser in which an account is signed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceRecord {
-    /// Identifies the device in forms; it gives no access.
+    /// Identifies the device in forms. The ID gives no access.
     pub id: i64,
-    /// `User-Agent` at sign-in, cut to a length that can be shown.
+    /// The `User-Agent` at sign-in, shortened for display.
     pub user_agent: String,
-    /// Address at sign-in.
+    /// The network address at sign-in.
     pub address: String,
-    /// As the owner calls this browser in this network.
+    /// The owner's name for this browser in this network.
     pub name: Option<String>,
     pub signed_in_at: Timestamp,
     pub last_seen_at: Timestamp,
-    /// Whether it is the browser that asks.
+    /// Whether the request came from this device.
     pub current: bool,
 }
 
@@ -210,11 +211,11 @@ pub struct DeviceRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionEnd {
     pub in_ms: i64,
-    /// Whether it ends for want of use, so that using it puts the end off.
+    /// True if the session ends because it is idle. Activity then defers the end.
     pub idle: bool,
 }
 
-/// A mail as staff see it: never with a secret link.
+/// A mail as staff see it, without its secret link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MailRecord {
     pub id: i64,
@@ -225,9 +226,9 @@ pub struct MailRecord {
     /// Empty once the mail is sent.
     pub text: String,
     pub created_at: Timestamp,
-    /// How often it was handed to the mail server, or was tried to be.
+    /// The number of attempts to submit the mail to the mail server.
     pub attempts: i64,
-    /// When it is tried next, while it is queued.
+    /// When the next attempt is due, while the mail is queued.
     pub next_attempt_at: Timestamp,
     /// Why the last attempt failed.
     pub last_error: Option<String>,
@@ -236,24 +237,24 @@ pub struct MailRecord {
 /// A passkey, as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PasskeyRecord {
-    /// Names it in forms.
+    /// Identifies the passkey in forms.
     pub id: i64,
-    /// As its owner called it.
+    /// The name that the owner gave the passkey.
     pub name: String,
     pub created_at: Timestamp,
-    /// `None` until it was used.
+    /// When the passkey was last used. `None` if never.
     pub used_at: Option<Timestamp>,
 }
 
-/// What happened to the security of an account, as its owner sees it.
+/// A security event of an account, as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecurityEventRecord {
     pub at: Timestamp,
     pub kind: SecurityEventKind,
     pub address: String,
-    /// `User-Agent`, cut to a length that can be shown.
+    /// The `User-Agent`, shortened for display.
     pub user_agent: String,
-    /// What it was about, such as an application's reference.
+    /// The subject of the event, such as an application's reference.
     pub detail: Option<String>,
 }
 
@@ -263,64 +264,65 @@ pub struct ApplicationRecord {
     pub reference: Reference,
     pub category: Category,
     pub status: ApplicationStatus,
-    /// The accepted name, which sends use.
+    /// The accepted sender name, which messages carry.
     pub sender_name: Option<String>,
     pub sender_state: SenderState,
-    /// The newest request for another name than `sender_name`: pending, or rejected with a reason.
+    /// The newest request for a name other than `sender_name`: pending, or rejected with a reason.
     pub requested_sender: Option<SenderRequestRecord>,
     pub balance: Money,
-    /// What the test key can still spend, in play money.
+    /// The balance that the test key can still spend. It isn't real money.
     pub test_balance: Money,
     pub created_at: Timestamp,
     pub activation_requested_at: Option<Timestamp>,
-    /// What becomes of its messages when a carrier's answer is lost.
+    /// What to do with a message if a carrier's answer is lost.
     pub lost_answer: LostAnswer,
-    /// Why it is suspended, if it is.
+    /// Why staff suspended the application. `None` if it isn't suspended.
     pub suspend_reason: Option<String>,
-    /// Its owner is mailed when the balance falls below this.
+    /// The owner gets a mail if the balance falls below this amount.
     pub low_balance: Option<Money>,
-    /// Since when its owner is mailed when a batch is done.
+    /// The owner gets a mail for each batch that finishes after this time.
     pub batch_mails_since: Option<Timestamp>,
-    /// Email of its account.
+    /// The email of the application's account.
     pub email: String,
 }
 
-/// What an application's owner is shown of one of its keys.
+/// One of an application's keys, as the owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
     pub kind: KeyKind,
-    /// The key's last characters.
+    /// The last four characters of the key.
     pub last_four: String,
     pub made_at: Timestamp,
     /// When it was last used, to the minute.
     pub used_at: Option<Timestamp>,
-    /// The address of the client that used it last.
+    /// The address of the client that last used it.
     pub used_from: Option<String>,
-    /// How many calls had it in the last 24 hours, to the hour.
+    /// The number of calls with this key in the last 24 hours, to the hour.
     pub calls: i64,
 }
 
-/// A call of the API, as its application's owner is shown it.
+/// A call of the API, as the application's owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiCallRecord {
-    /// When it was answered.
+    /// When the server answered the call.
     pub at: Timestamp,
-    /// Which of the application's keys it had.
+    /// Which of the application's keys the call used.
     pub kind: KeyKind,
-    /// Its method and the template of its path: `POST /sms/send/{key}`.
+    /// The method and the path template, like `POST /sms/send/{key}`.
     pub call: String,
     /// The client's address.
     pub from: Option<String>,
-    /// The number that its message is for, masked.
+    /// The masked number that the message was for.
     pub recipient: Option<String>,
-    /// Why it was refused; `None` for a success.
+    /// Why the API refused the call. `None` for a success.
     pub reason: Option<Reason>,
-    /// What was wrong, more exactly than the reason says.
+    /// More details about the refusal.
     pub detail: Option<String>,
 }
 
 impl ApiCallRecord {
-    /// Whether the call's key had been replaced: calls with other unknown keys are nobody's.
+    /// Whether the call used a key that had been replaced. Calls with other unknown keys belong to
+    /// no application.
     pub fn had_replaced_key(&self) -> bool {
         self.reason == Some(Reason::ApiInvalid)
     }
@@ -333,66 +335,66 @@ pub struct SenderRequestRecord {
     pub reference: Reference,
     pub name: String,
     pub status: SenderStatus,
-    /// Why it was rejected.
+    /// Why staff rejected the name.
     pub reason: Option<String>,
     pub requested_at: Timestamp,
     pub decided_at: Option<Timestamp>,
 }
 
-/// A request for a sender name with what staff decide it by.
+/// A request for a sender name, with the facts that staff need to decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SenderCase {
     pub request: SenderRequestRecord,
     pub category: Category,
-    /// Email of the account that asks.
+    /// The email of the account that made the request.
     pub email: String,
     /// The reserved words that the name contains.
     pub reserved: Vec<String>,
-    /// Names of other accounts that look like it.
+    /// Similar names of other accounts.
     pub similar: Vec<SimilarName>,
     /// The account's earlier requests, newest first.
     pub earlier: Vec<SenderRequestRecord>,
 }
 
-/// A sender name of another account that looks like one that is asked for.
+/// A sender name of another account that looks like the requested one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimilarName {
-    /// In lower case.
+    /// The name in lower case.
     pub name: String,
-    /// Email of the account that it belongs to.
+    /// The email of the account that has the name.
     pub email: String,
 }
 
-/// A deposit as it is stored.
+/// A deposit as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DepositRecord {
-    /// The bank's id of the payment.
+    /// The bank's ID for the payment.
     pub bank_id: String,
-    /// As the payer wrote it.
+    /// The reference, as the payer wrote it.
     pub reference: String,
     pub amount: Money,
     pub received_at: Timestamp,
-    /// Whose balance it went to; `None` while it is unmatched.
+    /// The application whose balance was credited. `None` while the deposit is unmatched.
     pub assigned_to: Option<Reference>,
 }
 
-/// A deposit with what staff assign it by.
+/// A deposit, with the facts that staff need to assign it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DepositCase {
     pub deposit: DepositRecord,
-    /// The applications that the payer may have meant; none for a deposit that is assigned.
+    /// The applications that the payer may have meant. Empty if the deposit is assigned.
     pub suggestions: Vec<Reference>,
 }
 
-/// How much of a kind of work waits for staff.
+/// The amount of pending work of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingWork {
     pub work: Work,
     pub count: i64,
-    /// Since when the oldest waits.
+    /// Since when the oldest item has waited.
     pub oldest: Option<Timestamp>,
-    /// How long such work usually waits: the median of the last 30 days; `None` where there was
-    /// none, or where it isn't known.
+    /// The median waiting time of the last 30 days. `None` if it isn't known, or if there was no
+    /// such work.
     pub usual_ms: Option<i64>,
 }
 
@@ -403,45 +405,45 @@ words! {
     pub enum TransferKind {
         /// From the bank, or from the unmatched deposits, to an application.
         Deposit = "deposit",
-        /// From the bank to the unmatched deposits: no application has the reference.
+        /// From the bank to the unmatched deposits, because no application has the reference.
         Unmatched = "unmatched",
         /// The price of an accepted message or batch, from the application.
         Charge = "charge",
-        /// From what is reserved for a batch to revenue, as its rows become messages.
+        /// From the amount reserved for a batch to revenue, as the batch's rows become messages.
         Settle = "settle",
-        /// The price of a message that no carrier took, back to the application.
+        /// The price of a message that no carrier accepted, back to the application.
         Release = "release",
     }
 }
 
 impl TransferKind {
-    /// The number that stands for it in the database: its place in [`Self::ALL`].
+    /// Returns the kind's code in the database: its index in [`Self::ALL`].
     pub const fn code(self) -> i64 {
         self as i64
     }
 
-    /// The kind that a number stands for.
+    /// Returns the kind with a code in the database.
     pub fn from_code(code: i64) -> Option<Self> {
         let place = usize::try_from(code).ok()?;
         Self::ALL.get(place).copied()
     }
 }
 
-/// A line of an application's statement, newest first.
+/// A line of an application's statement. Statements start with the newest line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatementLine {
     pub id: i64,
     pub at: Timestamp,
     pub kind: TransferKind,
-    /// The amount that moved, always positive; the kind says in which direction.
+    /// The amount that moved. It is always positive; the kind determines the direction.
     pub amount: Money,
     pub balance_after: Money,
-    /// What it is for: a transid, a batchid, or the bank's id of a deposit.
+    /// The transid, the batchid, or the bank's ID of the deposit.
     pub subject: String,
 }
 
-/// What an application's transfers of a period moved. `opening` and `deposits` and `releases` less
-/// `charges` is `closing`.
+/// The totals of an application's transfers in a period. `opening` + `deposits` + `releases` −
+/// `charges` = `closing`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatementTotals {
     /// The balance before the first transfer of the period.
@@ -454,7 +456,7 @@ pub struct StatementTotals {
 }
 
 impl StatementTotals {
-    /// Those of a period without transfers.
+    /// Returns the totals of a period without transfers.
     pub const fn of_nothing(balance: Money) -> Self {
         Self {
             opening: balance,
@@ -465,7 +467,7 @@ impl StatementTotals {
         }
     }
 
-    /// Adds those of the period that follows.
+    /// Adds the totals of the period that follows.
     pub fn add(&mut self, next: &Self) {
         let sum = |a: Money, b: Money| Money::from_micros(a.micros() + b.micros());
         self.deposits = sum(self.deposits, next.deposits);
@@ -475,10 +477,10 @@ impl StatementTotals {
     }
 }
 
-/// A day of a statement that has transfers.
+/// A day with transfers in a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatementDay {
-    /// The beginning of the day, UTC.
+    /// The start of the day, UTC.
     pub day: Timestamp,
     pub totals: StatementTotals,
 }
@@ -488,7 +490,7 @@ pub struct StatementDay {
 pub struct StatementMonth {
     pub month: Month,
     pub totals: StatementTotals,
-    /// Those with transfers, newest first.
+    /// The days with transfers, newest first.
     pub days: Vec<StatementDay>,
     /// Whether there are transfers before the month.
     pub has_older: bool,
@@ -502,7 +504,7 @@ pub struct MessageRecord {
     pub batchid: Option<BatchId>,
     pub number: String,
     pub kind: Kind,
-    /// `None` where the carrier was given the default sender.
+    /// The sender name. `None` if the carrier got the default sender.
     pub sender: Option<String>,
     pub message: String,
     pub status: MessageStatus,
@@ -511,31 +513,31 @@ pub struct MessageRecord {
     /// Radio units.
     pub segments: i64,
     pub cost: Money,
-    /// What was released of the cost.
+    /// The part of the cost that was released.
     pub released: Money,
-    /// Why it isn't delivered: the word of a [`DeliveryError`](crate::DeliveryError), or the
-    /// carrier's own words.
+    /// Why the message wasn't delivered: the code of a [`DeliveryError`](crate::DeliveryError), or
+    /// the carrier's own code.
     pub error: Option<String>,
     pub created_at: Timestamp,
     pub submitted_at: Option<Timestamp>,
     pub final_at: Option<Timestamp>,
-    /// Sent with the test key.
+    /// Whether it was sent with the test key.
     pub test: bool,
 }
 
 impl MessageRecord {
-    /// What was really paid: the cost without what was released.
+    /// Returns the amount paid: the cost minus the released part.
     pub const fn paid(&self) -> Money {
         paid(self.cost, self.released)
     }
 }
 
-/// A cost without what was released of it, which is never more.
+/// Returns a cost minus its released part, which is never greater.
 const fn paid(cost: Money, released: Money) -> Money {
     Money::from_micros(cost.micros().saturating_sub(released.micros()))
 }
 
-/// A step in the life of a message.
+/// A step in the timeline of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelineEntry {
     pub status: MessageStatus,
@@ -543,20 +545,20 @@ pub struct TimelineEntry {
     pub detail: Option<String>,
 }
 
-/// How a message's price came about and what became of it.
+/// The charge for a message, with an explanation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChargeRecord {
-    /// The rule by which the number is local or international.
+    /// A stable code for the rule that set the price.
     pub rule: String,
     pub pages: i64,
     pub unit_price: Money,
     pub charged: Money,
     pub released: Money,
-    /// One sentence for a person.
+    /// The explanation, in one sentence.
     pub why: String,
 }
 
-/// How many messages have which status.
+/// The number of messages with each status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusCounts {
     pub queued: i64,
@@ -574,13 +576,13 @@ impl StatusCounts {
         *self.get_mut(status)
     }
 
-    /// How many messages there are.
+    /// Returns the number of all messages.
     pub fn total(&self) -> i64 {
         let statuses = MessageStatus::ALL.into_iter();
         statuses.map(|status| self.get(status)).sum()
     }
 
-    /// How many of them have a final status.
+    /// Returns the number of messages with a final status.
     pub fn completed(&self) -> i64 {
         let finals = MessageStatus::ALL
             .into_iter()
@@ -595,14 +597,14 @@ impl StatusCounts {
         }
     }
 
-    /// How many of a thousand completed messages were delivered, rounded down; `None` before any
-    /// is completed.
+    /// Returns the number of delivered messages per thousand completed ones, rounded down. Returns
+    /// `None` if no message is completed yet.
     pub fn delivered_per_mille(&self) -> Option<i64> {
         let completed = self.completed();
         (completed > 0).then(|| self.delivered.saturating_mul(1000) / completed)
     }
 
-    /// The count of a status, to be changed.
+    /// Returns a mutable reference to the count of a status.
     pub const fn get_mut(&mut self, status: MessageStatus) -> &mut i64 {
         match status {
             MessageStatus::Queued => &mut self.queued,
@@ -618,15 +620,15 @@ impl StatusCounts {
 }
 
 words! {
-    /// How far a batch is.
+    /// The status of a batch.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum BatchStatus {
-        /// Its rows are still becoming messages.
+        /// Some rows haven't become messages yet.
         Expanding = "expanding",
-        /// Every row is a message.
+        /// Every row has become a message.
         Sending = "sending",
-        /// Every message is final.
+        /// Every message has a final status.
         Done = "done",
     }
 }
@@ -641,19 +643,19 @@ pub struct BatchRecord {
     pub pages: i64,
     /// The sum of the rows' prices.
     pub cost: Money,
-    /// What was released of the cost.
+    /// The part of the cost that was released.
     pub released: Money,
     pub status: BatchStatus,
-    /// They add up to `rows`.
+    /// The number of messages by status. The counts add up to `rows`.
     pub counts: StatusCounts,
     pub created_at: Timestamp,
     pub done_at: Option<Timestamp>,
-    /// Uploaded with the test key.
+    /// Whether it was uploaded with the test key.
     pub test: bool,
 }
 
 impl BatchRecord {
-    /// What was really paid, or will have been when nothing more is released.
+    /// Returns the amount paid: the cost minus the part released so far.
     pub const fn paid(&self) -> Money {
         paid(self.cost, self.released)
     }
@@ -664,53 +666,53 @@ words! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum ConnectionState {
-        /// It is being bound.
+        /// The connection is being bound.
         Connecting = "connecting",
-        /// It is bound, and messages can be submitted.
+        /// The connection is bound and accepts submits.
         Bound = "bound",
-        /// It is bound, and its last submits weren't answered: it gets one submit at a time until
-        /// one is answered.
+        /// The connection is bound, but the carrier didn't answer the last submits. Only one submit
+        /// is in flight at a time until the carrier answers one.
         Probing = "probing",
-        /// It couldn't be bound, or was lost; it is tried again in a few seconds.
+        /// The connection couldn't be bound or was lost. The next attempt follows in a few seconds.
         Waiting = "waiting",
         Closed = "closed",
     }
 }
 
-/// A connection to a carrier, as it was a few seconds ago.
+/// A connection to a carrier, as of a few seconds ago.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionRecord {
     pub carrier: String,
-    /// The slot of the node that has it, from 0.
+    /// The slot of the node that holds the connection, from 0.
     pub node: i64,
-    /// Its number among the node's connections to the carrier, from 1.
+    /// The number of the connection among those that the node has to the carrier, from 1.
     pub number: i64,
     pub state: ConnectionState,
-    /// When it came into this state.
+    /// When the connection entered this state.
     pub since: Timestamp,
-    /// Submits that wait for an answer.
+    /// The number of submits in flight.
     pub in_flight: i64,
-    /// How many submits may wait for an answer at a time.
+    /// The maximum number of submits in flight.
     pub window: i64,
-    /// Answers in the last second.
+    /// The number of answers in the last second.
     pub rate: i64,
-    /// Answers since the start that asked for a slower pace.
+    /// The number of answers since the start that asked the server to slow down.
     pub throttled: i64,
     pub last_error: Option<String>,
-    /// When this was written down.
+    /// When this record was written.
     pub updated_at: Timestamp,
 }
 
 words! {
-    /// Whether a carrier takes messages.
+    /// Whether a carrier accepts messages.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum CarrierState {
         /// A connection is bound.
         Up = "up",
-        /// No connection is bound and answers its submits, or no worker runs.
+        /// No bound connection answers its submits, or no worker is running.
         Down = "down",
-        /// Staff drained it: it is handed nothing until it is resumed.
+        /// Staff drained the carrier. It gets no messages until staff resume it.
         Drained = "drained",
     }
 }
@@ -721,14 +723,14 @@ pub struct CarrierRecord {
     pub name: String,
     pub state: CarrierState,
     pub drained_at: Option<Timestamp>,
-    /// Messages that wait for it.
+    /// The number of messages that wait for the carrier.
     pub waiting: i64,
-    /// When the oldest of them was accepted.
+    /// When the oldest of the waiting messages was accepted.
     pub oldest_waiting_at: Option<Timestamp>,
-    /// How many receipts so far were kept as unmatched, since they named no message that was known
-    /// then.
+    /// The number of receipts stored as unmatched so far, because they named no message that was
+    /// known then.
     pub receipts_unmatched: i64,
-    /// How many of the unmatched receipts were matched to a message later.
+    /// The number of unmatched receipts that were matched to a message later.
     pub receipts_matched: i64,
     pub connections: Vec<ConnectionRecord>,
 }
@@ -736,12 +738,12 @@ pub struct CarrierRecord {
 /// The messages accepted on one day (UTC), by status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DayCounts {
-    /// Days since 1970-01-01.
+    /// The day, counted since 1970-01-01.
     pub day: i64,
     pub counts: StatusCounts,
 }
 
-/// One message in full.
+/// All details of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageDetail {
     pub record: MessageRecord,
@@ -749,16 +751,17 @@ pub struct MessageDetail {
     pub charge: ChargeRecord,
 }
 
-/// One page of a longer list.
+/// A page of a longer list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paged<T> {
     pub items: Vec<T>,
-    /// The cursor that gives the following items; `None` at the end.
+    /// The cursor of the next page. `None` at the end.
     pub next: Option<String>,
 }
 
 impl<T> Paged<T> {
-    /// The page of what was found: at most `limit` items. One more was found when there are more.
+    /// Creates a page of at most `limit` items. The caller must query one item more: if `items` has
+    /// it, there is a next page.
     pub fn of(mut items: Vec<T>, limit: i64, cursor: impl Fn(&T) -> String) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let more = items.len() > limit;
@@ -769,21 +772,21 @@ impl<T> Paged<T> {
 }
 
 words! {
-    /// What becomes of a line of a bank statement.
+    /// The outcome for a line of a bank statement.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum LineOutcome {
         /// The amount goes to the application with the reference.
         Credited = "credited",
-        /// The reference is nobody's: the money waits until staff assign it.
+        /// No application has the reference. The money waits until staff assign it.
         Unmatched = "unmatched",
-        /// The payment was stored before, with the same reference and amount.
+        /// The payment is already stored with the same reference and amount.
         Known = "known",
-        /// A payment with the same bank id was stored before, with other data.
+        /// A payment with the same bank ID is already stored with other data.
         Conflict = "conflict",
-        /// The balance would be too large.
+        /// The balance would become too large.
         Refused = "refused",
-        /// Money that went out.
+        /// An outgoing payment.
         Debit = "debit",
         OtherCurrency = "other-currency",
     }
@@ -794,29 +797,29 @@ words! {
 pub struct BankStatement {
     pub id: i64,
     pub created_at: Timestamp,
-    /// `None`: staff haven't confirmed it, and nothing is credited.
+    /// When staff confirmed the statement. `None` if they haven't; then nothing is credited.
     pub confirmed_at: Option<Timestamp>,
     /// When the last line was credited.
     pub done_at: Option<Timestamp>,
 }
 
-/// A line of a bank statement, with what became of it or would become of it now.
+/// A line of a bank statement, with its outcome, or with the outcome it would have now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BankStatementLine {
-    /// Its number in the file, from 1.
+    /// The number of the line in the file, from 1.
     pub line: i64,
     pub bank_id: String,
     pub reference: String,
-    /// Zero where the line is skipped.
+    /// The amount. Zero if the line is skipped.
     pub amount: Money,
     pub outcome: LineOutcome,
 }
 
-/// What became of a bank statement's lines, or would become of them now.
+/// The outcomes of a bank statement's lines, or the outcomes they would have now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatementReport {
     pub statement: BankStatement,
-    /// How many lines have each outcome, for the outcomes that there are.
+    /// The number of lines with each outcome. Outcomes without lines are left out.
     pub counts: Vec<(LineOutcome, i64)>,
     /// The first lines of each outcome.
     pub first: Vec<BankStatementLine>,

@@ -23,8 +23,8 @@ pub const FAILED: &str =
     "Something went wrong on our side and nothing was changed. Try again in a few seconds.";
 /// The sentence for an internal error that may have changed something.
 pub const UNCERTAIN: &str = "Something went wrong on our side, and it isn't known whether this was \
-    done. Reload the page and look whether it shows the change before you try again. A password or \
-    a key was changed if the old one is refused.";
+    done. Before you try again, reload the page and check whether it shows the change. If the old \
+    password or key is refused, it was changed.";
 
 /// Why the rules refuse a request.
 ///
@@ -45,7 +45,7 @@ pub enum Refusal {
     StaffCannotClose,
     #[error("This is the email of your account already.")]
     EmailUnchanged,
-    #[error("There is no time zone of this name. Choose one from the list.")]
+    #[error("There is no time zone with this name. Choose one from the list.")]
     TimeZoneUnknown,
     #[error("No mail is sent here, so a new email can't be confirmed. Ask support to change it.")]
     NoMailSent,
@@ -64,23 +64,21 @@ pub enum Refusal {
     #[error("The sign-in took longer than 10 minutes. Sign in again.")]
     SignInOver,
     #[error(
-        "Enter a code of your authenticator app to go on: this matters too much for a session \
-             that was opened a while ago."
+        "Enter a code from your authenticator app to continue. You signed in too long ago to do \
+         this without a code."
     )]
     CodeNeeded,
     #[error(
-        "Use a passkey, or enter a code of your authenticator app, to go on: this matters too \
-             much for a session that was opened a while ago."
+        "Use a passkey, or enter a code from your authenticator app, to continue. You signed in \
+         too long ago to do this without one."
     )]
     CodeOrPasskeyNeeded,
     #[error(
-        "Enter your password to go on: this matters too much for a session that was opened a \
-             while ago."
+        "Enter your password to continue. You signed in too long ago to do this without it."
     )]
     PasswordNeeded,
     #[error(
-        "This code doesn't do: it is wrong, too old or used already. Enter the one that your \
-             app shows now."
+        "This code is wrong, too old or used already. Enter the one that your app shows now."
     )]
     StepUpCodeWrong,
     #[error("This isn't your account's password. Enter it to go on.")]
@@ -91,15 +89,15 @@ pub enum Refusal {
     NoSecondFactor,
     #[error(
         "The passkey wasn't accepted. Use it once more, or enter the code that your authenticator \
-             app shows."
+         app shows."
     )]
     PasskeyRefused,
     #[error(
-        "The passkey wasn't accepted: its count of sign-ins went back, as a copy of it would do. \
-             Enter a code of your authenticator app, and remove the passkey."
+        "The passkey wasn't accepted: its sign-in counter went backwards, so it may have been \
+         copied. Enter a code from your authenticator app, and remove the passkey."
     )]
     PasskeyCopied,
-    #[error("The passkey came too late: it is awaited for 5 minutes, and taken once. Try again.")]
+    #[error("The passkey request is over: it lasts 5 minutes and works once. Try again.")]
     PasskeyOver,
     #[error("The passkey wasn't accepted, and none was added. Add it once more.")]
     PasskeyNotAdded,
@@ -110,7 +108,7 @@ pub enum Refusal {
     #[error("There is no such passkey; it may be removed already.")]
     NoSuchPasskey,
     #[error(
-        "Passkeys can't be used here: browsers want a site that has a name and is opened by https."
+        "Passkeys can't be used here: browsers require a site with a domain name and HTTPS."
     )]
     PasskeysUnavailable,
     #[error("The account is disabled already.")]
@@ -122,8 +120,8 @@ pub enum Refusal {
     #[error("The account isn't staff.")]
     NotStaff,
     #[error(
-        "This person has no second factor, and staff must have one. Have them set one up on the \
-         page Two-factor, and promote them then."
+        "This person has no second factor, and staff must have one. Ask them to set one up on the \
+         page Two-factor, then promote them."
     )]
     FactorBeforeStaff,
     #[error("This is an application of yours: another member of staff has to do it.")]
@@ -164,8 +162,8 @@ pub enum Refusal {
     )]
     TooManySenderRequests,
     #[error(
-        "This key was replaced before, and nothing was changed now. Reload the page, and look when \
-         the key in force was made before you replace that one too."
+        "This key was replaced before, and nothing was changed now. Reload the page, and check when \
+         the current key was created before you replace it too."
     )]
     KeyReplacedBefore,
     #[error("There is no such application.")]
@@ -221,8 +219,8 @@ pub enum Refusal {
     )]
     ListInvalid,
     #[error(
-        "Choose a first day and a last day that isn't before it, at most 92 days in all; fewer for \
-         a file that would have more than 100,000 lines."
+        "Choose a first day and a last day that isn't before it, at most 92 days in all. Choose \
+         fewer days if a file would have more than 100,000 lines."
     )]
     DaysInvalid,
     #[error("A price is an amount like 0.05, with at most 6 decimals.")]
@@ -236,11 +234,11 @@ pub enum Refusal {
     #[error("Prices can't begin in the past. Leave the time out to begin now.")]
     PriceInPast,
     #[error(
-        "A price that begins at {at} was set before, and it stays. Let this one begin at another time, for example a minute \
-         later."
+        "A price that begins at {at} is set already and can't be replaced. Choose another time for \
+         this one, for example a minute later."
     )]
     PriceSetTwice { at: Timestamp },
-    #[error("The prefix has no price of its own then, so there is nothing to remove.")]
+    #[error("The prefix has no price of its own at that time, so there is nothing to remove.")]
     NoSuchPrefix,
     #[error(
         "At {at} the prefix {prefix} would cost {price} and a local number {local}: prefixes must \
@@ -276,11 +274,11 @@ pub enum Refusal {
     NoSuchDeposit,
     #[error("This deposit was credited before.")]
     DepositAssigned,
-    #[error("A column can be one thing only: choose another one for each.")]
+    #[error("A column can be used only once: choose a different column for each.")]
     ColumnRepeated,
     #[error("There is no such bank statement, or it was confirmed before.")]
     StatementConfirmed,
-    #[error("The balance would become more than can be held.")]
+    #[error("The balance would become too large.")]
     BalanceTooLarge,
     #[error("This link is used or too old. Ask for a new one.")]
     ResetLinkInvalid,
@@ -300,7 +298,7 @@ pub enum Refusal {
     #[serde(skip)]
     #[error("The database is a server: copy it with its own tools, like pg_dump.")]
     NoFileDatabase,
-    #[error("This page of the list isn't there any more. Start from the first one.")]
+    #[error("This page of the list no longer exists. Start again from the first page.")]
     InvalidCursor,
 }
 

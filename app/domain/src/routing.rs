@@ -1,49 +1,49 @@
-//! Routes: which carrier gets a message.
+//! Routes choose the carrier for a message.
 
 use std::num::NonZeroU32;
 
 use crate::{Kind, Money, Reference};
 
-/// A rule that picks a carrier. An absent condition holds for every message.
+/// A rule that picks a carrier. A condition that is `None` holds for every message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The carrier's name.
     pub carrier: String,
-    /// The route with the smallest priority is tried first.
+    /// Routes with a smaller priority are tried first.
     pub priority: u32,
-    /// The route's share of the messages among routes of one priority.
+    /// The route's share of the messages, relative to other routes with the same priority.
     pub weight: NonZeroU32,
     pub kind: Option<Kind>,
-    /// What the number begins with, as the carrier gets it: with country code, without `+`.
+    /// The leading digits of the number as the carrier gets it: with country code, without `+`.
     pub prefix: Option<String>,
     pub application: Option<Reference>,
-    /// The sender as the carrier gets it, in any case of letters: two cases of a name are one name.
+    /// The sender as the carrier gets it. Names that differ only in case are the same name.
     pub sender: Option<String>,
-    /// What the carrier charges for a segment; `None` where that isn't known.
+    /// The carrier's charge for a segment. `None` if unknown.
     pub cost: Option<Money>,
 }
 
-/// What routes look at in a message.
+/// The facts about a message that routes depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct RoutingFacts<'a> {
     pub kind: Kind,
-    /// As the carrier gets it (see [`Number::for_carrier`](crate::Number::for_carrier)).
+    /// The number as the carrier gets it; see [`Number::for_carrier`](crate::Number::for_carrier).
     pub number: &'a str,
     pub application: Reference,
-    /// As the carrier gets it: the application's name, or the default when it has none.
+    /// The sender as the carrier gets it: the application's name, or the default if it has none.
     pub sender: &'a str,
 }
 
-/// Where a message goes.
+/// The carrier for a message, or why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice<'a> {
-    /// It goes to this carrier.
+    /// Submit the message to this carrier.
     Carrier(&'a str),
-    /// It waits: carriers that could take it can't be used now.
+    /// Wait: there are carriers for the message, but none is usable now.
     Wait,
-    /// It goes nowhere: every carrier that could take it is excluded. Waiting changes nothing.
+    /// Every carrier that could take the message is excluded. Waiting doesn't help.
     Exhausted,
-    /// It goes nowhere: no route matches it. Waiting changes nothing.
+    /// No route matches the message. Waiting doesn't help.
     NoRoute,
 }
 
@@ -72,18 +72,19 @@ impl Routes {
         &self.0
     }
 
-    /// What a carrier charges for a segment of a message, by the first of its routes that matches.
+    /// Returns a carrier's charge for a segment of a message. The carrier's first matching route
+    /// determines it.
     pub fn cost(&self, carrier: &str, facts: &RoutingFacts<'_>) -> Option<Money> {
         let mut of_carrier = self.0.iter().filter(|route| route.carrier == carrier);
         of_carrier.find(|route| route.matches(facts))?.cost
     }
 
-    /// The carrier of the first route that matches, by weight among those of one priority; the next
-    /// one where a carrier isn't usable.
+    /// Returns the carrier of the first matching route whose carrier is usable. Among routes with
+    /// the same priority, picks one at random by weight.
     ///
-    /// `random` is a random number: every `u64` must be equally likely. `usable` says whether a
-    /// carrier can take a message now. `excluded` are carriers that must not get this message, such
-    /// as one that refused it.
+    /// `random` must be uniformly distributed over all `u64` values. `usable` returns whether a
+    /// carrier can take a message now. `excluded` lists carriers that must not get this message,
+    /// such as one that refused it.
     pub fn choose<'a>(
         &'a self,
         facts: &RoutingFacts<'_>,
@@ -113,11 +114,11 @@ impl Routes {
     }
 }
 
-/// One of the routes, each as often as its weight says; `None` if there is no route.
+/// Picks a route at random, in proportion to its weight. Returns `None` if there are no routes.
 fn by_weight<'a>(routes: &[&'a Route], random: u64) -> Option<&'a Route> {
     let weight = |route: &Route| u64::from(route.weight.get());
     let total: u64 = routes.iter().map(|route| weight(route)).sum();
-    // random / 2^64 × total, rounded down: evenly spread over the shares of all routes.
+    // random / 2^64 × total, rounded down: uniformly distributed over the shares of all routes.
     let mut place = (u128::from(random) * u128::from(total)) >> u64::BITS;
     routes.iter().copied().find(|route| {
         let weight = u128::from(weight(route));

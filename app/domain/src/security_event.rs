@@ -1,11 +1,11 @@
-//! What is recorded about the security of accounts.
+//! Security events of accounts.
 
 use serde::{Deserialize, Serialize};
 
 use crate::words::words;
 
 words! {
-    /// What happened.
+    /// The kind of a security event.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     pub enum SecurityEventKind {
         SignedIn = "sign_in",
@@ -27,25 +27,25 @@ words! {
         PasskeyRemoved = "passkey_removed",
         PasskeyUsed = "passkey_used",
         PasskeyRefused = "passkey_refused",
-        /// The sum of a minute's attempts that were throttled; of no account.
+        /// A summary of the attempts throttled within a minute. It belongs to no account.
         Throttled = "throttled",
     }
 }
 
 impl SecurityEventKind {
-    /// What happened, as the account's owner reads it.
+    /// Returns the title that the account's owner reads.
     pub const fn title(self) -> &'static str {
         match self {
             Self::SignedIn => "Signed in",
             Self::SignInFailed => "Sign-in failed: wrong password",
             Self::SignedOutOthers => "All other devices signed out",
-            Self::PasswordWrong => "Wrong password where it was asked for again",
+            Self::PasswordWrong => "Wrong password when confirming an action",
             Self::PasswordChanged => "Password changed",
-            Self::ResetAsked => "Reset link asked for",
+            Self::ResetAsked => "Reset link requested",
             Self::PasswordReset => "Password set by a reset link",
             Self::AccountClosed => "Account closed",
             Self::EmailChanged => "Email changed",
-            Self::EmailChangeStopped => "Change of the email stopped by a link",
+            Self::EmailChangeStopped => "Email change stopped by a link",
             Self::KeyReplaced => "Key replaced",
             Self::AccessDenied => "A page was refused",
             Self::SecondFactorChanged => "Second factor changed",

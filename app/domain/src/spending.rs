@@ -1,20 +1,20 @@
-//! How fast an application spends its balance.
+//! Estimates how long an application's balance will last.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Money;
 
-/// What an application paid for messages on days that are over.
+/// The amount that an application paid for messages on past days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spending {
     pub paid: Money,
-    /// How many days: from the first one on which something was paid to yesterday.
+    /// The number of days, from the first day with a payment to yesterday.
     pub days: i64,
 }
 
 impl Spending {
-    /// Adds what was paid on days before `today`, each counted since 1970-01-01. `None` where
-    /// nothing was paid.
+    /// Sums the payments of the days before `today`. Days are counted since 1970-01-01. Returns
+    /// `None` if there were no payments.
     pub fn before(today: i64, paid: &[(i64, Money)]) -> Option<Self> {
         let over = paid
             .iter()
@@ -27,8 +27,7 @@ impl Spending {
         })
     }
 
-    /// How many whole days the balance lasts if as much is spent on each day as on these, on
-    /// average.
+    /// Returns the number of whole days that the balance lasts at the average spending per day.
     pub fn lasts_days(self, balance: Money) -> i64 {
         let balance = i128::from(balance.micros().max(0));
         let days = balance * i128::from(self.days) / i128::from(self.paid.micros().max(1));

@@ -1,4 +1,4 @@
-//! The status of a message.
+//! Statuses of messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,39 +9,39 @@ words! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum MessageStatus {
-        /// Accepted, stored, charged; waits for a carrier.
+        /// Accepted, stored and charged. The message waits for a carrier.
         Queued = "queued",
-        /// A connection has claimed it.
+        /// A connection has claimed the message.
         Sending = "sending",
-        /// Submitted, and no answer came.
+        /// Submitted, but the carrier didn't answer.
         Unknown = "unknown",
-        /// A carrier took it.
+        /// A carrier accepted the message.
         Submitted = "submitted",
-        /// The handset has it.
+        /// The handset received the message.
         Delivered = "delivered",
         /// The network gave up.
         Failed = "failed",
-        /// Its time ran out.
+        /// The message wasn't delivered in time.
         Expired = "expired",
-        /// No carrier took it.
+        /// No carrier accepted the message.
         Rejected = "rejected",
     }
 }
 
 impl MessageStatus {
-    /// The number that stands for it in the database: its place in [`Self::ALL`]. Final statuses
-    /// come last, and no number is ever given to another status.
+    /// Returns the status's code in the database: its index in [`Self::ALL`]. Final statuses come
+    /// last. A code is never reused for another status.
     pub const fn code(self) -> i64 {
         self as i64
     }
 
-    /// The status that a number stands for.
+    /// Returns the status with a code in the database.
     pub fn from_code(code: i64) -> Option<Self> {
         let place = usize::try_from(code).ok()?;
         Self::ALL.get(place).copied()
     }
 
-    /// The rank of the status; that of a stored status never goes down.
+    /// Returns the rank of the status. The rank of a stored status never decreases.
     pub const fn rank(self) -> u8 {
         match self {
             Self::Queued => 0,
@@ -52,12 +52,12 @@ impl MessageStatus {
         }
     }
 
-    /// A final status never changes.
+    /// Whether the status is final. A final status never changes.
     pub const fn is_final(self) -> bool {
         self.rank() == 4
     }
 
-    /// Whether a stored status may become `next`: only a status of a higher rank.
+    /// Whether a stored status may become `next`, which requires a higher rank.
     pub const fn may_become(self, next: Self) -> bool {
         self.rank() < next.rank()
     }

@@ -1,36 +1,36 @@
-//! How far a message's submission to its carrier has come, and whether it is sent once more.
+//! How far a message's submission to its carrier has come, and whether to resend it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::application::LostAnswer;
 
-/// What a carrier has of a message that waits in the queue or is claimed. It only goes up.
+/// How much of a queued or claimed message a carrier has. The value never decreases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "i64", into = "i64")]
 pub enum Submission {
-    /// Nothing: any carrier may be handed the message.
+    /// The carrier has nothing. Any carrier may get the message.
     None,
-    /// It has, or may have, some of the segments: the others are handed to the same carrier.
+    /// The carrier has, or may have, some of the segments. The same carrier must get the others.
     Begun,
-    /// Its answer was lost, and the message is sent once more, for the last time.
+    /// The carrier's answer was lost, and the message is submitted once more, for the last time.
     Repeated,
 }
 
 /// No submission has this code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is no code of a submission")]
+#[error("{0} isn't a submission code")]
 pub struct InvalidSubmission(i64);
 
 impl Submission {
     pub const ALL: [Self; 3] = [Self::None, Self::Begun, Self::Repeated];
 
-    /// The number that stands for it in the database.
+    /// Returns the code in the database.
     pub const fn code(self) -> i64 {
         self as i64
     }
 
-    /// Whether a message whose answer was lost is sent once more: at most once, and only where the
-    /// application's settings say so.
+    /// Whether to submit a message once more after its answer was lost. This happens at most once,
+    /// and only if the application's settings allow it.
     pub const fn may_resend(self, policy: LostAnswer) -> bool {
         matches!(
             (policy, self),
@@ -38,15 +38,15 @@ impl Submission {
         )
     }
 
-    /// The submission after a submit. `begun` says whether the carrier has, or may have, any
+    /// Returns the value after a submit. `begun` is true if the carrier has, or may have, any
     /// segment.
     pub fn after_submit(self, begun: bool) -> Self {
         if begun { self.max(Self::Begun) } else { self }
     }
 
-    /// Whether a segment that was submitted is submitted again: when the message is sent once
-    /// more, unless the carrier took the segment or it was submitted twice. `submits` counts how
-    /// often it was.
+    /// Whether to submit a segment again. This happens if the message is submitted once more,
+    /// unless the carrier already accepted the segment or the segment was already submitted twice.
+    /// `submits` is the number of its submits so far.
     pub fn repeats_segment(self, taken: bool, submits: i64) -> bool {
         self == Self::Repeated && !taken && submits < 2
     }

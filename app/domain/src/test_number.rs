@@ -1,31 +1,29 @@
-//! The reserved test numbers: local numbers that decide what becomes of a message.
+//! Reserved test numbers: local numbers that determine the outcome of a message.
 
 use crate::{Kind, Number, Reason};
 
-/// What a message to a reserved test number meets. With a test key and at the sandbox carrier it is
-/// decided by the number; every other number is delivered there.
+/// The outcome of a message to a reserved test number. It applies with a test key and at the
+/// sandbox carrier, where messages to all other numbers are delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TestNumber {
-    /// The message is delivered.
     Delivered,
     /// The message fails: the handset is unavailable.
     HandsetUnavailable,
-    /// The message expires.
     Expired,
     /// The carrier refuses the message.
     Refused,
     /// The message is delivered [`SLOW_DELIVERY_MS`] after its submit.
     DeliveredSlowly,
-    /// The send, or the whole upload, is refused with the reason. With a test key alone: to any
-    /// other key the number is like all others.
+    /// The API refuses the send, or the whole upload, with the reason. This applies only with a
+    /// test key. With any other key, the number is like all others.
     Answers(Reason),
 }
 
-/// Milliseconds from the submit of a message to [`TestNumber::DeliveredSlowly`] to its delivery.
+/// The time from submit to delivery for [`TestNumber::DeliveredSlowly`], in milliseconds.
 pub const SLOW_DELIVERY_MS: i64 = 30_000;
 
 impl TestNumber {
-    /// Every reserved number, in the order of their digits.
+    /// Every reserved number, in ascending order.
     pub const ALL: [Self; 10] = [
         Self::Delivered,
         Self::HandsetUnavailable,
@@ -39,8 +37,8 @@ impl TestNumber {
         Self::Answers(Reason::ApiNotApplicable),
     ];
 
-    /// The number's value: its last three digits, after `00000`. For [`TestNumber::Answers`] they
-    /// are the reason's code.
+    /// Returns the last three digits, which follow `00000`. For [`TestNumber::Answers`], they are
+    /// the reason's code.
     const fn value(self) -> u16 {
         match self {
             Self::Delivered => 1,
@@ -52,12 +50,13 @@ impl TestNumber {
         }
     }
 
-    /// The number's 8 digits.
+    /// Returns the number's 8 digits.
     pub fn digits(self) -> String {
         format!("{:08}", self.value())
     }
 
-    /// Which reserved number this is; `None` for any other one. Only local numbers are reserved.
+    /// Returns the outcome for a number, or `None` if it isn't reserved. Only local numbers are
+    /// reserved.
     pub fn of(number: &Number) -> Option<Self> {
         if number.kind() != Kind::Local {
             return None;

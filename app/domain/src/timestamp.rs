@@ -1,4 +1,4 @@
-//! Timestamps: stored as unix milliseconds, written as RFC 3339 in UTC.
+//! Timestamps: stored as Unix milliseconds, written as RFC 3339 in UTC.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use time::format_description::well_known::Rfc3339;
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
-/// Milliseconds of a day.
+/// The number of milliseconds in a day.
 pub const DAY_MS: i64 = 86_400_000;
 
 impl Timestamp {
@@ -23,34 +23,34 @@ impl Timestamp {
         self.0
     }
 
-    /// The time `ms` milliseconds later.
+    /// Returns the time `ms` milliseconds later.
     pub const fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
-    /// Milliseconds from `earlier` to this time; negative when this time is the earlier one.
+    /// Returns the milliseconds since `earlier`. Negative if this time is before it.
     pub const fn ms_since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// Days since 1970-01-01, UTC.
+    /// Returns the day in UTC, counted since 1970-01-01.
     pub const fn day(self) -> i64 {
         self.0.div_euclid(DAY_MS)
     }
 
-    /// The beginning of a day since 1970-01-01, UTC.
+    /// Returns the start of a day in UTC, counted since 1970-01-01.
     pub const fn of_day(day: i64) -> Self {
         Self(day.saturating_mul(DAY_MS))
     }
 
-    /// `2026-11-21`, UTC.
+    /// Returns the date in UTC, like `2026-11-21`.
     pub fn to_date(self) -> String {
         let text = self.to_string();
         text.get(..10).unwrap_or(&text).to_owned()
     }
 
-    /// Reads RFC 3339 with any offset; finer parts than milliseconds are dropped. Between date and
-    /// time stands a T or a space: the library takes any byte, digits among them.
+    /// Parses RFC 3339 with any offset, rounding down to milliseconds. Requires a `T` or a space
+    /// between date and time: the library would accept any byte there, even a digit.
     pub fn parse(text: &str) -> Option<Self> {
         if !matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' ')) {
             return None;
@@ -61,8 +61,8 @@ impl Timestamp {
             .map(Self)
     }
 
-    /// Reads a time as people type it: RFC 3339; or in UTC a day, which begins at midnight, also
-    /// with hours and minutes after a space or a `T`.
+    /// Parses a time as people type it. This is RFC 3339, or a date in UTC with optional hours and
+    /// minutes after a space or a `T`. A date alone means midnight.
     pub fn parse_typed(text: &str) -> Option<Self> {
         let text = text.trim();
         let rest = match text.len() {
@@ -73,17 +73,17 @@ impl Timestamp {
         Self::parse(&format!("{}{rest}", text.replacen(' ', "T", 1)))
     }
 
-    /// `2026-11-21 05:04:31`, UTC, for tables.
+    /// Formats the time for tables, in UTC: `2026-11-21 05:04:31`.
     pub fn to_table(self) -> String {
         let text = self.to_string();
         text.get(..19).unwrap_or(&text).replace('T', " ")
     }
 }
 
-/// `2026-11-21T05:04:31.123Z`.
+/// Displays the time like `2026-11-21T05:04:31.123Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // RFC 3339 can't write years beyond 9999; no clock of ours reaches them.
+        // RFC 3339 can't express years after 9999, which our clocks never reach.
         let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
             .unwrap_or(OffsetDateTime::UNIX_EPOCH);
         write!(

@@ -1,8 +1,11 @@
-//! Enums whose variants have words, which forms, the API and the database use.
+//! A macro for enums whose variants have stable codes. Forms, the API and the database use the
+//! codes.
 
-/// Declares an enum with the word of each variant beside it. It gets `ALL`, every variant in the
-/// order of the declaration; `as_str` and `Display`, the word; and, unless `@only_written` stands
-/// before it, `parse`, which reads the word.
+/// Declares an enum and the code of each variant. The enum gets:
+///
+/// - `ALL`: every variant, in order of declaration.
+/// - `as_str` and `Display`: the code.
+/// - `parse`: the variant with a code. `@only_written` before the enum leaves it out.
 macro_rules! words {
     (
         @only_written
@@ -17,10 +20,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every variant, in the order of the declaration.
+            /// Every variant, in order of declaration.
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
-            /// The word, which is stable.
+            /// Returns the stable code.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
@@ -38,7 +41,7 @@ macro_rules! words {
         words! { @only_written $(#[$about])* pub enum $name $variants }
 
         impl $name {
-            /// Reads the word.
+            /// Parses the code.
             pub fn parse(text: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|it| it.as_str() == text)
             }

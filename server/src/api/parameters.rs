@@ -4,6 +4,7 @@ use domain::{Number, Reason};
 
 use super::answer::Failure;
 use super::form;
+use crate::spelling;
 
 /// The longest unknown name that an error message repeats. No parameter has a longer name, even
 /// misspelt.

@@ -1,9 +1,11 @@
-//! Which connections are open, and which of them gives way when there are too many.
+//! Tracks the open connections, and decides which one to close if there are too many.
 //!
-//! An address, and a network of addresses, has so many at a time; one more is closed at once. All
-//! together have so many, too. One more is then let in by closing another one: of the network with
-//! the most connections the address with the most, and of that address the connection that has been
-//! idle for longest. So who opens many makes room for those who open few.
+//! The number of connections is limited for each address, for each network of addresses, and in
+//! total. A new connection that exceeds the limit of its address or network is closed at once. If
+//! the total is reached, another connection is closed to make room for the new one. It is chosen
+//! from the network with the most connections and, within that network, from the address with the
+//! most. Of that address's connections, the one that has been idle for longest is closed. So
+//! clients with many connections make room for clients with few.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,18 +19,18 @@ use tokio::sync::Notify;
 use crate::config::{ConnectionLimits, Network};
 use crate::metrics::Metrics;
 
-/// When to look again whether one of the connections of trusted proxies is idle, while none was.
+/// How often to check for an idle connection while those of all trusted proxies are busy.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The connections of one listener.
 pub struct Connections {
     limits: ConnectionLimits,
-    /// Proxies speak for many clients, so that only the limit of all connections is theirs.
+    /// The trusted proxies. They connect for many clients, so only the total limit applies to them.
     trusted: Vec<Network>,
     metrics: Arc<Metrics>,
     started: Instant,
     open: Mutex<Open>,
-    /// Told when a connection ends.
+    /// Notified when a connection ends.
     ended: Notify,
 }
 
@@ -40,40 +42,40 @@ struct Open {
     networks: HashMap<Arc<str>, usize>,
 }
 
-/// Whose connection it is.
+/// The client of a connection.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Client {
-    /// The /48 of an IPv6 address, the /24 of an IPv4 address.
+    /// The /48 of an IPv6 address, or the /24 of an IPv4 address.
     network: Arc<str>,
-    /// The /64 of an IPv6 address, which one customer has; an IPv4 address.
+    /// The /64 of an IPv6 address, which a single customer has, or an IPv4 address.
     address: Arc<str>,
 }
 
-/// What is known of an open connection.
+/// The state of an open connection.
 struct Connection {
     /// `None` for a trusted proxy.
     client: Option<Client>,
-    /// Whether a request is being answered.
+    /// True while a request is being handled.
     is_busy: AtomicBool,
-    /// When it last began or ended a request, or took bytes of an answer; by the milliseconds since
-    /// the start.
+    /// When a request last began or ended, or the client last received bytes of a response. In
+    /// milliseconds since `started`.
     used_ms: AtomicU64,
     gives_way: Notify,
 }
 
-/// A connection's place among the others, until it is dropped.
+/// A connection's slot, which is free again when this is dropped.
 pub struct Place {
     connections: Arc<Connections>,
     id: u64,
     connection: Arc<Connection>,
 }
 
-/// What makes room for a new connection.
+/// How to make room for a new connection.
 enum Room {
     Closing(u64),
-    /// Nothing: the new one is one too many.
+    /// There is no room, so the new connection is refused.
     Refused,
-    /// Nothing yet: all are answering requests of trusted proxies.
+    /// There is no room yet, because all connections of trusted proxies are busy.
     Later,
 }
 
@@ -89,8 +91,8 @@ impl Connections {
         }
     }
 
-    /// A place for a new connection from this address; `None` when it has to be closed. Waits only
-    /// for what trusted proxies are being answered.
+    /// Returns a slot for a new connection from this address, or `None` if the connection must be
+    /// closed. Waits only for requests of trusted proxies to finish.
     pub async fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
         let is_trusted = self.trusted.iter().any(|network| network.contains(peer));
         let client = (!is_trusted).then(|| Client::of(peer));
@@ -103,7 +105,7 @@ impl Connections {
         }
     }
 
-    /// `Err` when it is to be tried again.
+    /// Returns `Err` if the caller must try again.
     fn try_take(self: &Arc<Self>, client: Option<&Client>) -> Result<Option<Place>, ()> {
         let mut open = self.open();
         if let Some(limit) = client.and_then(|client| open.reached(client, &self.limits)) {
@@ -157,7 +159,7 @@ impl Client {
 }
 
 impl Open {
-    /// The limit that one more connection of a client would exceed.
+    /// Returns the limit that one more connection of the client would exceed.
     fn reached(&self, client: &Client, limits: &ConnectionLimits) -> Option<&'static str> {
         let of_address = self.addresses.get(client).copied().unwrap_or_default();
         if of_address >= limits.address {
@@ -183,7 +185,7 @@ impl Open {
         id
     }
 
-    /// Forgets a connection, if that wasn't done before.
+    /// Removes a connection, unless it is already removed.
     fn remove(&mut self, id: u64) -> Option<Arc<Connection>> {
         let connection = self.connections.remove(&id)?;
         if let Some(client) = &connection.client {
@@ -199,7 +201,7 @@ impl Open {
         }
     }
 
-    /// What makes room for a connection of this client, or of a trusted proxy.
+    /// Finds room for a connection of this client, or of a trusted proxy.
     fn room(&self, new: Option<&Client>) -> Room {
         let trusted = self.connections.len() - self.networks.values().sum::<usize>();
         let busiest = self.networks.iter().max_by_key(|(_, count)| **count);
@@ -209,8 +211,8 @@ impl Open {
         }
     }
 
-    /// Room in the network that has the most connections, or in the client's own if that has as
-    /// many.
+    /// Finds room in the network with the most connections, or in the client's own network if that
+    /// has as many.
     fn room_in(&self, busiest: &Arc<str>, count: usize, new: Option<&Client>) -> Room {
         let own = new.filter(|new| self.of_network(new) >= count);
         let network = own.map_or(busiest, |new| &new.network);
@@ -227,7 +229,7 @@ impl Open {
         found.map_or(Room::Refused, |(id, _)| Room::Closing(id))
     }
 
-    /// Room among the connections of trusted proxies: those that are answered nothing now.
+    /// Finds room among the idle connections of trusted proxies.
     fn room_of_trusted(&self, new: Option<&Client>) -> Room {
         match self.longest_idle(|connection| connection.client.is_none()) {
             Some((id, is_busy)) if !is_busy => Room::Closing(id),
@@ -236,8 +238,8 @@ impl Open {
         }
     }
 
-    /// The connection that has been idle for longest, or where none is idle, that has been busy for
-    /// longest; and whether it is busy.
+    /// Returns the connection that has been idle for longest. If none is idle, returns the one that
+    /// has been busy for longest. The boolean is true if the connection is busy.
     fn longest_idle(&self, is_meant: impl Fn(&Connection) -> bool) -> Option<(u64, bool)> {
         let meant = self.connections.iter().filter(|(_, one)| is_meant(one));
         let states = meant.map(|(id, one)| {
@@ -258,25 +260,25 @@ fn take_one<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, name: &K) {
 }
 
 impl Place {
-    /// Waits until the connection is to make room for another one.
+    /// Waits until the connection must be closed to make room for another one.
     pub async fn gives_way(&self) {
         self.connection.gives_way.notified().await;
     }
 
-    /// A request begins; it ends when the returned value is dropped.
+    /// Begins a request. It ends when the returned value is dropped.
     pub fn begin_request(self: &Arc<Self>) -> Busy {
         self.connection.is_busy.store(true, Ordering::Relaxed);
         self.used();
         Busy(Arc::clone(self))
     }
 
-    /// The connection isn't idle: its client takes what it is answered.
+    /// Marks the connection as used, for example because the client received bytes of a response.
     pub fn used(&self) {
         let now_ms = self.connections.now_ms();
         self.connection.used_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Counts that the connection is cut because its client doesn't read.
+    /// Counts a connection that is cut because its client doesn't read.
     pub fn is_unread(&self) {
         self.connections.metrics.connection_limited("unread");
     }
@@ -289,7 +291,7 @@ impl Drop for Place {
     }
 }
 
-/// A request that is being answered.
+/// A request that is being handled.
 pub struct Busy(Arc<Place>);
 
 impl Drop for Busy {
@@ -316,7 +318,7 @@ mod tests {
         Arc::new(Connections::new(LIMITS, trusted, Arc::default()))
     }
 
-    /// A connection from this address, if it gets a place at once.
+    /// Opens a connection from this address, if a slot is free at once.
     fn opened(connections: &Arc<Connections>, address: &str) -> Option<Arc<Place>> {
         let taken = connections.take(address.parse().unwrap());
         taken.now_or_never().flatten().map(Arc::new)
@@ -363,11 +365,12 @@ mod tests {
         let connections = connections();
         let many = open(&connections, "192.0.2.1", 4);
         let few = open(&connections, "198.51.100.1", 2);
-        // It has the most already.
+        // This client already has the most connections.
         assert!(opened(&connections, "192.0.2.1").is_none());
         let newcomer = opened(&connections, "203.0.113.1").unwrap();
         assert_eq!(many.iter().filter(|place| gave_way(place)).count(), 1);
-        // Three, two and one: of the network with the most, also for a neighbour in it.
+        // The clients now have three, two and one. The network with the most makes room, even for a
+        // neighbour in the same network.
         let neighbour = opened(&connections, "192.0.2.2").unwrap();
         assert_eq!(many.iter().filter(|place| gave_way(place)).count(), 1);
         assert!(!few.iter().any(|place| gave_way(place)));
@@ -404,7 +407,7 @@ mod tests {
         drop(busy);
         places.pop();
         let sixth = waiting.now_or_never().flatten().unwrap();
-        // Those that do nothing make room.
+        // Idle connections make room.
         let client = opened(&connections, "192.0.2.1").unwrap();
         assert_eq!(places.iter().filter(|place| gave_way(place)).count(), 1);
         assert!(!gave_way(&client) && !gave_way(&sixth));

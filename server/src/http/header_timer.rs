@@ -1,4 +1,4 @@
-//! hyper's timer for the time that the next request's header may take; one for each connection.
+//! hyper's timer for reading a request's header. Each connection has its own.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,13 +10,13 @@ use tokio::time::{Sleep as TokioSleep, sleep_until};
 
 type Kept = Arc<Mutex<Option<Pin<Box<TokioSleep>>>>>;
 
-/// hyper makes a sleep for each request and drops it once the header is there. Each time, a sleep
-/// of Tokio's would be entered into a list of the runtime and struck out, under a lock shared by
-/// all connections. Here it stays in that list, and its deadline moves on, for which no lock is
-/// needed.
+/// Reuses one Tokio sleep for all requests of a connection. hyper creates a sleep for each request
+/// and drops it once the header has been read. With a new sleep each time, Tokio would add it to a
+/// list of the runtime and remove it again, under a lock that all connections share. A reused sleep
+/// stays in that list, and moving its deadline to a later time takes no lock.
 #[derive(Default)]
 pub struct HeaderTimer {
-    /// Until hyper asks for the next.
+    /// The sleep, while hyper doesn't use it.
     kept: Kept,
 }
 
@@ -41,7 +41,7 @@ impl Timer for HeaderTimer {
     }
 }
 
-/// Given back when it is dropped.
+/// Returns its sleep to the timer when dropped.
 struct HeaderSleep {
     sleep: Option<Pin<Box<TokioSleep>>>,
     kept: Kept,
@@ -55,7 +55,7 @@ impl Future for HeaderSleep {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         match &mut self.sleep {
             Some(sleep) => sleep.as_mut().poll(context),
-            // Taken away only when it is dropped.
+            // Only `drop` takes the sleep.
             None => Poll::Ready(()),
         }
     }
@@ -85,7 +85,8 @@ mod tests {
         let mut first = timer.sleep_until(after(10));
         assert!(poll!(&mut first).is_pending());
         drop(first);
-        // Once later than before, which needs no lock, and once after it has ended.
+        // The first deadline is later than the previous one, so no lock is needed. The second one
+        // reuses a sleep that has ended.
         for seconds in [20, 25] {
             timer.sleep_until(after(seconds)).await;
             let waited = started.elapsed().as_secs();

@@ -1,5 +1,5 @@
-//! A client that doesn't read what it is answered is cut off: until then its answer stays in memory
-//! and its connection open.
+//! Cuts the connection of a client that doesn't read its response. Until then, the response stays
+//! in memory and the connection stays open.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,22 +12,23 @@ use tokio::time::{Sleep, sleep};
 
 use super::connections::Place;
 
-/// How long a client may take for the next bytes of an answer.
+/// The time that a client has to read the next bytes of a response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// So many bytes, unless that is the whole rest: who takes a few now and then would never end.
+/// The bytes that a client must read in that time, unless fewer are left. Otherwise, a client that
+/// reads a few bytes now and then could go on forever.
 const WRITE_BYTES_MIN: usize = 16 * 1024;
 
-/// A connection's stream, whose writes fail when they make no progress.
+/// A connection's stream. Its writes fail if they make too little progress.
 pub struct Progress<S> {
     stream: S,
     place: Arc<Place>,
-    /// Since the client takes no more.
+    /// Set while the client is slow to read.
     waiting: Option<Waiting>,
 }
 
 struct Waiting {
     until: Pin<Box<Sleep>>,
-    /// Bytes that the client took since.
+    /// The bytes that the client has read since then.
     taken: usize,
 }
 
@@ -40,7 +41,7 @@ impl<S> Progress<S> {
         }
     }
 
-    /// The outcome of a write, or its failure when it has waited for too long.
+    /// Returns the outcome of a write, or an error if the client was too slow.
     fn judge(
         &mut self,
         context: &mut Context<'_>,
@@ -107,7 +108,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Progress<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Whoever writes flushes once all is written.
+    /// A writer flushes once everything is written, so the next response gets the full time.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.waiting = None;
         Pin::new(&mut self.stream).poll_flush(context)
@@ -130,7 +131,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// What the server writes to, and where the client reads.
+    /// Returns the server's end, the client's end and the metrics.
     async fn pair() -> (Progress<DuplexStream>, DuplexStream, Arc<Metrics>) {
         let limits = ConnectionLimits {
             all: 1,
@@ -145,7 +146,7 @@ mod tests {
         (server, client, metrics)
     }
 
-    /// A large answer is cut when its time is over, and counted.
+    /// Asserts that a large response is cut after the timeout, and that this is counted.
     async fn is_cut(server: &mut Progress<DuplexStream>, metrics: &Metrics) {
         let started = Instant::now();
         let error = server.write_all(&vec![0; 100_000]).await.unwrap_err();
@@ -194,7 +195,7 @@ mod tests {
     async fn each_answer_has_its_own_time() {
         let (mut server, mut client, metrics) = pair().await;
         for _ in 0..4 {
-            // More than goes in at once, and less than ends the time.
+            // More than the pipe can hold, but too little to reset the timeout.
             let (written, read) = tokio::join!(server.write_all(&[0; 2000]), async {
                 tokio::time::sleep(20 * SECOND).await;
                 client.read_exact(&mut [0; 2000]).await

@@ -1,7 +1,7 @@
-//! The answers that hyper gives by itself to what it can't read as a request: here they get a body.
+//! Adds bodies to the responses that hyper sends by itself to data that isn't a valid request.
 //!
-//! hyper has no hook for them. But it writes such an answer as a head of its own, with no body and
-//! with headers that show it, and then closes the connection.
+//! hyper has no hook for these responses. But it writes such a response in a single call, as a head
+//! with recognisable headers and without a body, and then closes the connection.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,30 +13,31 @@ use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// How long what a refused client still sends is read: a connection that is closed with something
-/// unread is reset, and the client might not see its answer.
+/// How long the server keeps reading from a refused client. A connection that is closed with unread
+/// data is reset, and the client might not see the response.
 const DROP_TIMEOUT: Duration = Duration::from_secs(5);
-/// What hyper's own answers have. A short answer of a handler may have it too: that one is known by
-/// its request id.
+/// Part of all responses of hyper's own. A short response of a handler may contain it too, but such
+/// a response has a request ID.
 const NO_BODY: &str = "\r\ncontent-length: 0\r\n";
-/// Bytes of hyper's own answers, at most.
+/// The maximum size of a response of hyper's own.
 const HEAD_BYTES_MAX: usize = 256;
 
-/// What is answered instead of hyper's own answer with this status; `None` to leave that as it is.
+/// Returns the response that replaces hyper's own response with this status, or `None` to keep
+/// hyper's.
 type Refuse = Box<dyn Fn(StatusCode) -> Option<Response<Bytes>> + Send>;
 
-/// A connection's stream, with answers of ours in the place of hyper's own.
+/// A connection's stream that replaces hyper's own responses.
 pub struct Refusals<S> {
     stream: S,
     refuse: Refuse,
     refused: Option<Refused>,
 }
 
-/// Hyper refused what came; nothing else is written any more.
+/// hyper refused a request. The stream accepts no other writes any more.
 struct Refused {
-    /// What is not yet written of the answer.
+    /// The part of the response that isn't written yet.
     answer: Bytes,
-    /// Ends the reading of what still comes, which begins once the answer is written.
+    /// The deadline for reading more data. Set once the response is written.
     dropping: Option<Pin<Box<Sleep>>>,
 }
 
@@ -52,7 +53,8 @@ impl<S> Refusals<S> {
         }
     }
 
-    /// Whether this is an answer of hyper's own, in whose place another one is written now.
+    /// Returns true if these bytes are hyper's own response. Another response is then written
+    /// instead.
     fn takes_over(&mut self, written: &[u8]) -> bool {
         let Some((status, head)) = own_answer(written) else {
             return false;
@@ -68,7 +70,7 @@ impl<S> Refusals<S> {
     }
 }
 
-/// An answer of hyper's own: its status and its text.
+/// Returns the status and the text of hyper's own response, or `None` for any other.
 fn own_answer(written: &[u8]) -> Option<(StatusCode, &str)> {
     if written.len() > HEAD_BYTES_MAX || !written.starts_with(b"HTTP/1.1 4") {
         return None;
@@ -76,18 +78,18 @@ fn own_answer(written: &[u8]) -> Option<(StatusCode, &str)> {
     let head = str::from_utf8(written).ok()?;
     let status = StatusCode::from_bytes(head.get(9..12)?.as_bytes()).ok()?;
     let ends = head.find("\r\n\r\n") == Some(head.len() - 4);
-    // Every answer of the handler has at least the request's id.
+    // Every response of a handler has a request ID.
     let own = head.contains(NO_BODY) && !head.contains("\r\nx-request-id: ");
     (ends && own).then_some((status, head))
 }
 
-/// The answer with the head that hyper wrote, and headers and body of the response.
+/// Returns the response as bytes: the head that hyper wrote, with the response's headers and body.
 fn with_body(head: &str, response: &Response<Bytes>) -> Bytes {
     let body = response.body();
     let mut answer = Vec::with_capacity(head.len() + 512 + body.len());
     let length = format!("\r\ncontent-length: {}\r\n", body.len());
     let head = head.replacen(NO_BODY, &length, 1);
-    // Without the empty line at its end.
+    // Removes the empty line at the end of the head.
     answer.extend_from_slice(head.as_bytes().strip_suffix(b"\r\n").unwrap_or_default());
     for (name, value) in response.headers() {
         answer.extend_from_slice(name.as_str().as_bytes());
@@ -101,7 +103,7 @@ fn with_body(head: &str, response: &Response<Bytes>) -> Bytes {
 }
 
 impl<S: AsyncWrite + Unpin> Refusals<S> {
-    /// Writes our own answer, if there is one.
+    /// Writes the replacing response, if there is one.
     fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(refused) = &mut self.refused else {
             return Poll::Ready(Ok(()));
@@ -118,7 +120,7 @@ impl<S: AsyncWrite + Unpin> Refusals<S> {
 }
 
 impl<S: AsyncRead + Unpin> Refusals<S> {
-    /// Reads what still comes, until its end or for as long as there is time.
+    /// Reads and discards data until the client's end of data or the deadline.
     fn poll_drop_rest(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(dropping) = self.refused.as_mut().and_then(|one| one.dropping.as_mut()) else {
             return Poll::Ready(Ok(()));

@@ -1,4 +1,4 @@
-//! How the carriers are, as the database has it.
+//! The states of the carriers in the database.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,4 @@
-//! What the commit groups of the service did.
+//! The work of the service's commit groups.
 
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -60,7 +60,7 @@ fn histogram(of: &Histogram) -> ConstHistogram {
         (*bound, between)
     });
     let mut buckets: Vec<(f64, u64)> = bounded.collect();
-    // The counts are read one after the other while commit groups go on.
+    // The counts are read one after another while commit groups continue, so they may not add up.
     buckets.push((f64::INFINITY, of.count.saturating_sub(below)));
     ConstHistogram {
         sum: of.seconds,

@@ -1,8 +1,8 @@
-//! Time to answer requests, by method, route and status.
+//! The time to respond to requests, by method, route and status.
 //!
-//! Each thread counts for itself. With the library's `Family` of `Histogram`s every send would wait
-//! for two locks that all sends share: the family's, and that of the one histogram of accepted
-//! sends.
+//! Each thread counts for itself. With the library's `Family` of `Histogram`s, every send would
+//! wait for two locks that all sends share: that of the family, and that of the histogram of
+//! accepted sends.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use super::striped::Striped;
 use super::values::{ByLabels, ConstHistogram};
 
-/// Upper bounds of the buckets in seconds; the last one takes what is above the others.
+/// The upper bounds of the buckets, in seconds. The last bucket has no bound.
 const BOUNDS_S: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, f64::INFINITY];
 
 #[derive(Default)]
@@ -30,7 +30,7 @@ pub(super) struct Labels {
 struct Latencies {
     sum_s: f64,
     count: u64,
-    /// Requests above the bound before and not above their own.
+    /// The requests of each bucket, without those of lower buckets.
     buckets: [u64; BOUNDS_S.len()],
 }
 
@@ -57,7 +57,7 @@ impl Requests {
         }
     }
 
-    /// What all threads counted.
+    /// Returns the sum of all threads' counts.
     pub(super) fn read(&self) -> ByLabels<Labels, ConstHistogram> {
         let mut sum = BTreeMap::<Labels, Latencies>::new();
         for part in self.0.all() {

@@ -1,4 +1,4 @@
-//! A value that many threads change at once: each thread has a part of its own, so that none waits
+//! A value that many threads change at once. Each thread has its own part, so that no thread waits
 //! for another.
 
 use std::array;
@@ -6,14 +6,15 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// More than most machines have cores, and so threads that serve requests. Where there are more
-/// threads than parts, some share one.
+/// Most machines have fewer cores, and so fewer threads that serve requests. If there are more
+/// threads than parts, some threads share a part.
 const PARTS: usize = 32;
 
-/// Parts that are added up when they are read.
+/// The parts of a value. A reader adds them up.
 pub struct Striped<T>([Part<T>; PARTS]);
 
-/// On cache lines of its own, since processors wait for a cache line that another one writes.
+/// Aligned to cache lines of its own, because a processor waits for a cache line that another one
+/// writes.
 #[repr(align(128))]
 struct Part<T>(Mutex<T>);
 
@@ -24,12 +25,12 @@ impl<T: Default> Default for Striped<T> {
 }
 
 impl<T> Striped<T> {
-    /// The calling thread's part.
+    /// Returns the calling thread's part.
     pub fn own(&self) -> MutexGuard<'_, T> {
         self.0[own_index()].lock()
     }
 
-    /// Every part, one after the other.
+    /// Returns every part, one after another.
     pub fn all(&self) -> impl Iterator<Item = MutexGuard<'_, T>> {
         self.0.iter().map(Part::lock)
     }
@@ -37,12 +38,12 @@ impl<T> Striped<T> {
 
 impl<T> Part<T> {
     fn lock(&self) -> MutexGuard<'_, T> {
-        // A panic elsewhere leaves counts as good as they were.
+        // A panic while the lock is held doesn't damage the counts.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Threads are numbered in the order of their first count.
+/// Returns the calling thread's index. Threads are numbered in the order of their first count.
 fn own_index() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

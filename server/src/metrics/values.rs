@@ -1,4 +1,4 @@
-//! Values of metrics at one time.
+//! Values of metrics at a point in time.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use domain::Timestamp;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
 
-/// Seconds since then; 0 for a time in the future, and for none.
+/// Returns the seconds since a time. Returns 0 for a time in the future and for `None`.
 pub fn age_s(since: Option<Timestamp>, now: Timestamp) -> f64 {
     seconds(since.map_or(0, |since| now.ms_since(since)))
 }
@@ -16,7 +16,7 @@ pub fn seconds(ms: i64) -> f64 {
     Duration::from_millis(ms.max(0).unsigned_abs()).as_secs_f64()
 }
 
-/// A metric's values at one time, by their labels.
+/// The values of a metric, by their labels.
 #[derive(Debug)]
 pub struct ByLabels<L, M>(pub Vec<(L, M)>);
 
@@ -37,13 +37,13 @@ impl<L: EncodeLabelSet, M: EncodeMetric + TypedMetric> EncodeMetric for ByLabels
     }
 }
 
-/// A histogram at one time.
+/// The state of a histogram at a point in time.
 #[derive(Clone, Debug)]
 pub struct ConstHistogram {
     pub sum: f64,
     pub count: u64,
-    /// Upper bounds, the last of which is `f64::INFINITY`, and how many values lie between each
-    /// and the one before.
+    /// Upper bounds, each with the number of values between it and the previous bound. The last
+    /// bound is `f64::INFINITY`.
     pub buckets: Vec<(f64, u64)>,
 }
 

@@ -29,13 +29,13 @@ async fn breaks() -> &'static str {
     empty[0]
 }
 
-/// What a program gets for `GET path` from a site with such a portal, until the connection ends,
-/// and what was counted.
+/// Sends `GET path` to a site with a test portal. Returns everything that the client received, and
+/// the metrics.
 async fn asked(path: &str) -> (String, String) {
     asked_for("*/*", path).await
 }
 
-/// The same for a client that accepts such types.
+/// The same with this `Accept` header.
 async fn asked_for(accept: &str, path: &str) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let service = Service::open(Config {

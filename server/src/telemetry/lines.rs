@@ -1,8 +1,8 @@
-//! Writes log lines in a thread of its own.
+//! Writes log lines in a separate thread.
 //!
-//! Logging puts a line into a queue, which takes no lock while the writing thread is busy or
-//! gathers. That thread writes the gathered lines in one call, since waking it for every line costs
-//! several times as much as the line.
+//! Logging puts a line into a queue. That takes no lock while the writing thread is busy or gathers
+//! lines. The thread writes the gathered lines in one call, because waking it for every line would
+//! cost several times as much as the line.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,36 +15,36 @@ use domain::printable::printable;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How long lines are gathered, unless a warning or an error cuts it short. A process that is
+/// How long lines are gathered. A warning or an error ends the gathering early. A process that is
 /// killed loses the lines of this time.
 pub const GATHER: Duration = Duration::from_millis(10);
-/// Lines that may wait for a slow terminal before requests wait, too: lost lines might be those
-/// that an operator looks for.
+/// The number of lines that may wait for a slow terminal. Beyond that, requests wait too. No line
+/// is dropped, because an operator might look for it.
 const LINES_WAITING_MAX: usize = 16_384;
-/// Most bytes of one write.
+/// The size at which the gathered lines are written.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
-/// How long a terminal that takes no bytes may delay the end of the process.
+/// How long a stalled terminal may delay the end of the process.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-/// Pause before a full queue is tried again.
+/// The pause before a retry while the queue is full.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 
-/// Takes lines. Clones share the queue.
+/// The queue of log lines. Clones share it.
 #[derive(Clone)]
 pub struct Lines {
     queue: SyncSender<Entry>,
-    /// Whether a line waits that must be written at once.
+    /// True if a pending line must be written at once.
     urgent: Arc<AtomicBool>,
     thread: Thread,
 }
 
 enum Entry {
     Line(Vec<u8>),
-    /// To be answered when every line before it is written.
+    /// Asks for a signal when every line before it is written.
     Flush(SyncSender<()>),
 }
 
 impl Lines {
-    /// Starts the thread that writes. It ends with the process.
+    /// Starts the writing thread. It ends with the process.
     pub fn start(out: impl Write + Send + 'static, gather: Duration) -> io::Result<Self> {
         let (queue, entries) = sync_channel(LINES_WAITING_MAX);
         let urgent = Arc::new(AtomicBool::new(false));
@@ -64,7 +64,7 @@ impl Lines {
         })
     }
 
-    /// Waits until every line before this call is written, for [`FLUSH_TIMEOUT`] at most.
+    /// Waits until every line before this call is written, but no longer than [`FLUSH_TIMEOUT`].
     pub fn flush(&self) {
         let deadline = Instant::now() + FLUSH_TIMEOUT;
         let (written, is_written) = sync_channel(1);
@@ -77,7 +77,7 @@ impl Lines {
             thread::sleep(FULL_PAUSE);
         }
         self.hurry();
-        // After the time-out the lines are lost.
+        // After the timeout, the lines are lost.
         let _ = is_written.recv_timeout(deadline.saturating_duration_since(Instant::now()));
     }
 
@@ -105,7 +105,7 @@ impl<'a> MakeWriter<'a> for Lines {
     }
 }
 
-/// Takes one line.
+/// A writer for one line.
 pub struct Line<'a> {
     lines: &'a Lines,
     urgent: bool,
@@ -126,7 +126,7 @@ impl Write for Line<'_> {
     }
 }
 
-/// The thread's state.
+/// The state of the writing thread.
 struct Writing<W> {
     out: W,
     text: Vec<u8>,
@@ -173,7 +173,8 @@ impl<W: Write> Writing<W> {
         }
     }
 
-    /// Adds a line, which may quote what was written outside: only its own end is a line end.
+    /// Adds a line. The line may quote outside text, so no line feed except the one at its end is
+    /// kept.
     fn add(&mut self, line: &[u8]) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let plain = line.iter().all(|byte| matches!(byte, b' '..=b'~'));
@@ -186,8 +187,8 @@ impl<W: Write> Writing<W> {
         self.text.push(b'\n');
     }
 
-    /// Writes the gathered lines. Lines that can't be written are lost, since there is no other
-    /// place to report that.
+    /// Writes the gathered lines. Lines that can't be written are lost, because the failure can't
+    /// be reported anywhere else.
     fn write(&mut self) {
         let _ = self.out.write_all(&self.text);
         self.text.clear();
@@ -203,7 +204,7 @@ mod tests {
     /// Longer than any test.
     const NEVER: Duration = Duration::from_hours(1);
 
-    /// Sends what is written to the test.
+    /// Sends the written text to the test.
     struct Seen(Sender<String>);
 
     impl Write for Seen {

@@ -1,5 +1,4 @@
-//! What every task of the worker works with, and how it goes on after failures: it tries again
-//! until the process is to stop.
+//! The context of the worker's tasks. They retry after failures until the process stops.
 
 use std::time::Duration;
 
@@ -7,10 +6,10 @@ use service::Service;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-/// Pause before something that failed is tried again.
+/// The pause before a retry.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// The service, and the token that is cancelled when the process is to stop.
+/// The service, and the token that is cancelled at shutdown.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) service: Service,
@@ -18,21 +17,21 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Runs a loop in a task of its own, under the caller's tracing span, and starts it again after
-    /// a panic: messages must go on.
+    /// Runs a loop in a task of its own, under the caller's tracing span. Restarts it after a
+    /// panic, because delivery must continue.
     pub(super) async fn supervise<F: Future<Output = ()> + Send + 'static>(
         &self,
         start: impl Fn(Self) -> F,
     ) {
         while let Err(error) = tokio::spawn(start(self.clone()).in_current_span()).await {
-            tracing::error!(%error, "a task of the worker panicked and starts again");
+            tracing::error!(%error, "a worker task panicked; restarting it");
             if self.pause(RETRY).await {
                 return;
             }
         }
     }
 
-    /// Pauses; true when the process is to stop.
+    /// Pauses. Returns true if the process must stop.
     pub(super) async fn pause(&self, time: Duration) -> bool {
         tokio::time::timeout(time, self.shutdown.cancelled())
             .await

@@ -1,5 +1,5 @@
-//! Takes over what processes that ended left: messages that they had claimed, and receipts that
-//! their sandboxes owe.
+//! Takes over from processes that ended: the messages that they had claimed, and the receipts that
+//! their sandboxes still owe.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use service::Leases;
 use super::context::{Context, RETRY};
 use crate::carrier::sandbox::Sandbox;
 
-/// How many messages without their receipts are read at once.
+/// The number of messages without receipts that are read at once.
 const OUTSTANDING_CHUNK: i64 = 1000;
 
 /// The sandboxes of this process, with their names.
 pub(super) type Sandboxes = Arc<Vec<(String, Arc<Sandbox>)>>;
 
-/// Ends the leases of an earlier process; to be called before this one claims anything, and where
-/// no other process uses the database.
+/// Ends the leases of an earlier process. Must be called before this process claims anything, and
+/// only if no other process uses the database.
 pub(super) async fn end_leases(context: &Context) {
     loop {
         match context.service.end_leases(Leases::All).await {
@@ -36,8 +36,8 @@ pub(super) async fn end_leases(context: &Context) {
     }
 }
 
-/// Tells sandboxes which messages were submitted to them before a time, by a process that ended
-/// before it reported their receipts. New messages needn't wait for that.
+/// Gives sandboxes the messages that an ended process submitted to them before this time and whose
+/// receipts it didn't report. New messages don't wait for this.
 pub(super) async fn recover(context: Context, sandboxes: Sandboxes, before: Timestamp) {
     let recovering = sandboxes
         .iter()

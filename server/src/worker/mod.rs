@@ -1,9 +1,9 @@
-//! The worker: hands queued messages to carriers and records what these answer and report
-//! (`delivery`), and does the periodic jobs (`jobs`).
+//! The worker. Submits queued messages to carriers and records the responses and receipts
+//! (`delivery`). Runs the periodic jobs (`jobs`).
 //!
-//! Nothing is decided in memory: a claim is durable before the submit, an outcome before the queue
-//! row is deleted, a receipt before it is acknowledged. A process that dies leaves rows under a
-//! lease: whether a carrier has those messages only a receipt can tell.
+//! The database, not memory, holds all state. A claim is durable before the submit, an outcome
+//! before the queue row is deleted, and a receipt before it is acknowledged. If a process dies, its
+//! claimed rows keep their leases. Only a receipt can show whether a carrier has those messages.
 
 mod context;
 mod delivery;
@@ -31,20 +31,20 @@ use ended::Sandboxes;
 use jobs::Processes;
 use watched::WatchedCarrier;
 
-/// What the worker needs of the settings.
+/// The settings of the worker.
 #[derive(Clone, Debug)]
 pub struct WorkerSettings {
-    /// How long a sandbox takes to deliver.
+    /// The time that a sandbox takes to deliver.
     pub sandbox_delay_ms: u64,
     pub carriers: Vec<CarrierSettings>,
-    /// Mails are kept for staff without it.
+    /// Without a mail server, mails are kept for staff.
     pub mail: Option<MailServer>,
-    /// False for a process that only takes messages in: it hands none to carriers, and does only
-    /// the jobs that every process does.
+    /// False for a process that only accepts messages. It submits none to carriers, and runs only
+    /// the jobs that every process runs.
     pub delivers: bool,
 }
 
-/// Works until the token is cancelled and every connection is closed.
+/// Starts the worker. It runs until the token is cancelled and all connections are closed.
 pub fn spawn(
     service: Service,
     settings: WorkerSettings,
@@ -78,10 +78,10 @@ impl Worker {
             sandboxes = Arc::new(self.sandboxes(&settings));
         }
         if self.context.service.is_shared() {
-            // A job finds out which of the other processes ended, and takes over what they left.
+            // A job detects processes that ended, and takes over from them.
             groups.push(Processes::Sharing);
         } else {
-            // What is claimed or outstanding now was left by an earlier process.
+            // An earlier process left everything that is claimed or outstanding now.
             ended::end_leases(&self.context).await;
             let (context, sandboxes) = (self.context.clone(), Arc::clone(&sandboxes));
             let before = context.service.clock().now();
@@ -95,7 +95,7 @@ impl Worker {
             if settings.delivers {
                 self.start_carrier(carrier);
             } else {
-                // Other processes have connections to it.
+                // Other processes have connections to this carrier.
                 self.watched
                     .push(WatchedCarrier::new(carrier.name, Vec::new()));
             }
@@ -108,7 +108,8 @@ impl Worker {
         }
     }
 
-    /// The sandboxes that are set up, and the one for test messages, which go to no other carrier.
+    /// Returns the configured sandboxes, and the one for test messages, which go to no other
+    /// carrier.
     fn sandboxes(&self, settings: &WorkerSettings) -> Vec<(String, Arc<Sandbox>)> {
         let carriers = &settings.carriers;
         let is_named = carriers
@@ -131,14 +132,14 @@ impl Worker {
         let lease = Duration::from_millis(service.limits().lease_ms.unsigned_abs());
         let clock = || service.clock().clone();
         match kind {
-            // Started with the others.
+            // `start` has already started the sandboxes.
             CarrierKind::Sandbox => {}
             CarrierKind::Http(http) => match HttpConnection::new(http, clock(), lease) {
                 Ok(connection) => {
                     let connection = Arc::new(connection);
                     self.start_connections(&name, 1, || connection.clone());
                 }
-                // The settings were checked at the start; the file of authorities was changed
+                // The settings were checked at startup, so the file of authorities has changed
                 // since.
                 Err(error) => {
                     tracing::error!(name, %error, "a carrier can't be used");
@@ -163,7 +164,7 @@ impl Worker {
     ) {
         let mut watched = WatchedCarrier::new(carrier.to_owned(), Vec::new());
         for number in 1..=count {
-            // At the level of errors, so that the lines about them always name the connection.
+            // The span has error level, so that every log line about the connection names it.
             let span = tracing::error_span!("connection", carrier, number);
             let connection = span.in_scope(&open);
             let seen = Arc::clone(&connection);

@@ -1,5 +1,4 @@
-//! A carrier as the worker watches it: whether it may be handed messages, and how its connections
-//! are.
+//! A carrier as the worker sees it: whether it may get messages, and the states of its connections.
 
 use tokio::sync::watch;
 
@@ -8,13 +7,13 @@ use crate::carrier::ConnectionStatus;
 /// A carrier and its connections.
 pub(super) struct WatchedCarrier {
     pub(super) carrier: String,
-    /// False while the carrier is drained, and until that was read once: a drained carrier must not
-    /// be handed anything at a start.
+    /// False while the carrier is drained. Also false until the drained carriers have been read
+    /// once, so that a drained carrier gets no messages at startup.
     pub(super) open: watch::Sender<bool>,
     pub(super) connections: Vec<ReadState>,
 }
 
-/// Reads how a connection is.
+/// Returns the status of a connection.
 pub(super) type ReadState = Box<dyn Fn() -> ConnectionStatus + Send + Sync>;
 
 impl WatchedCarrier {
@@ -26,7 +25,7 @@ impl WatchedCarrier {
         }
     }
 
-    /// Opens the carrier to messages, or closes it if it is among the drained ones.
+    /// Opens the carrier for messages, or closes it if it is one of the drained carriers.
     pub(super) fn update(&self, drained: &[String]) {
         let open = !drained.contains(&self.carrier);
         self.open

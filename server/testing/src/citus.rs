@@ -168,7 +168,7 @@ impl OwnCluster {
         std::fs::read_to_string(self.folder.join(server).join("url")).unwrap()
     }
 
-    /// Returns the ID of a server's parent process.
+    /// Returns the process ID of a server's main process.
     pub fn first_process(&self, server: &str) -> String {
         let file = self.folder.join(server).join("data/postmaster.pid");
         let text = std::fs::read_to_string(file).unwrap();
@@ -207,7 +207,7 @@ fn children(process: &str) -> Vec<String> {
 }
 
 fn signal(name: &str, processes: &[String]) {
-    // A process that has ended meanwhile no longer exists.
+    // Fails for processes that have ended meanwhile.
     let _ = Command::new("kill")
         .args(["-s", name])
         .args(processes)

@@ -221,7 +221,7 @@ impl Connection {
         String::from_utf8_lossy(&rest).into_owned()
     }
 
-    /// Waits until the server closes the connection. Returns false if it fails instead.
+    /// Waits until the server closes the connection. Returns false if the connection fails instead.
     pub fn ends(&mut self) -> bool {
         let mut rest = Vec::new();
         self.0.read_to_end(&mut rest).is_ok()

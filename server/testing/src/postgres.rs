@@ -50,7 +50,7 @@ impl Server {
         }
     }
 
-    /// Returns the folder of the server's files. `data` is in it.
+    /// Returns the server's folder, which contains `data`.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -164,7 +164,7 @@ impl Peer {
         submits
     }
 
-    /// Reads up to `most` bytes. Returns nothing if the ESME closed or cut the connection.
+    /// Reads up to `most` bytes. Empty if the ESME closed or cut the connection.
     pub async fn read_some(&mut self, most: usize) -> Vec<u8> {
         let mut bytes = vec![0; most];
         let count = self.stream.read(&mut bytes).await.unwrap_or(0);
@@ -207,8 +207,8 @@ impl Peer {
     }
 
     /// Accepts all submits with the IDs 1, 2, 3 and so on, until the ESME unbinds or closes the
-    /// connection. Returns their number. Like a fast SMSC, sends the responses to all PDUs that
-    /// have arrived in one write.
+    /// connection. Returns their number. Like a fast SMSC, sends all pending responses in one
+    /// write.
     pub async fn serve(&mut self) -> usize {
         let (mut incoming, mut answers, mut count) = (Vec::new(), Vec::new(), 0);
         loop {

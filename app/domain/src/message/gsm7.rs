@@ -1,13 +1,13 @@
-//! The 7-bit default alphabet and its extension (3GPP TS 23.038 §6.2.1 and §6.2.1.1).
+//! The 7-bit default alphabet and its extension table (3GPP TS 23.038 §6.2.1 and §6.2.1.1).
 
-/// The septet that stands before one of the extension table.
+/// The septet that precedes a septet from the extension table.
 pub(super) const ESCAPE: u8 = 0x1b;
 
-/// The basic table: a character's position is its code. The escape stands at its own position and
-/// is no character of a text.
+/// The basic table. The position of a character is its code. The escape holds its own position, but
+/// isn't a character of a text.
 const BASIC: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\u{1b}ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
     ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà";
-/// The extension table: the septets that follow an escape.
+/// The extension table, with the septets that follow an escape.
 const EXTENSION: [(char, u8); 10] = [
     ('\u{c}', 0x0a),
     ('^', 0x14),
@@ -21,7 +21,7 @@ const EXTENSION: [(char, u8); 10] = [
     ('€', 0x65),
 ];
 
-/// How a character is written.
+/// The septets of a character.
 #[derive(Clone, Copy)]
 pub(super) enum Septets {
     Basic(u8),
@@ -29,9 +29,9 @@ pub(super) enum Septets {
     Extension(u8),
 }
 
-/// A character's septets; `None` when it is in neither table.
+/// Returns a character's septets, or `None` if it is in neither table.
 pub(super) fn septets(c: char) -> Option<Septets> {
-    // Most characters of most texts: their codes are those of ASCII.
+    // Fast path for the most common characters, whose codes are the same as in ASCII.
     if let 'a'..='z' | 'A'..='Z' | '%'..='?' | ' '..='#' = c {
         return u8::try_from(c).ok().map(Septets::Basic);
     }

@@ -1,13 +1,13 @@
-//! A message's text: the pages that are billed, the segments that go on air.
+//! The text of a message. It is billed by the page and transmitted in segments.
 
 mod gsm7;
 pub mod parts;
 pub mod runs;
 
-/// Characters (Unicode scalar values) of one page, the billing unit.
+/// The number of characters (Unicode scalar values) in a page, the billing unit.
 pub const PAGE_CHARS: usize = 160;
 
-/// How the text is encoded on air (3GPP TS 23.038).
+/// The encoding of a text on air (3GPP TS 23.038).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// The 7-bit default alphabet with its extension table.
@@ -16,7 +16,7 @@ pub enum Encoding {
     Ucs2,
 }
 
-/// The text of a message: from 1 character up to the limit, without NUL.
+/// The text of a message: at least 1 character, without NUL, and within the page limit.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MessageText(String);
 
@@ -32,10 +32,10 @@ pub enum InvalidMessage {
 }
 
 impl MessageText {
-    /// Takes a text of at most `max_pages` pages as it is.
+    /// Validates a text and keeps it unchanged.
     ///
     /// # Errors
-    /// When it is empty, has a NUL, or is too long.
+    /// Returns an error if the text is empty, contains a NUL, or has more than `max_pages` pages.
     pub fn parse(text: String, max_pages: usize) -> Result<Self, InvalidMessage> {
         if text.is_empty() {
             return Err(InvalidMessage::Empty);
@@ -53,17 +53,17 @@ impl MessageText {
         &self.0
     }
 
-    /// A text as it was stored.
+    /// Creates a message text from storage, without validation.
     pub const fn from_stored(text: String) -> Self {
         Self(text)
     }
 
-    /// Pages that are billed.
+    /// Returns the number of pages that are billed.
     pub fn pages(&self) -> usize {
         pages(&self.0)
     }
 
-    /// Segments that go on air.
+    /// Returns the number of segments that go on air.
     pub fn segments(&self) -> usize {
         segments(&self.0)
     }
@@ -75,12 +75,12 @@ impl std::fmt::Debug for MessageText {
     }
 }
 
-/// Pages of a text: its Unicode scalar values divided by 160, rounded up.
+/// Returns the number of pages in a text: its Unicode scalar values divided by 160, rounded up.
 pub fn pages(text: &str) -> usize {
     text.chars().count().div_ceil(PAGE_CHARS)
 }
 
-/// The encoding in which a carrier is handed the text: GSM-7 when every character is in it.
+/// Returns the encoding in which a carrier gets a text: GSM-7 if it contains every character.
 pub fn encoding(text: &str) -> Encoding {
     if text.chars().all(|c| gsm7_septets(c).is_some()) {
         Encoding::Gsm7
@@ -89,13 +89,13 @@ pub fn encoding(text: &str) -> Encoding {
     }
 }
 
-/// Segments of a text: 160 septets or 70 UTF-16 units in one, 153 or 67 in each of several, never
-/// splitting an escape sequence or a surrogate pair.
+/// Returns the number of segments in a text. A single segment holds 160 septets or 70 UTF-16 units.
+/// Each of several segments holds 153 or 67. Escape sequences and surrogate pairs are never split.
 pub fn segments(text: &str) -> usize {
     cuts(text, encoding(text), 0).count()
 }
 
-/// How many septets or UTF-16 units can be added to a text before it needs another segment.
+/// Returns how many septets or UTF-16 units fit before the text needs another segment.
 pub fn units_left(text: &str) -> usize {
     let encoding = encoding(text);
     let cuts = cuts(text, encoding, 0);
@@ -105,8 +105,8 @@ pub fn units_left(text: &str) -> usize {
     units_max.saturating_sub(used)
 }
 
-/// The text of each segment, in order; there is at least one. Where there are several, each is
-/// `shorter_by` units shorter than the longest one could be.
+/// Splits a text into segments. There is always at least one. If there are several, the maximum
+/// length of each is reduced by `shorter_by` units.
 fn cuts(text: &str, encoding: Encoding, shorter_by: usize) -> Cuts<'_> {
     let (alone, joined) = match encoding {
         Encoding::Gsm7 => (160, 153),
@@ -125,7 +125,7 @@ fn cuts(text: &str, encoding: Encoding, shorter_by: usize) -> Cuts<'_> {
 }
 
 struct Cuts<'a> {
-    /// `None` after the last one.
+    /// `None` after the last segment.
     rest: Option<&'a str>,
     encoding: Encoding,
     units_max: usize,
@@ -151,7 +151,7 @@ impl<'a> Iterator for Cuts<'a> {
     }
 }
 
-/// Septets or UTF-16 units of a character that is in the encoding.
+/// Returns the number of septets or UTF-16 units of a character that the encoding contains.
 fn units(c: char, encoding: Encoding) -> usize {
     match encoding {
         Encoding::Gsm7 => gsm7_septets(c).unwrap_or(1),
@@ -159,8 +159,8 @@ fn units(c: char, encoding: Encoding) -> usize {
     }
 }
 
-/// Septets of a character in GSM-7: 1 in the basic table, 2 in the extension, `None` in neither
-/// (3GPP TS 23.038 §6.2.1 and §6.2.1.1).
+/// Returns the number of septets of a character in GSM-7: 1 in the basic table, 2 in the extension
+/// table. Returns `None` if it is in neither (3GPP TS 23.038 §6.2.1 and §6.2.1.1).
 pub fn gsm7_septets(c: char) -> Option<usize> {
     gsm7::septets(c).map(|septets| match septets {
         gsm7::Septets::Basic(_) => 1,

@@ -1,45 +1,50 @@
-//! The parts of a text that a carrier is handed: their octets, and how several parts are marked as
-//! one message (concatenation).
+//! Splits a text into the parts that a carrier gets, and marks several parts as one message
+//! (concatenation).
 //!
-//! **Sizes.** A part fills at most the 140 octets of a short message on the radio side. The user
-//! data header for concatenation takes 6 of them with a reference of 8 bits (3GPP TS 23.040
-//! §9.2.3.24.1): 7 septets, which leaves 153, or 67 UTF-16 units. With a reference of 16 bits
-//! (§9.2.3.24.8), by which more messages to one number can be told apart, the header takes 7
-//! octets, which leaves 152 septets or 66 units. A message counts as its
-//! [`segments`](super::segments), of 153 or 67, and carriers charge by the part. So the reference
-//! has 16 bits wherever that needs no further part, and 8 bits where it does (a text of 153 × 2
-//! septets, for example).
+//! # Sizes
+//! A part fills at most the 140 octets of a short message on the radio side. If there are several
+//! parts, each starts with a user data header for concatenation:
+//!
+//! - With an 8-bit reference (3GPP TS 23.040 §9.2.3.24.1), the header takes 6 octets, the same as 7
+//!   septets. That leaves 153 septets or 67 UTF-16 units.
+//! - With a 16-bit reference (§9.2.3.24.8), the header takes 7 octets. That leaves 152 septets or
+//!   66 units.
+//!
+//! A 16-bit reference distinguishes more messages to the same number. However, a message counts as
+//! its [`segments`](super::segments) of 153 or 67, and carriers charge by the part. So the
+//! reference has 16 bits unless that would need another part (for example for a text of 153 × 2
+//! septets).
 
 use super::gsm7::{self, Septets};
 use super::{Encoding, cuts, encoding};
 use crate::words::words;
 
-/// Most parts of a message: their number is one octet, in the header and in `sar_total_segments`.
+/// The maximum number of parts in a message. The header and `sar_total_segments` store the number
+/// in one octet.
 pub const PARTS_MAX: usize = 255;
 
-/// By how many units a part is shorter when its header has a reference of 16 bits.
+/// The number of units that a part loses if its header has a 16-bit reference.
 const WIDE_UNITS: usize = 1;
 
 words! {
     /// How the parts of a long message are marked as one message.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Segmentation {
-        /// By a user data header before each part's text.
+        /// With a user data header before each part's text.
         Udh = "udh",
-        /// By the optional parameters `sar_…` of SMPP.
+        /// With SMPP's optional parameters `sar_…`.
         Sar = "sar",
-        /// The text isn't divided: the carrier is given the whole of it in `message_payload`.
+        /// The text isn't split. The carrier gets all of it in `message_payload`.
         Payload = "payload",
     }
 }
 
-/// What a carrier is handed with one submit.
+/// The content of one submit to a carrier.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Part {
     /// SMPP's `data_coding`: 0 for the default alphabet, 8 for UCS-2.
     pub data_coding: u8,
-    /// The header, if there is one, and the text: one septet per octet, not packed, or UTF-16
-    /// big-endian.
+    /// The header, if any, and the text: one septet per octet (unpacked), or UTF-16 big-endian.
     pub bytes: Vec<u8>,
     pub concatenation: Concatenation,
 }
@@ -47,9 +52,9 @@ pub struct Part {
 /// How a part is marked as one of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Concatenation {
-    /// There is no other part.
+    /// The message has no other part.
     Alone,
-    /// The bytes begin with a user data header, and `esm_class` must say so (0x40).
+    /// `bytes` starts with a user data header, so `esm_class` must be 0x40.
     Header,
     /// The values of the parameters `sar_msg_ref_num`, `sar_total_segments` and
     /// `sar_segment_seqnum`.
@@ -58,7 +63,7 @@ pub enum Concatenation {
         total: u8,
         sequence: u8,
     },
-    /// The bytes are more than one part holds and belong into `message_payload`.
+    /// `bytes` is longer than a part and belongs in `message_payload`.
     Payload,
 }
 
@@ -78,12 +83,12 @@ impl std::fmt::Debug for Part {
     }
 }
 
-/// The parts of a text, in their order. `reference` must differ from that of every other message to
-/// the same number at that time; a header with 8 bits carries its low octet.
+/// Returns the parts of a text, in order. `reference` must differ from that of every other message
+/// to the same number at that time. An 8-bit header carries only its low octet.
 ///
 /// # Errors
-/// When there would be more parts than can be numbered. A payload isn't divided and has no such
-/// limit.
+/// Returns an error if there would be more parts than can be numbered. A payload isn't split, so it
+/// has no such limit.
 pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>, TooManyParts> {
     let encoding = encoding(text);
     let (cuts, wide) = match way {
@@ -126,8 +131,8 @@ pub fn parts(text: &str, way: Segmentation, reference: u16) -> Result<Vec<Part>,
         .collect())
 }
 
-/// The text of each part as it stands behind its header, and whether the header has a reference of
-/// 16 bits. A text of one part has no header.
+/// Returns the text of each part without its header, and whether the header has a 16-bit reference.
+/// A text of one part has no header.
 pub(super) fn headed(text: &str) -> (Vec<&str>, bool) {
     let encoding = encoding(text);
     let cuts: Vec<&str> = super::cuts(text, encoding, 0).collect();
@@ -146,8 +151,8 @@ const fn data_coding(encoding: Encoding) -> u8 {
     }
 }
 
-/// The user data header: its length, then the information element "concatenated short messages"
-/// with a reference of 16 bits, or of 8.
+/// Returns the user data header: its length, then the information element "concatenated short
+/// messages" with a 16-bit or 8-bit reference.
 fn header(wide: bool, reference: u16, total: u8, sequence: u8) -> Vec<u8> {
     let [high, low] = reference.to_be_bytes();
     if wide {
@@ -157,7 +162,7 @@ fn header(wide: bool, reference: u16, total: u8, sequence: u8) -> Vec<u8> {
     }
 }
 
-/// Writes a text that is all in the encoding.
+/// Appends a text to `bytes`. The encoding must contain every character.
 fn write(text: &str, encoding: Encoding, bytes: &mut Vec<u8>) {
     match encoding {
         Encoding::Gsm7 => {

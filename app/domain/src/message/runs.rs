@@ -1,22 +1,23 @@
-//! A text as a person looks at it: where its pages and segments end, and which characters keep it
-//! out of GSM-7.
+//! Splits a text for display: where its pages and segments end, and which characters prevent GSM-7.
 
 use super::parts::headed;
 use super::{Encoding, PAGE_CHARS, cuts, gsm7_septets};
 
-/// Characters of a text that follow each other and are alike.
+/// A run of consecutive characters that are all in GSM-7, or all not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run<'a> {
     pub text: &'a str,
-    /// Whether the characters aren't in GSM-7, so that the whole text is sent in UCS-2.
+    /// True if the characters aren't in GSM-7. The whole text is then sent in UCS-2.
     pub foreign: bool,
-    /// The number, from 1, of the segment that ends here; `None` at the end of the text.
+    /// The number, from 1, of the segment that ends with this run, if any. `None` at the end of the
+    /// text.
     pub ends_segment: Option<usize>,
-    /// The number, from 1, of the page that ends here; `None` at the end of the text.
+    /// The number, from 1, of the page that ends with this run, if any. `None` at the end of the
+    /// text.
     pub ends_page: Option<usize>,
 }
 
-/// The runs of a text, in their order: together they are the text.
+/// Splits a text into runs, in order.
 pub fn runs(text: &str) -> Vec<Run<'_>> {
     let mut segments = segment_ends(text).into_iter().zip(1..).peekable();
     let mut runs = Vec::new();
@@ -49,7 +50,7 @@ pub fn runs(text: &str) -> Vec<Run<'_>> {
     runs
 }
 
-/// The characters that keep a text out of GSM-7, each once, in the order in which they come first.
+/// Returns the characters that prevent GSM-7, each once, in order of first appearance.
 pub fn foreign_characters(text: &str) -> Vec<char> {
     let mut found = Vec::new();
     for c in text.chars().filter(|c| is_foreign(*c)) {
@@ -60,8 +61,8 @@ pub fn foreign_characters(text: &str) -> Vec<char> {
     found
 }
 
-/// How many segments a text would have if all of it were in GSM-7: with each foreign character in
-/// the place of one of the basic table.
+/// Returns the number of segments that a text would have if each foreign character were one of the
+/// basic table.
 pub fn segments_in_gsm7(text: &str) -> usize {
     let plain: String = text
         .chars()
@@ -74,7 +75,7 @@ fn is_foreign(c: char) -> bool {
     gsm7_septets(c).is_none()
 }
 
-/// Where each segment ends, in bytes: that is where the parts end that carriers are usually handed.
+/// Returns the byte index where each segment ends. Most carriers get parts that end there.
 fn segment_ends(text: &str) -> Vec<usize> {
     let (segments, _) = headed(text);
     segments

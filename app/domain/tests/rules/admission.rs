@@ -1,11 +1,11 @@
-//! Who may send: which reason comes first, of all that apply.
+//! Who may send: the first reason that applies.
 
 use domain::admission::{
     Admission, EarlierRequest, SendAttempt, SendingApplication, admit, reserved_outcome,
 };
 use domain::{ApplicationStatus, Category, KeyKind, Number, Reason, SenderState};
 
-/// An attempt that nothing refuses.
+/// An attempt that passes every check.
 const GOOD: SendAttempt = SendAttempt {
     application: Some(SendingApplication {
         category: Category::Sms,
@@ -17,7 +17,7 @@ const GOOD: SendAttempt = SendAttempt {
     reserved_outcome: None,
 };
 
-/// The same with another application.
+/// The same attempt with a changed application.
 fn with(change: impl FnOnce(&mut SendingApplication)) -> SendAttempt {
     let mut attempt = GOOD;
     change(attempt.application.as_mut().unwrap());
@@ -57,8 +57,8 @@ fn each_check_has_its_reason() {
     assert_eq!(admit(&without_name), Ok(Admission::New));
 }
 
-/// Faults in the contract's order: an attempt with all of them is refused for the first, and so on
-/// as they are mended one after the other.
+/// An attempt that fails every check. The test removes one fault at a time, in the contract's
+/// order.
 #[test]
 fn the_first_reason_that_applies_is_the_answer() {
     let mut attempt = SendAttempt {

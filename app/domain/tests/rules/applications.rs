@@ -1,4 +1,4 @@
-//! Applications: categories, statuses, and sender names.
+//! Applications: categories, statuses and sender names.
 
 use domain::application::StatusAction;
 use domain::sender_name::SENDER_NAME_CHARS_MAX;
@@ -50,7 +50,7 @@ fn statuses_have_their_words() {
     }
 }
 
-/// Every status, every action, and every status before a suspension.
+/// Covers every status, every action, and every status before a suspension.
 #[test]
 fn every_action_leads_where_the_table_says() {
     for before in ApplicationStatus::ALL {

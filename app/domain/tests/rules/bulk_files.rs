@@ -1,4 +1,4 @@
-//! Uploaded files: which rows are in them, and which rows are bad.
+//! Uploaded files: finding their rows, and finding the bad ones.
 
 use domain::bulk::ERRORS_MAX;
 use domain::{
@@ -13,10 +13,10 @@ const LIMITS: BulkLimits = BulkLimits {
     rows_max: 1_000,
     message_pages_max: 1,
 };
-/// A message of the greatest length and one more, in the shortest and the longest characters.
+/// The number of characters in the longest message.
 const CHARS: usize = 160;
 
-/// The outcome of a file: its rows as number and message, or its bad rows as line and reason.
+/// The result for a file: its rows as number and message, or its bad rows as line and reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Found {
     Rows(Vec<(String, Option<String>)>),
@@ -38,7 +38,7 @@ fn shown(row: &BulkRow) -> (String, Option<String>) {
     (row.number.digits().to_owned(), message)
 }
 
-/// Reads a file in these pieces.
+/// Parses a file in the given pieces.
 fn read<'a>(mode: BulkMode, limits: BulkLimits, pieces: impl Iterator<Item = &'a [u8]>) -> Found {
     let mut parser = BulkParser::new(mode, BulkWriting::Plain, limits);
     let mut found = Vec::new();
@@ -65,7 +65,7 @@ fn read<'a>(mode: BulkMode, limits: BulkLimits, pieces: impl Iterator<Item = &'a
     }
 }
 
-/// Reads a file at once, and again byte by byte: the outcomes must be the same.
+/// Parses a file at once, and again byte by byte. The results must be the same.
 fn parse(mode: BulkMode, file: &[u8]) -> Found {
     let found = read(mode, LIMITS, std::iter::once(file));
     assert_eq!(read(mode, LIMITS, file.chunks(1)), found, "byte by byte");
@@ -82,7 +82,7 @@ fn one_to_one_rows_are_number_comma_message() {
     for (file, expected) in [
         ("58000000,Hi\n+27820000000,Ho\n", &hi[..]),
         ("58000000,Hi\r\n27820000000,Ho\r\n", &hi),
-        // Both line ends, no last one.
+        // Both line ends, and no line end after the last row.
         ("58000000,Hi\r\n27820000000,Ho", &hi),
         ("\u{feff}58000000,Hi\n27820000000,Ho", &hi),
         // Trailing blank lines.
@@ -92,7 +92,7 @@ fn one_to_one_rows_are_number_comma_message() {
         ("58000000, \"a\"\n", &[("58000000", " \"a\"")]),
         ("58000000,say \"a\"\n", &[("58000000", "say \"a\"")]),
         ("58000000,\u{feff}a\n", &[("58000000", "\u{feff}a")]),
-        // A formula is a text like any other.
+        // A formula is ordinary text.
         ("58000000,=cmd()\n", &[("58000000", "=cmd()")]),
     ] {
         assert_eq!(one_to_one(file), rows(expected), "{file:?}");
@@ -115,7 +115,7 @@ fn quoted_messages_can_hold_any_character() {
     ] {
         assert_eq!(one_to_one(file), rows(&[("58000000", message)]), "{file:?}");
     }
-    // Lines inside a message count for the rows below.
+    // The lines of a multi-line message count in the line numbers below.
     assert_eq!(
         one_to_one("58000000,\"a\nb\"\n58000000,ok\nx,y\n58000000,\"\n\"\r\nx"),
         bad(&[(4, "invalid_number"), (7, "invalid_number")])
@@ -129,7 +129,7 @@ fn bad_rows_are_named_by_line_and_reason() {
     for (file, expected) in [
         // A header line.
         ("number,message\n58000000,a\n", &[(1, NUMBER)][..]),
-        // Blank lines inside, each; not the trailing ones.
+        // Blank lines between rows are bad rows; trailing ones aren't.
         (
             "\n58000000,a\n\r\n\n58000000,a\n\n",
             &[(1, NUMBER), (3, NUMBER), (4, NUMBER)],
@@ -141,14 +141,14 @@ fn bad_rows_are_named_by_line_and_reason() {
         ("58000000,\"\"\r\n", &[(1, MESSAGE)]),
         (",\n", &[(1, NUMBER)]),
         (",a\n", &[(1, NUMBER)]),
-        // What no number may have, a leading space among it.
+        // Characters that no number may have, such as a leading space.
         (" 58000000,a\n", &[(1, NUMBER)]),
         ("58000000 ,a\n", &[(1, NUMBER)]),
         ("\"58000000\",a\n", &[(1, NUMBER)]),
         ("58 00,a\n5\u{0},a\n", &[(1, NUMBER), (2, NUMBER)]),
         ("\u{feff}\u{feff}58000000,a\n", &[(1, NUMBER)]),
         ("58000000,a\n\u{feff}58000000,a\n", &[(2, NUMBER)]),
-        // A CR alone ends no line.
+        // A CR alone doesn't end a line.
         ("58000000,a\r58000000,b\r", &[(1, MESSAGE)]),
         ("58000000,a\r\r\n", &[(1, MESSAGE)]),
         ("58000000,a\r", &[(1, MESSAGE)]),
@@ -156,7 +156,7 @@ fn bad_rows_are_named_by_line_and_reason() {
         ("58000000,a\n\r", &[(2, NUMBER)]),
         ("58000000,a\u{0}b\n", &[(1, MESSAGE)]),
         ("58000000,\"a\u{0}b\"\n", &[(1, MESSAGE)]),
-        // Several faults: the number comes first, whatever the message is.
+        // Several faults: the number takes precedence over the message.
         (
             "x,\"a\nb\"\nx,\"\n58000000,ok\n",
             &[(1, NUMBER), (3, NUMBER)],
@@ -172,7 +172,7 @@ fn a_wrong_quote_makes_one_bad_row_at_most() {
     const ENCODING: &str = "invalid_encoding";
     let long = "a".repeat(CHARS);
     for (file, expected) in [
-        // Text after the closing quote: reading goes on after that line.
+        // Text after the closing quote: parsing continues after that line.
         (
             "58000000,\"a\"b\n58000000,\"a\" \nx\n".into(),
             vec![(1, MESSAGE), (2, MESSAGE), (3, "invalid_number")],
@@ -184,7 +184,7 @@ fn a_wrong_quote_makes_one_bad_row_at_most() {
         ("58000000,\"a\"\r".into(), vec![(1, MESSAGE)]),
         ("58000000,\"a\"\rb\n".into(), vec![(1, MESSAGE)]),
         ("58000000,\"\"a\"\"\n".into(), vec![(1, MESSAGE)]),
-        // Never closed: the rows below are checked, with their own quotes.
+        // Never closed: the rows below are parsed separately, with their own quotes.
         (
             "58000000,\"a\n58000000,b\nx,c\n".into(),
             vec![(1, MESSAGE), (3, "invalid_number")],
@@ -192,12 +192,12 @@ fn a_wrong_quote_makes_one_bad_row_at_most() {
         ("58000000,\"a".into(), vec![(1, MESSAGE)]),
         ("58000000,\"".into(), vec![(1, MESSAGE)]),
         ("58000000,\"\"\"".into(), vec![(1, MESSAGE)]),
-        // Not within the limit: the closing quote, which comes too late, is in a row of its own.
+        // Not closed within the limit: the late closing quote is in a row of its own.
         (
             format!("58000000,\"a\n58000000,{long}\nx\",b\n"),
             vec![(1, MESSAGE), (3, "invalid_number")],
         ),
-        // All of it in one line: too long, whether closed or not.
+        // All in one line: too long, whether closed or not.
         (
             format!("58000000,\"{long}a\"\n58000000,a\n"),
             vec![(1, "message_too_long")],
@@ -206,7 +206,7 @@ fn a_wrong_quote_makes_one_bad_row_at_most() {
             format!("58000000,\"{long}aaaaaaaaa\nx"),
             vec![(1, "message_too_long"), (2, "invalid_number")],
         ),
-        // The first line of an open quote has its own fault.
+        // U+FFFD is valid UTF-8. Below, an invalid byte takes precedence over the open quote.
         ("58000000,\"a\u{fffd}\n".into(), vec![(1, MESSAGE)]),
     ] {
         assert_eq!(one_to_one(&file), bad(&expected), "{file:?}");
@@ -234,7 +234,7 @@ fn messages_have_a_limit_in_characters() {
             assert_eq!(one_to_one(&file), bad(&[(1, "message_too_long")]));
         }
     }
-    // Doubled quotes count once.
+    // A doubled quote counts once.
     let quotes = "\"".repeat(CHARS);
     let file = format!("58000000,\"{quotes}{quotes}\"\n");
     assert_eq!(one_to_one(&file), rows(&[("58000000", quotes.as_str())]));
@@ -258,7 +258,7 @@ fn invalid_utf8_makes_a_bad_row() {
         (b"\xef\xbb58000000,a", &[(1, ENCODING)]),
     ] {
         assert_eq!(one_to_one(file), bad(expected), "{file:?}");
-        // In both modes the encoding is checked first.
+        // Both modes check the encoding first.
         let Found::Bad(lines, _) = parse(BulkMode::OneToMany, file) else {
             panic!("taken: {file:?}");
         };
@@ -360,7 +360,8 @@ fn an_endless_line_is_one_bad_row() {
 
 #[test]
 fn open_quotes_are_not_read_over_and_over() {
-    // If each quote were read to the message limit again, this would be 10 GB of work.
+    // If the parser searched for each closing quote up to the message limit, this would be 10 GB of
+    // work.
     let limits = BulkLimits {
         rows_max: u64::MAX,
         message_pages_max: 10_000,
@@ -440,7 +441,7 @@ fn in_a_form_a_space_before_a_number_is_read_as_plus() {
         ];
         let expected = expected.map(|(kind, message)| (kind, message.to_owned()));
         assert_eq!(found, expected, "{size}");
-        // One space is one plus, and no fault of a row whose quote is left open.
+        // One leading space is one plus. It isn't a fault, even in a row whose quote isn't closed.
         let errors: Vec<_> = bad
             .errors
             .iter()
@@ -470,7 +471,7 @@ fn details_say_what_to_do_and_quote_nothing() {
     assert_eq!(file.errors[0].reason, Reason::InvalidNumber);
 }
 
-/// The details of the bad rows of a file.
+/// Returns the details of a file's bad rows.
 fn details(mode: BulkMode, file: &str) -> Vec<&'static str> {
     let mut parser = BulkParser::new(mode, BulkWriting::Plain, LIMITS);
     parser.push(file.as_bytes(), &mut |_| {}).unwrap();
@@ -538,7 +539,7 @@ fn a_number_that_is_written_wrongly_is_told_how() {
     }
 }
 
-/// A row as a program writes it that knows the format.
+/// Writes a row as a program does that knows the format.
 fn write(number: &str, message: &str, line_end: &str) -> String {
     if message.starts_with('"') || message.contains(['\n', '\r']) {
         format!("{number},\"{}\"{line_end}", message.replace('"', "\"\""))
@@ -553,7 +554,7 @@ fn any_message() -> impl Strategy<Value = String> {
         .prop_map(|chars| chars.into_iter().collect())
 }
 
-/// Bytes that are nearly a file.
+/// Bytes that resemble a file.
 fn nearly_a_file() -> impl Strategy<Value = Vec<u8>> {
     let parts: [&[u8]; 14] = [
         b"58000000",

@@ -1,4 +1,4 @@
-//! The stable words for why a message wasn't delivered.
+//! Stable codes for why a message wasn't delivered.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The way of a new customer to the first message.
+//! The steps that take a new customer to the first message.
 
 use domain::first_steps::{Progress, Step, StepState, first_steps};
 use domain::records::ApplicationRecord;
@@ -12,7 +12,7 @@ fn states(progress: Progress<'_>) -> Vec<StepState> {
     steps.into_iter().map(|(_, state)| state).collect()
 }
 
-/// An application that was just created.
+/// A newly created application.
 fn new() -> ApplicationRecord {
     ApplicationRecord {
         status: ApplicationStatus::Pending,

@@ -1,4 +1,4 @@
-//! References, message and batch ids, request ids.
+//! References, message and batch IDs, and request IDs.
 
 use std::collections::HashSet;
 
@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 use crate::seeded;
 
-/// 2024-01-01T00:00:00Z, before which no id is made.
+/// 2024-01-01T00:00:00Z, the epoch of IDs.
 const EPOCH_MS: i64 = 1_704_067_200_000;
-/// 42 bits of milliseconds: in the year 2163.
+/// The last time that fits into 42 bits of milliseconds, in the year 2163.
 const LAST_MS: i64 = EPOCH_MS + (1 << 42) - 1;
 
 #[test]
@@ -99,14 +99,14 @@ fn texts_that_are_no_ids_are_refused() {
         "m0000000000000",
         "m_000000000000",
         "m_00000000000000",
-        // Beyond 63 bits: the first too large for the sign, then for 64 and for all 65.
+        // Too large for 63 bits, for 64 bits, and the largest possible text.
         "m_8000000000000",
         "m_fzzzzzzzzzzzz",
         "m_g000000000000",
         "m_zzzzzzzzzzzzz",
         "M_0000000000000",
         "m_000000000000A",
-        // Letters left out because they look like digits.
+        // Letters that base 32 leaves out because they look like others.
         "m_000000000000i",
         "m_000000000000l",
         "m_000000000000o",
@@ -225,7 +225,7 @@ proptest! {
 #[test]
 fn similar_references_have_one_mistake() {
     let similar = Reference::parse("001234").unwrap().similar();
-    // 6 places with 9 other digits each; the two zeros can't be swapped.
+    // 6 positions with 9 other digits each. The two zeros can't be swapped.
     assert_eq!(similar.len(), 6 * 9 + 4);
     for (text, is_similar) in [
         ("901234", true),

@@ -1,4 +1,5 @@
-//! API keys: what they look like, what their checksum catches, what they never show.
+//! API keys: their format, the mistakes that their checksum catches, and the parts that they never
+//! show.
 
 use domain::api_key::{API_KEY_CHARS, ENTROPY_BYTES};
 use domain::{ApiKey, KeyKind, Reference};
@@ -6,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::seeded;
 
-/// Keys that a Python program made with `zlib.crc32`, `hashlib.sha256` and integer division.
+/// Keys made by a Python program with `zlib.crc32`, `hashlib.sha256` and integer division.
 const KNOWN: [(&str, KeyKind, [u8; ENTROPY_BYTES], &str, &str); 3] = [
     (
         "000000",
@@ -48,7 +49,7 @@ fn known_keys_are_made_and_read() {
     }
 }
 
-/// Bodies written by hand, with the checksum that Python's `zlib.crc32` gives them.
+/// Hand-written bodies with checksums from Python's `zlib.crc32`.
 #[test]
 fn the_checksum_is_crc_32_iso_hdlc_in_base_62() {
     for text in [
@@ -117,7 +118,7 @@ proptest! {
         prop_assert_eq!(&text[..6], key.reference().to_string());
         prop_assert_eq!(&text[6..9], if key.kind() == KeyKind::Live { "hk_" } else { "ht_" });
         prop_assert!(text[9..].bytes().all(|b| b.is_ascii_alphanumeric()));
-        // A key goes into a path and a header unescaped.
+        // A key needs no escaping in a path or a header.
         prop_assert!(text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
         let read = ApiKey::parse(text).unwrap();
         prop_assert!(read == key);
@@ -141,8 +142,8 @@ proptest! {
     fn other_entropy_makes_another_key(
         reference in 0..1_000_000_u32, one in any::<[u8; ENTROPY_BYTES]>(), bit in 0..128_usize,
     ) {
-        // A key takes the entropy modulo 62^30, more than 2^178: a change in the low half always
-        // shows.
+        // A key uses the entropy modulo 62^30, which is more than 2^178. A change in the low half
+        // always shows.
         let mut other = one;
         other[ENTROPY_BYTES - 1 - bit / 8] ^= 1 << (bit % 8);
         let reference = Reference::from_number(reference);
@@ -153,7 +154,8 @@ proptest! {
 
     #[test]
     fn every_text_is_a_key_or_refused(text in r"\PC{0,60}|[0-9]{6}h[kt]_[0-9A-Za-z]{36}") {
-        // A random text isn't a key: 1 in 2^32, and these cases are the same in every run.
+        // A random text is a key with a probability of 1 in 2^32. These cases are the same in every
+        // run.
         prop_assert!(ApiKey::parse(&text).is_err());
     }
 }
@@ -161,8 +163,8 @@ proptest! {
 proptest! {
     #![proptest_config(seeded(64))]
 
-    /// CRC-32 finds every change within 32 bits, and a number has one form in 6 base62 characters:
-    /// so this holds for every key.
+    /// CRC-32 detects every change within 32 bits, and a number has only one form in 6 base62
+    /// characters. So this holds for every key.
     #[test]
     fn any_one_changed_character_is_refused(key in any_key(), other_script in any::<char>()) {
         let text = key.expose();
@@ -175,9 +177,9 @@ proptest! {
         }
     }
 
-    /// Two swapped characters are one error pattern in two places. The polynomial is primitive, so
-    /// that no such pattern within a key is a multiple of it. Swaps between body and checksum were
-    /// enumerated: none gives a valid key.
+    /// Swapping two characters makes the same error pattern in two places. The polynomial is
+    /// primitive, so no such pattern within a key is a multiple of it. Swaps between body and
+    /// checksum were enumerated: none results in a valid key.
     #[test]
     fn any_two_swapped_characters_are_refused(key in any_key()) {
         let text = key.expose();

@@ -1,5 +1,5 @@
-//! The domain's public interface: tables where the contract names values, properties where it names
-//! a rule. Every run has the same cases.
+//! Tests of the domain's public interface: tables for the values in the contract, and properties
+//! for its rules. Every run tests the same cases.
 
 #![expect(
     clippy::unwrap_used,
@@ -35,8 +35,8 @@ mod zones;
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// The same cases in every run, and no files of failed cases beside the sources: running the test
-/// again repeats a failure.
+/// Uses the same cases in every run and writes no files for failed cases. Running the test again
+/// repeats a failure.
 fn seeded(cases: u32) -> Config {
     Config {
         cases,

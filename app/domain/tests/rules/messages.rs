@@ -1,4 +1,4 @@
-//! Messages: pages that are billed, segments that go on air.
+//! Messages: their pages, which are billed, and their segments, which go on air.
 
 use domain::message::parts::parts;
 use domain::message::runs::{foreign_characters, runs, segments_in_gsm7};
@@ -11,7 +11,8 @@ use proptest::prelude::*;
 
 use crate::seeded;
 
-/// 3GPP TS 23.038 §6.2.1 by position, as code points; `ESC` marks the way to the extension.
+/// 3GPP TS 23.038 §6.2.1 by position, as code points. `ESC` marks the escape to the extension
+/// table.
 pub const ESC: u32 = 0x1b;
 pub const BASIC_TABLE: [u32; 128] = [
     0x40, 0xa3, 0x24, 0xa5, 0xe8, 0xe9, 0xf9, 0xec, 0xf2, 0xc7, 0x0a, 0xd8, 0xf8, 0x0d, 0xc5, 0xe5,
@@ -38,7 +39,8 @@ pub const EXTENSION_TABLE: [(u8, u32); 10] = [
     (0x65, 0x20ac),
 ];
 
-/// A text in the default alphabet, septet by septet; `None` when it isn't all in it.
+/// Encodes a text in the default alphabet, septet by septet. Returns `None` if the alphabet lacks a
+/// character.
 pub fn to_septets(text: &str) -> Option<Vec<u8>> {
     let mut septets = Vec::new();
     for c in text.chars() {
@@ -56,8 +58,8 @@ pub fn to_septets(text: &str) -> Option<Vec<u8>> {
     Some(septets)
 }
 
-/// Cuts a stream of units as a carrier would: as many as fit, one less where the last of them opens
-/// a pair. Returns the segments.
+/// Cuts a stream of units into segments as a carrier would. Each segment takes as many units as
+/// fit, or one less if the last of them opens a pair.
 pub fn cut<T: Copy>(
     units: &[T],
     alone: usize,
@@ -116,12 +118,12 @@ fn pages_are_units_of_160_scalar_values() {
         ("a".repeat(320), 2),
         ("a".repeat(321), 3),
         ("a".repeat(1_600), 10),
-        // One page is characters, whatever they cost on air.
+        // A page counts characters, no matter how many units they take on air.
         ("€".repeat(160), 1),
         ("ж".repeat(160), 1),
         ("😀".repeat(160), 1),
         ("😀".repeat(161), 2),
-        // e and a combining accent are two.
+        // "e" and a combining accent are two characters.
         ("e\u{301}".repeat(80), 1),
         ("e\u{301}".repeat(81), 2),
     ];
@@ -146,10 +148,10 @@ fn segments_at_the_boundaries() {
         ("a".repeat(459), Encoding::Gsm7, 3),
         ("a".repeat(460), Encoding::Gsm7, 4),
         ("a".repeat(1_600), Encoding::Gsm7, 11),
-        // The extension takes two septets.
+        // A character of the extension table takes two septets.
         ("€".repeat(80), Encoding::Gsm7, 1),
         ("€".repeat(81), Encoding::Gsm7, 2),
-        // 76 pairs fill 152 septets; the 77th would be divided.
+        // 76 pairs fill 152 septets. The 77th would be split.
         ("€".repeat(152), Encoding::Gsm7, 2),
         ("€".repeat(153), Encoding::Gsm7, 3),
         (
@@ -174,7 +176,7 @@ fn segments_at_the_boundaries() {
         ),
         (format!("{}€", "a".repeat(158)), Encoding::Gsm7, 1),
         (format!("{}€", "a".repeat(159)), Encoding::Gsm7, 2),
-        // One character outside the alphabet puts all of it into UCS-2.
+        // A single character outside the alphabet switches the whole text to UCS-2.
         (format!("{}ж", "a".repeat(69)), Encoding::Ucs2, 1),
         (format!("{}ж", "a".repeat(70)), Encoding::Ucs2, 2),
         ("ж".repeat(70), Encoding::Ucs2, 1),
@@ -182,14 +184,14 @@ fn segments_at_the_boundaries() {
         ("ж".repeat(134), Encoding::Ucs2, 2),
         ("ж".repeat(135), Encoding::Ucs2, 3),
         ("ж".repeat(1_600), Encoding::Ucs2, 24),
-        // Small ç isn't in the alphabet, large Ç is; a backtick isn't.
+        // Upper-case Ç is in the alphabet. Lower-case ç and the backtick aren't.
         ("Ç".to_owned(), Encoding::Gsm7, 1),
         ("ç".to_owned(), Encoding::Ucs2, 1),
         ("`".to_owned(), Encoding::Ucs2, 1),
-        // Outside the plane of 16 bits a character is two units.
+        // A character outside the 16-bit plane takes two units.
         ("😀".repeat(35), Encoding::Ucs2, 1),
         ("😀".repeat(36), Encoding::Ucs2, 2),
-        // 33 pairs fill 66 units; the 34th would be divided.
+        // 33 pairs fill 66 units. The 34th would be split.
         ("😀".repeat(66), Encoding::Ucs2, 2),
         ("😀".repeat(67), Encoding::Ucs2, 3),
         (
@@ -224,14 +226,14 @@ fn texts_that_cannot_be_sent_are_refused() {
     assert_eq!(parse(&"a".repeat(1_601)).unwrap_err(), too_long);
     assert_eq!(parse(&"😀".repeat(1_601)).unwrap_err(), too_long);
     assert_eq!(parse(&"😀".repeat(1_600)).unwrap().pages(), 10);
-    // White space is a message.
+    // White space alone is a valid message.
     assert_eq!(parse(" ").unwrap().as_str(), " ");
     assert_eq!(parse("\r\n\t").unwrap().as_str(), "\r\n\t");
     assert!(MessageText::parse("a".repeat(161), 1).is_err());
     assert!(MessageText::parse("a".repeat(160), 1).is_ok());
 }
 
-/// Texts that mix characters of one septet, of an escape, of one unit and of a surrogate pair, in
+/// Texts that mix characters of one septet, of two septets, of one unit and of a surrogate pair, in
 /// lengths around the boundaries.
 pub fn any_text() -> impl Strategy<Value = String> {
     let gsm = prop::sample::select("aZ0 @Δß\n€^{}\\[~]|\u{c}".chars().collect::<Vec<char>>());
@@ -264,7 +266,7 @@ proptest! {
 
     #[test]
     fn the_model_divides_no_character(text in any_text()) {
-        // This checks the model: the parts together are the text, and none ends in the middle of a
+        // Checks the model: its parts add up to the text, and none ends in the middle of a
         // character.
         if let Some(septets) = to_septets(&text) {
             let parts = cut(&septets, 160, 153, |septet| septet == 0x1b);
@@ -300,7 +302,7 @@ proptest! {
     #[test]
     fn the_units_that_are_left_fit_and_one_more_does_not(text in any_text()) {
         let left = units_left(&text);
-        // The encoding stays: the character is in both, and one unit long in both.
+        // The encoding stays the same: "a" is in both encodings and one unit long in both.
         let filled = text + &"a".repeat(left);
         prop_assert_eq!(units_left(&filled), 0);
         prop_assert_eq!(segments(&filled) + 1, segments(&(filled.clone() + "a")));
@@ -340,7 +342,7 @@ fn runs_say_where_pages_and_segments_end_and_what_is_foreign() {
             (1, false, None, None),
         ]
     );
-    // With 152 in each there would be a third segment.
+    // With 152 septets each, there would be a third segment.
     assert_eq!(
         marks(&"a".repeat(306)),
         [
@@ -357,7 +359,7 @@ fn runs_say_where_pages_and_segments_end_and_what_is_foreign() {
             (1, false, None, None),
         ]
     );
-    // 66 units of pairs fit into a segment, since the 34th pair would be divided.
+    // Only 66 units of pairs fit into a segment, since the 34th pair would be split.
     assert_eq!(
         marks(&"😀".repeat(36)),
         [(33, true, Some(1), None), (3, true, None, None)]
@@ -367,7 +369,7 @@ fn runs_say_where_pages_and_segments_end_and_what_is_foreign() {
     assert_eq!(segments_in_gsm7(&format!("’{}", "a".repeat(160))), 2);
 }
 
-/// How many characters each part has that a carrier is handed.
+/// Returns the number of characters in each part that a carrier gets.
 fn chars_of_parts(text: &str) -> Vec<usize> {
     let parts = parts(text, Segmentation::Udh, 1).unwrap();
     let chars = parts.into_iter().map(|part| {
@@ -377,7 +379,7 @@ fn chars_of_parts(text: &str) -> Vec<usize> {
         };
         let text = &part.bytes[header..];
         if part.data_coding == 0 {
-            // The septet before one of the extension table is no character.
+            // An escape isn't a character.
             text.iter().filter(|septet| **septet != 0x1b).count()
         } else {
             let units = text

@@ -1,4 +1,4 @@
-//! Money and prices: exact, plain, and never more than can be held.
+//! Money and prices: exact, in plain notation, without overflow.
 
 use domain::money::MONEY_DECIMALS;
 use domain::{Kind, Money, PageCount, Prices};
@@ -75,7 +75,7 @@ fn texts_that_are_no_amounts_are_refused() {
         "$5",
         "0.0000001",
         "1.2345678",
-        // One more than can be held, and far more.
+        // The first amount that overflows, and much larger ones.
         "9223372036854.775808",
         "99999999999999999999",
         "79228162514264337593543950335",
@@ -173,7 +173,7 @@ fn a_message_costs_its_pages_times_the_price_of_its_destination() {
     assert_eq!(dear.cost(Kind::International, 2), None);
 }
 
-/// Any amount, and often one with few decimals.
+/// Amounts of any size, often with few decimals.
 fn any_micros() -> impl Strategy<Value = i64> {
     prop_oneof![
         any::<i64>(),
@@ -206,7 +206,7 @@ proptest! {
             !whole.is_empty() && !unsigned.ends_with('.') && !decimals.ends_with('0');
         prop_assert!(is_plain, "{}", text);
         prop_assert!(decimals.len() <= MONEY_DECIMALS as usize);
-        // The value again, computed from the digits.
+        // Computes the value again from the digits.
         let sign = if text.starts_with('-') { "-" } else { "" };
         let integer: i128 = format!("{sign}{whole}{decimals:0<6}").parse().unwrap();
         prop_assert_eq!(integer, i128::from(micros));

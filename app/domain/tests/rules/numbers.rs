@@ -1,4 +1,4 @@
-//! Numbers: what is one, and whether it is local or international.
+//! Numbers: which texts are numbers, and whether they are local or international.
 
 use domain::{HomeCountry, Kind, Number, NumberWarning, WarningCounts};
 use proptest::prelude::*;
@@ -171,7 +171,7 @@ fn kinds_have_their_words() {
     }
 }
 
-/// A model of the rule, written in another way: a pattern, then two conditions.
+/// A model of the rule in a different form: a pattern, then two conditions.
 fn model(text: &str, signs: &[char]) -> Option<(String, Kind)> {
     let chars: Vec<char> = text.chars().collect();
     let marked = chars.first().is_some_and(|first| signs.contains(first));

@@ -1,4 +1,4 @@
-//! The parts of a text: they fit on air, are marked as one message, and together are the text.
+//! The parts of a text: they fit on air, are marked as one message, and add up to the text.
 
 use domain::message::parts::{Concatenation, Part, Segmentation, TooManyParts, parts};
 use domain::message::segments;
@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use crate::messages::{BASIC_TABLE, ESC, EXTENSION_TABLE, any_text, cut, to_septets};
 use crate::seeded;
 
-/// Octets of a short message on the radio side (3GPP TS 23.040 §9.2.3.24).
+/// The number of octets in a short message on the radio side (3GPP TS 23.040 §9.2.3.24).
 const RADIO_OCTETS: usize = 140;
 
-/// Reads octets as a handset does that was told the coding; `None` when they end inside a
+/// Reads octets as a handset would with this data coding. Returns `None` if they end inside a
 /// character.
 fn read(data_coding: u8, bytes: &[u8]) -> Option<String> {
     if data_coding == 8 {
@@ -31,9 +31,9 @@ fn read(data_coding: u8, bytes: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// The user data header's element about parts, and what comes behind the header.
+/// The concatenation element of a user data header, and the text after the header.
 struct Unwrapped<'a> {
-    /// With all of its 16 bits, or the low 8.
+    /// Whether the reference has 16 bits, and its value (with 8 bits, the low octet).
     reference: (bool, u16),
     total: u8,
     sequence: u8,
@@ -44,7 +44,7 @@ struct Unwrapped<'a> {
 fn unwrap(bytes: &[u8]) -> Unwrapped<'_> {
     let header_octets = usize::from(bytes[0]) + 1;
     let (header, text) = bytes.split_at(header_octets);
-    // One element alone: concatenation by a reference of 8 or of 16 bits.
+    // The only element is concatenation, with an 8-bit or 16-bit reference.
     let (reference, rest) = match *header {
         [5, 0, 3, low, ref rest @ ..] => ((false, u16::from(low)), rest),
         [6, 8, 4, high, low, ref rest @ ..] => ((true, u16::from_be_bytes([high, low])), rest),
@@ -59,7 +59,8 @@ fn unwrap(bytes: &[u8]) -> Unwrapped<'_> {
     }
 }
 
-/// Octets on air: septets are packed, beginning at a septet's border behind the header.
+/// Returns the number of octets on air. Septets are packed and start at a septet boundary after the
+/// header.
 fn on_air(data_coding: u8, header_octets: usize, text: &[u8]) -> usize {
     if data_coding == 8 {
         header_octets + text.len()
@@ -69,7 +70,7 @@ fn on_air(data_coding: u8, header_octets: usize, text: &[u8]) -> usize {
     }
 }
 
-/// The texts of the model's parts, without header.
+/// Returns the texts of the parts according to the model, without headers.
 fn model(text: &str, shorter_by: usize) -> (u8, Vec<Vec<u8>>) {
     if let Some(septets) = to_septets(text) {
         let cuts = cut(&septets, 160, 153 - shorter_by, |septet| septet == 0x1b);
@@ -145,7 +146,7 @@ fn the_parts_of_a_long_text_are_marked_as_one_message() {
             ),
         ]
     );
-    // Where the longer header would cost a part.
+    // Here the longer header would need another part.
     let full = "c".repeat(2 * 153);
     assert_eq!(
         parts(&full, Segmentation::Udh, 0x1234).unwrap(),

@@ -1,4 +1,4 @@
-//! New passwords, and the meter that weighs them.
+//! New passwords and the strength meter.
 
 use domain::Password;
 use domain::password::InvalidPassword::{self, Length, OfEmail, OfService, Repeated, Sequence};
@@ -90,7 +90,7 @@ fn short_parts_of_the_email_do_not_count_nor_does_a_part_beside_enough_else() {
     ] {
         assert_eq!(judged(text), Ok(()), "{text:?}");
     }
-    // Without an email there is nothing to differ from.
+    // Without an email, every password is different enough.
     assert_eq!(
         Password::parse("johnsen2026").unwrap().must_differ_from(""),
         Ok(())

@@ -1,4 +1,5 @@
-//! Prices: the longest prefix wins, each from its time on, and always dearer than local numbers.
+//! Prices: the longest prefix wins, each price has a start time, and prefixes always cost more than
+//! local numbers.
 
 use domain::records::PriceTable;
 use domain::{
@@ -29,7 +30,7 @@ fn removed(digits: &str) -> PriceChange {
     PriceChange::Prefix(Prefix::parse(digits).unwrap(), None)
 }
 
-/// Changes that were set at time 0, each with the time from which it is in force.
+/// Changes that were set at time 0, each with the time at which it comes into force.
 fn history(changes: &[(i64, PriceChange)]) -> PriceHistory {
     let rows = (1..).zip(changes).map(|(id, (from, change))| PriceRow {
         id,
@@ -40,7 +41,7 @@ fn history(changes: &[(i64, PriceChange)]) -> PriceHistory {
     PriceHistory::new(rows.collect())
 }
 
-/// The price of a page to a number at a time, and the rule.
+/// Returns the price of a page to a number at a time, and the rule.
 fn price(history: &PriceHistory, time: i64, number: &str) -> (String, String) {
     let number = Number::parse(number).unwrap();
     let price = history.at(at(time)).unwrap().unit_price(&number);
@@ -110,7 +111,7 @@ fn changes_are_in_force_from_their_times_on() {
     assert_eq!(history.at(at(-1)), None);
     assert_eq!(history.next_change(at(10)), Some(at(20)));
     assert_eq!(history.next_change(at(40)), None);
-    // What was known when the second change was the newest.
+    // As of the second change.
     assert_eq!(price(&history.as_of(2), 10, "27821234567").0, "0.25");
     assert_eq!(price(&history.as_of(2), 30, "27821234567").0, "0.2");
 }
@@ -154,7 +155,8 @@ fn changes_are_refused_that_begin_in_the_past_or_twice_or_too_cheap() {
             local: money(local),
         })
     };
-    // At once, and at a later time at which local numbers become dearer.
+    // The first refusal is for the start time, the second for a later time at which local numbers
+    // become more expensive.
     assert_eq!(
         judge(of_prefix("44", "0.05"), 10),
         cheap("44", 10, "0.05", "0.05")
@@ -273,12 +275,12 @@ fn a_charge_is_explained_by_the_price_that_it_was_made_at() {
     };
     assert_eq!(rule(5, "0.25"), "international_not_8_digits");
     assert_eq!(rule(15, "0.2"), "prefix_27");
-    // Decided just before the time at which the next price began.
+    // Decided just before the next price began.
     assert_eq!(rule(20, "0.2"), "prefix_27");
     assert_eq!(rule(10, "0.25"), "international_not_8_digits");
 }
 
-/// Changes as somebody may try to make them, one after the other.
+/// A sequence of changes that someone may try to make.
 fn attempts() -> impl Strategy<Value = Vec<(PriceChange, i64)>> {
     let price = |max| (1..max).prop_map(Money::from_micros);
     let base = (price(10_i64), 1..10_i64).prop_map(|(local, more)| {
@@ -330,7 +332,7 @@ proptest! {
         let (mut pages, mut sum, mut total) = (PagesByPrice::default(), Money::ZERO, 0);
         for (digits, count) in &numbers {
             let number = Number::parse(digits).unwrap();
-            // Looked for without regard to lengths.
+            // Searched without the shortcut by lengths.
             let longest = (1..=digits.len()).rev().find_map(|end| prefixes.get(&digits[..end]));
             let expected = match number.kind() {
                 Kind::International => longest.map(|price| Money::from_micros(*price)),

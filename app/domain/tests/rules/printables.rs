@@ -1,4 +1,4 @@
-//! What was written outside, as it is shown.
+//! Untrusted text, made safe to display.
 
 use domain::printable::{is_control, printable, printable_lines};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What keeps an application from sending.
+//! Blockers that keep an application from sending.
 
 use domain::readiness::{Blocker, Need, blockers};
 use domain::records::{ApplicationRecord, SenderRequestRecord};
@@ -148,7 +148,7 @@ fn an_application_of_another_category_sends_nothing_whatever_it_has() {
         status: ApplicationStatus::Pending,
         ..application
     };
-    // Its activation can be requested all the same.
+    // Its activation can still be requested.
     let both = [Blocker::Category, Blocker::ActivationNotRequested];
     assert_eq!(blockers(&pending, PRICE, true), both);
 }

@@ -1,4 +1,4 @@
-//! The answers of the SMS API: every reason with its code and its HTTP status.
+//! The refusals of the SMS API: every reason with its code and its HTTP status.
 
 use std::collections::HashSet;
 

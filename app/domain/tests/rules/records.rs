@@ -1,4 +1,4 @@
-//! Records arrive in the browser as the server sent them.
+//! Records reach the browser exactly as the server sent them.
 
 use domain::records::{
     AccountRecord, ApplicationRecord, ChargeRecord, MessageDetail, MessageRecord, Paged, PriceList,

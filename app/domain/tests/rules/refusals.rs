@@ -1,4 +1,4 @@
-//! Refusals: one sentence each, and which of them cross the network.
+//! Refusals: each has its own sentence, and only those for pages cross the network.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use domain::password::InvalidPassword;
 use domain::refusal::{FAILED, UNCERTAIN};
 use domain::{ApplicationStatus, Money, Prefix, Refusal, SenderStatus, Timestamp};
 
-/// What a page can show.
+/// The refusals that a page can show.
 fn of_pages() -> Vec<Refusal> {
     [of_customers(), of_staff()].concat()
 }
@@ -124,7 +124,7 @@ fn of_staff() -> Vec<Refusal> {
     ]
 }
 
-/// What only the command line is told.
+/// The refusals that only the command line shows.
 fn of_the_command_line() -> Vec<Refusal> {
     vec![
         Refusal::InvalidAmount,
@@ -212,7 +212,7 @@ fn refusals_of_pages_cross_the_network_and_others_do_not() {
     for refusal in of_the_command_line() {
         assert!(serde_json::to_string(&refusal).is_err(), "{refusal:?}");
     }
-    // A text in an address must not become a sentence on a page.
+    // A text in a URL must not become a sentence on a page.
     let text = r#"{"BankIdConflict":{"bank_id":"Call +1 555 0100 now"}}"#;
     assert!(serde_json::from_str::<Refusal>(text).is_err());
 }

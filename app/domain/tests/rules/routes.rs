@@ -1,4 +1,4 @@
-//! Which carrier gets a message.
+//! Routes choose the carrier for a message.
 
 use std::num::NonZeroU32;
 
@@ -65,7 +65,7 @@ fn every_condition_can_exclude_a_message() {
         let fitted = with(&|route| route.sender = Some(sender.to_owned()));
         assert_eq!(fitted, fits, "{sender}");
     }
-    // One condition that doesn't hold is enough.
+    // One condition that doesn't hold is enough to rule out a route.
     assert!(!with(&|route| {
         route.kind = Some(Kind::Local);
         route.prefix = Some("27".to_owned());
@@ -130,7 +130,7 @@ fn any_route() -> impl Strategy<Value = Route> {
         )
 }
 
-/// Any set of the carriers' names.
+/// Any subset of the carriers.
 fn any_carriers() -> impl Strategy<Value = Vec<&'static str>> {
     prop::sample::subsequence(CARRIERS.to_vec(), 0..=CARRIERS.len())
 }
@@ -157,7 +157,7 @@ proptest! {
         let held = Routes::new(routes.clone());
         let choice = held.choose(&facts, random, |carrier| usable.contains(&carrier), &excluded);
 
-        // The routes that remain, step by step.
+        // The routes that remain after each step.
         let matching: Vec<&Route> = routes.iter().filter(|route| route.matches(&facts)).collect();
         let allowed: Vec<&Route> = matching.iter().copied()
             .filter(|route| !excluded.contains(&route.carrier.as_str())).collect();
@@ -185,7 +185,7 @@ proptest! {
         let usable = |carrier: &str| Some(carrier) != down;
         let equals =
             weights.iter().zip(CARRIERS).map(|(weight, carrier)| route(carrier, 5, *weight));
-        // It isn't chosen while one of the routes above can take the message.
+        // This route isn't chosen while one of the routes above is usable.
         let routes = Routes::new(equals.chain([route("last", 6, 1_000)]).collect());
         let own = reference("012345");
         let facts = local("26657000001", own, "Acme");
@@ -194,7 +194,7 @@ proptest! {
         if wanted.is_empty() {
             wanted.push(("last", 1));
         }
-        // As many random numbers as there are shares: the first number of each share.
+        // One random number for each share of the total weight: the first number of the share.
         let total: u32 = wanted.iter().map(|(_, weight)| weight).sum();
         let numbers = (0..total).map(|share| {
             let number = (u128::from(share) << 64).div_ceil(u128::from(total));

@@ -14,7 +14,7 @@ fn days_are_counted_from_the_first_one_with_a_payment_to_yesterday() {
     for (paid, expected) in [
         (vec![], None),
         (vec![(TODAY - 3, Money::ZERO)], None),
-        // Today isn't over.
+        // Today doesn't count yet.
         (vec![(TODAY, units(5))], None),
         (vec![(TODAY - 1, units(5)), (TODAY, units(5))], Some((5, 1))),
         (

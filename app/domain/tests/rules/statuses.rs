@@ -1,4 +1,4 @@
-//! The statuses of a message.
+//! Statuses of messages.
 
 use domain::MessageStatus;
 use proptest::prelude::*;
@@ -71,7 +71,7 @@ fn four_statuses_are_final() {
     }
 }
 
-/// All 64 steps: `+` where a stored status (row) may become the next one (column).
+/// All 64 transitions: `+` if a stored status (row) may become the next one (column).
 #[test]
 fn every_step_is_allowed_or_refused_as_the_table_says() {
     #[rustfmt::skip]
@@ -96,7 +96,7 @@ fn every_step_is_allowed_or_refused_as_the_table_says() {
 proptest! {
     #![proptest_config(seeded(2_000))]
 
-    /// Statuses may arrive in any order: the stored rank never goes down, a final status stays.
+    /// Statuses may arrive in any order. The stored rank never decreases, and a final status stays.
     #[test]
     fn no_history_lowers_the_rank_or_leaves_a_final_status(
         wishes in prop::collection::vec(prop::sample::select(MessageStatus::ALL.to_vec()), 0..20),

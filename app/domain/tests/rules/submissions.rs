@@ -1,4 +1,4 @@
-//! How far a message's submission has come, and whether the message may be sent once more.
+//! How far a message's submission has come, and whether to resend the message.
 
 use domain::LostAnswer::{Hold, Resend};
 use domain::Submission::{self, Begun, None, Repeated};
@@ -17,7 +17,7 @@ fn every_submission_has_its_code() {
         let error = Submission::try_from(code).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("{code} is no code of a submission")
+            format!("{code} isn't a submission code")
         );
     }
 }

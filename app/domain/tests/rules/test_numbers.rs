@@ -1,4 +1,4 @@
-//! The reserved test numbers.
+//! Reserved test numbers.
 
 use domain::test_number::SLOW_DELIVERY_MS;
 use domain::{Number, Reason, TestNumber};

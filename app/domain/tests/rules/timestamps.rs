@@ -1,4 +1,4 @@
-//! Timestamps: RFC 3339 in and out.
+//! Timestamps: parsing and formatting RFC 3339.
 
 use domain::timestamp::DAY_MS;
 use domain::{Month, Timestamp};
@@ -36,7 +36,7 @@ fn timestamps_are_read_and_shown() {
             1_795_237_471_123,
             "2026-11-21T05:04:31.123Z",
         ),
-        // Finer than a millisecond is dropped, towards the past.
+        // Digits beyond milliseconds are rounded down.
         (
             "2026-11-21T05:04:31.123999999Z",
             1_795_237_471_123,
@@ -123,7 +123,7 @@ fn arithmetic_stops_at_the_ends() {
     assert_eq!(last.plus_ms(1), last);
     assert_eq!(first.plus_ms(-1), first);
     assert_eq!(last.ms_since(first), i64::MAX);
-    // Beyond what RFC 3339 can write nothing panics.
+    // Times that RFC 3339 can't express don't cause a panic.
     assert!(!last.to_string().is_empty());
     assert!(!first.to_table().is_empty());
 }

@@ -1,4 +1,4 @@
-//! Time zones: what their clocks show, and when their days begin.
+//! Time zones: the times that their clocks show, and the times at which their days begin.
 
 use domain::{Timestamp, Zone};
 use proptest::prelude::*;
@@ -9,12 +9,12 @@ fn at(text: &str) -> Timestamp {
     Timestamp::parse_typed(text).unwrap()
 }
 
-/// The number of a day.
+/// Returns the number of a day.
 fn day(date: &str) -> i64 {
     at(date).day()
 }
 
-/// A zone with offsets, each with the time from which it holds.
+/// Creates a zone from offsets, each with the time at which it begins.
 fn zone(name: &str, offsets: &[(&str, i32, &str)]) -> Zone {
     let offsets = offsets.iter();
     let offsets = offsets.map(|(from, minutes, short)| (at(from), *minutes, (*short).to_owned()));
@@ -36,7 +36,7 @@ fn kathmandu() -> Zone {
     zone("Asia/Kathmandu", &[("2020-01-01", 345, "UTC+5:45")])
 }
 
-/// Its clocks went from 24:00 back to 23:00, and from 00:00 on to 01:00.
+/// Its clocks went back from 24:00 to 23:00, and forward from 00:00 to 01:00.
 fn sao_paulo() -> Zone {
     zone(
         "America/Sao_Paulo",
@@ -48,7 +48,7 @@ fn sao_paulo() -> Zone {
     )
 }
 
-/// It left out 2011-12-30, and changes its clocks at 3 and at 4 o'clock.
+/// This zone skipped 2011-12-30. Its clocks change at 3:00 and at 4:00.
 fn apia() -> Zone {
     zone(
         "Pacific/Apia",
@@ -98,7 +98,7 @@ fn clocks_show_the_time_of_their_zone() {
             "CET",
             60,
         ),
-        // Before all that is known of the zone, and after it.
+        // Before the first offset, and after the last one begins.
         (
             berlin(),
             "2020-07-01 12:00",
@@ -202,7 +202,7 @@ fn only_utc_has_no_offsets() {
 proptest! {
     #![proptest_config(seeded(512))]
 
-    /// Every time lies in the day that its zone's clocks show.
+    /// Every time is within the day that the zone's clocks show.
     #[test]
     fn a_day_lasts_until_the_next_begins(ms in 1_300_000_000_000_i64..1_900_000_000_000) {
         let time = Timestamp::from_unix_ms(ms);
@@ -226,7 +226,7 @@ fn hours_are_those_that_the_clocks_show() {
         hour(&berlin, "2026-11-23", 7),
         expected("2026-11-23 06:00", "2026-11-23 07:00")
     );
-    // The clocks show this hour twice, and skip the other one.
+    // The clocks show the first hour twice and skip the second one.
     assert_eq!(
         hour(&berlin, "2026-10-25", 2),
         expected("2026-10-25 00:00", "2026-10-25 02:00")

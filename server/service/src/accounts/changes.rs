@@ -1,5 +1,6 @@
-//! How many changes an account may make through the portal: each changing form takes one out of the
-//! account's bucket, before anything else is done for it. Each process has buckets of its own.
+//! Limits how many changes an account may make through the portal. Each form that changes something
+//! takes a token from the account's bucket before it does any other work. Each process has its own
+//! buckets.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,13 +12,12 @@ use crate::admission::rates::{Bucket, Pace};
 use crate::error::{Refusal, Result};
 use crate::{Limits, Service};
 
-/// How many times as much as a customer a member of staff may change: the desk decides many cases
-/// in a row.
+/// The limit of a staff member, as a multiple of a customer's: staff decide many cases in a row.
 const TIMES_FOR_STAFF: u32 = 10;
-/// From this many buckets on, those that are full again are dropped.
+/// From this number of buckets on, full buckets are dropped.
 const BUCKETS_SWEPT: usize = 10_000;
 
-/// A bucket for each account that changed something lately.
+/// The buckets of the accounts that recently changed something.
 pub(crate) struct Changes {
     customers: Pace,
     staff: Pace,
@@ -27,7 +27,7 @@ pub(crate) struct Changes {
 #[derive(Default)]
 struct Buckets {
     by_account: HashMap<i64, (Bucket, Pace)>,
-    /// How many buckets the last sweep left.
+    /// The number of buckets after the last sweep.
     left: usize,
 }
 
@@ -44,7 +44,7 @@ impl Changes {
         }
     }
 
-    /// Takes a change; how many seconds to wait where none is left.
+    /// Takes a token. Fails with the number of seconds to wait if none is left.
     fn take(
         &self,
         account_id: i64,
@@ -67,7 +67,7 @@ impl Changes {
 }
 
 impl Buckets {
-    /// Drops full buckets, each time that there are twice as many as the last sweep left.
+    /// Drops full buckets whenever there are twice as many buckets as after the last sweep.
     fn sweep(&mut self, now: Timestamp) {
         if self.by_account.len() >= BUCKETS_SWEPT.max(2 * self.left) {
             (self.by_account).retain(|_, (bucket, pace)| !bucket.is_full(*pace, now));
@@ -77,10 +77,10 @@ impl Buckets {
 }
 
 impl Service {
-    /// Counts a change that an account asks for through the portal.
+    /// Counts a change that an account makes through the portal.
     ///
     /// # Errors
-    /// `TooManyChanges` when the account has made as many as it may.
+    /// `TooManyChanges` if the account's bucket is empty.
     pub fn take_change(&self, account: &AccountRecord) -> Result<()> {
         let taken = (self.inner.changes).take(account.id, account.staff, self.now());
         taken.map_err(|retry_after_s| Refusal::TooManyChanges { retry_after_s }.into())
@@ -98,7 +98,7 @@ mod tests {
         Timestamp::from_unix_ms(1_000_000_000_000 + ms)
     }
 
-    /// How many changes are let through at this time.
+    /// Returns how many changes are accepted at this time.
     fn taken(changes: &Changes, (id, is_staff): (i64, bool), ms: i64) -> usize {
         let attempts = 0..1_000;
         attempts
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(taken(&changes, other, 0), 30);
         assert_eq!(taken(&changes, staff, 0), 300);
         assert_eq!(taken(&changes, staff, 1_000), 10);
-        // However long nothing was changed, and whatever the clock does, it holds no more.
+        // The bucket never holds more, neither after a long pause nor when the clock is set back.
         assert_eq!(taken(&changes, one, i64::from(i32::MAX)), 30);
         assert_eq!(taken(&changes, one, 0), 0);
     }

@@ -1,4 +1,4 @@
-//! Closing an account for good, by its owner.
+//! Permanent closing of an account by its owner.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,10 @@ use crate::store::audit::{self, Actor, Change};
 use crate::store::{accounts, api_calls, api_keys, applications, sessions};
 
 impl Service {
-    /// Closes an account: nobody signs in any more, and its keys are unknown from this commit on.
-    /// Its queued messages are deferred until they expire, which releases their price.
-    /// `references` are those of all its applications, as they were typed.
+    /// Closes an account permanently. Once this commits, nobody can sign in and the account's keys
+    /// are unknown. Its queued messages are deferred until they expire, which releases their price.
+    /// `references` is the owner's input, which must list the references of all the account's
+    /// applications.
     ///
     /// # Errors
     /// `StaffCannotClose`, `WrongPassword`, `ReferencesDiffer`, `Throttled`.
@@ -45,7 +46,7 @@ impl Service {
                     return Err(Refusal::StaffCannotClose.into());
                 }
                 let mut owned = applications::ids_by_account(tx, id).await?;
-                // The order in which all who write keys lock their rows.
+                // All transactions that write keys lock the rows in this order.
                 owned.sort_unstable_by_key(|application| application.reference);
                 let meant: BTreeSet<_> = owned.iter().map(|it| it.reference.to_string()).collect();
                 if typed != meant {
@@ -58,7 +59,7 @@ impl Service {
                         let key = ApiKey::from_entropy(application.reference, kind, entropy);
                         applications::set_hash(tx, application.id, kind, &key.hash()).await?;
                     }
-                    // Calls that processes have noted aren't stored once this is gone.
+                    // Without this row, no process can store the calls that it has buffered.
                     api_keys::forget(tx, application.reference).await?;
                     api_calls::forget(tx, application.reference).await?;
                 }

@@ -1,4 +1,4 @@
-//! The passwords that are tried first: those of a public list, and what is made of them.
+//! Common passwords, which attackers try first: those on public lists, and variations of them.
 
 use domain::Password;
 use domain::password::{InvalidPassword, parts_of};
@@ -7,19 +7,19 @@ use tokio::sync::OnceCell;
 use crate::Service;
 use crate::error::{Refusal, Result};
 
-/// A password that is among the first million guesses counts as common.
+/// A password that can be guessed in fewer attempts counts as common.
 const GUESSES_MIN: u64 = 1_000_000;
 
-/// Whether zxcvbn has read its lists.
+/// Set once zxcvbn has loaded its word lists.
 static LISTS: OnceCell<()> = OnceCell::const_new();
 
 impl Service {
-    /// Refuses a new password that is common or made of the account's email.
+    /// Refuses a new password that is common or derived from the account's email.
     pub(crate) async fn refuse_guessable(&self, password: &Password, email: &str) -> Result<()> {
         password.must_differ_from(email).map_err(refused)?;
         LISTS.get_or_init(read_lists).await;
         let (password, email) = (password.clone(), email.to_lowercase());
-        // It takes milliseconds, so that it waits in the queue of the hashes.
+        // The estimate takes milliseconds, so it waits in the same queue as the hashes.
         let common = self.inner.hasher.blocking(move || {
             let guesses = zxcvbn::zxcvbn(password.expose(), &parts_of(&email)).guesses();
             Ok(guesses < GUESSES_MIN)
@@ -31,11 +31,12 @@ impl Service {
     }
 }
 
-/// Has zxcvbn read its lists, which it does once, behind a lock. A thread of the lowest priority
-/// would hold that lock for as long as every core is busy, and everybody else would wait for it.
+/// Makes zxcvbn load its word lists. zxcvbn loads them once, behind a lock. A thread of the lowest
+/// priority would hold that lock for as long as every core is busy, and block all other threads
+/// that need the lists.
 async fn read_lists() {
     let every_kind = || zxcvbn::zxcvbn("correcthorse qwerty aaa 1990 2.2.1990", &[]);
-    // Where it panicked, the next one would do so too, and say why.
+    // If this panics, the next call panics too and reports why.
     drop(tokio::task::spawn_blocking(every_kind).await);
 }
 

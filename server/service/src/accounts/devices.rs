@@ -1,4 +1,4 @@
-//! Sessions, and the devices that they are once somebody has signed in.
+//! Sessions. A session becomes a device of an account when somebody signs in.
 
 use domain::Timestamp;
 use domain::account::DEVICE_NAME_CHARS_MAX;
@@ -16,16 +16,17 @@ use crate::store::known_devices;
 use crate::store::query::Connection;
 use crate::store::sessions::{self, SignIn, Valid};
 
-/// A session that was unused for this long is over.
+/// A session expires after this time without use.
 pub(crate) const IDLE_MS: i64 = 30 * 60 * 1000;
-/// A session is over this long after it was made, used or not; a sign-in makes a new session.
+/// A session expires this long after it was created, even if it is in use. A sign-in creates a new
+/// session.
 pub(crate) const ABSOLUTE_MS: i64 = 12 * 60 * 60 * 1000;
-/// How often "last seen" is written at most: a page view needn't cost a commit.
+/// The minimum time between two writes of "last seen", so that most page views cost no commit.
 const TOUCH_MS: i64 = 60 * 1000;
-/// A sign-in this soon after the registration is a part of it.
+/// A sign-in this soon after the registration counts as part of it.
 const REGISTERING_MS: i64 = 60 * 1000;
 
-/// How somebody signed in, as the event says.
+/// How somebody signed in, as the event's detail.
 const BY_PASSWORD: &str = "By password";
 const BY_CODE: &str = "By password and second factor";
 
@@ -36,13 +37,13 @@ pub struct SessionRow {
     pub account_id: Option<i64>,
     /// The session's data as JSON.
     pub data: String,
-    /// When the session will be over unless it is used before. This time is only returned: the
-    /// stored times come from the clock.
+    /// When the session expires if it isn't used again. This field is only returned: the service
+    /// takes the stored times from its own clock.
     pub expires_at: Timestamp,
 }
 
 impl Service {
-    /// Stores a new session; false when a session with this token exists.
+    /// Stores a new session. Returns false if a session with this token already exists.
     pub async fn session_create(&self, token: &str, row: &SessionRow) -> Result<bool> {
         let (hash, data) = (token_hash(token), row.data.clone());
         self.in_transaction(move |tx, now| {
@@ -51,7 +52,8 @@ impl Service {
         .await
     }
 
-    /// Stores what changed in a session. A session that was signed out meanwhile stays so.
+    /// Stores the changed data of a session. If the session was signed out meanwhile, it stays
+    /// signed out.
     pub async fn session_save(&self, token: &str, row: &SessionRow) -> Result<()> {
         let (hash, data) = (token_hash(token), row.data.clone());
         self.in_transaction(move |tx, now| {
@@ -60,7 +62,7 @@ impl Service {
         .await
     }
 
-    /// The session with this token, unless it is over; using a session extends it.
+    /// Returns the session with this token, unless it has expired. Extends the session.
     pub async fn session_load(&self, token: &str) -> Result<Option<SessionRow>> {
         let hash = token_hash(token);
         let now = self.now();
@@ -88,11 +90,11 @@ impl Service {
             .await
     }
 
-    /// Makes a stored session a device of the account that signed in by its password alone.
+    /// Makes a stored session a device of the account, which signed in with its password alone.
     ///
     /// # Errors
-    /// `WrongCredentials`, when the password was changed or the account disabled since, when the
-    /// account has a second factor, or when there is no such session.
+    /// `WrongCredentials` if the password was changed or the account was disabled meanwhile, if the
+    /// account has a second factor, or if there is no such session.
     pub async fn device_sign_in(
         &self,
         token: &str,
@@ -102,10 +104,12 @@ impl Service {
         self.make_device(token, account, client, 0).await
     }
 
-    /// Like [`Service::device_sign_in`], after [`Service::sign_in_step`] took a code.
+    /// Like [`Service::device_sign_in`], but [`Service::sign_in_step`] has accepted a second
+    /// factor.
     ///
     /// # Errors
-    /// The same, but for the second factor.
+    /// `WrongCredentials` as with [`Service::device_sign_in`], except that the account may have a
+    /// second factor.
     pub async fn device_sign_in_by_code(
         &self,
         token: &str,
@@ -115,11 +119,12 @@ impl Service {
         self.make_device(token, account, client, 1).await
     }
 
-    /// Notes in a stored session that the account gave its password and its code is awaited. The
-    /// session opens nothing by that.
+    /// Stores in a session that the account's password was right and its code is pending. The
+    /// session doesn't give access yet.
     ///
     /// # Errors
-    /// `WrongCredentials`, as with [`Service::device_sign_in`].
+    /// `WrongCredentials` if the password was changed or the account was disabled meanwhile, or if
+    /// there is no such session.
     pub async fn await_code(&self, token: &str, account: &AccountRecord) -> Result<()> {
         let (hash, account) = (token_hash(token), account.clone());
         self.in_transaction(move |tx, _| {
@@ -167,7 +172,7 @@ impl Service {
         .await
     }
 
-    /// The account that is signed in with a session; using the session extends it.
+    /// Returns the account that is signed in with a session. Extends the session.
     pub async fn session_account(&self, token: &str) -> Result<Option<AccountRecord>> {
         let hash = token_hash(token);
         let now = self.now();
@@ -182,16 +187,16 @@ impl Service {
         Ok(Some(account))
     }
 
-    /// The account that is signed in with a session, as it is now, without extending the
-    /// session's end: for requests that a page makes by itself.
+    /// Returns the account that is signed in with a session, without extending the session. Used
+    /// for requests that a page sends on its own.
     pub async fn session_follower(&self, token: &str) -> Result<Option<AccountRecord>> {
         let mut conn = self.store().read().await?;
         let found = sessions::account(&mut conn, &token_hash(token), valid(self.now())).await?;
         Ok(found.map(|(account, _)| account))
     }
 
-    /// When the session of somebody who is signed in ends, without putting that off. Its last use
-    /// is known to a minute: the session may go on for so much longer.
+    /// Returns when a signed-in session expires, without extending it. The last use is stored only
+    /// once a minute, so the session may last up to a minute longer.
     pub async fn session_end(&self, token: &str) -> Result<Option<SessionEnd>> {
         let now = self.now();
         let stored = {
@@ -210,7 +215,7 @@ impl Service {
             }))
     }
 
-    /// The devices of an account, the one seen last first.
+    /// Returns the devices of an account, most recently seen first.
     pub async fn devices(&self, account_id: i64, current_token: &str) -> Result<Vec<DeviceRecord>> {
         let mut conn = self.store().read().await?;
         let current = token_hash(current_token);
@@ -224,8 +229,8 @@ impl Service {
         Ok(devices)
     }
 
-    /// Names the browser of a device, in the network that it is in: the name is there again after
-    /// the next sign-in. An empty name takes the name away.
+    /// Names the browser of a device in its current network. The name appears again after the next
+    /// sign-in. An empty name removes it.
     ///
     /// # Errors
     /// `DeviceNameInvalid`, `NoSuchDevice`.
@@ -246,6 +251,8 @@ impl Service {
         .await
     }
 
+    /// Signs out one device of an account.
+    ///
     /// # Errors
     /// `NoSuchDevice`.
     pub async fn sign_out_device(&self, account_id: i64, device_id: i64) -> Result<()> {
@@ -262,7 +269,7 @@ impl Service {
         .await
     }
 
-    /// Signs out every device of the account except the one that asks.
+    /// Signs out every device of the account except the current one.
     ///
     /// # Errors
     /// `WrongPassword`, `Throttled`, `Busy`.
@@ -290,8 +297,8 @@ impl Service {
         .await
     }
 
-    /// Gives a session, with everything that is stored of it, another token. A session that has
-    /// that token is replaced.
+    /// Moves a session and its data to another token. Replaces the session that has that token, if
+    /// any.
     pub async fn session_rename(&self, from: &str, to: &str) -> Result<()> {
         let (from, to) = (token_hash(from), token_hash(to));
         self.in_transaction(move |tx, _| {
@@ -303,7 +310,7 @@ impl Service {
         .await
     }
 
-    /// Deletes sessions that are over and old security events; returns how many sessions.
+    /// Deletes expired sessions and old security events. Returns the number of deleted sessions.
     pub async fn session_sweep(&self) -> Result<u64> {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
@@ -326,8 +333,8 @@ impl Service {
     }
 }
 
-/// Mails the owner of an account about a sign-in from a browser or network that isn't known. The
-/// first one is known when it follows the registration.
+/// Mails the owner of an account about a sign-in from an unknown browser or network. The first
+/// sign-in after the registration counts as known.
 async fn mail_if_new(
     conn: &mut dyn Connection,
     account: &AccountRecord,
@@ -346,7 +353,7 @@ async fn mail_if_new(
     mail::put(conn, account, &mail, now).await
 }
 
-/// What a browser in a network is known by.
+/// Returns the fingerprint by which a browser in a network is recognized.
 fn fingerprint(user_agent: &str, address: &str) -> String {
     token_hash(&format!("{} {user_agent}", network(address)))
 }

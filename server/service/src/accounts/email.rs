@@ -1,7 +1,9 @@
-//! Changing an account's email: the new address is mailed a link, and nothing changes before its
-//! owner says that it is theirs. Unless a second factor confirmed the change it then waits for a
-//! day, in which the owner of the present address can stop it: whoever has the password alone must
-//! not get the account for good.
+//! Changing an account's email.
+//!
+//! The new address gets a link, and nothing changes before its owner confirms the address. Unless a
+//! second factor confirmed the change, the change then waits for a day, in which the owner of the
+//! current address can stop it. So somebody who has only the password can't take over the account
+//! permanently.
 
 use domain::records::{AccountRecord, AccountSettings};
 use domain::security_event::SecurityEventKind;
@@ -19,11 +21,11 @@ use crate::store::confirmations::Purpose;
 use crate::store::query::Connection;
 use crate::store::{accounts, confirmations, second_factors};
 
-/// How long a confirmed change waits that no second factor confirmed.
+/// How long a confirmed change waits if no second factor confirmed it.
 const WAIT_MS: i64 = 24 * 60 * 60 * 1000;
 
 impl Service {
-    /// What the owner of an account sees of it alone.
+    /// Returns the settings of an account that only its owner sees.
     ///
     /// # Errors
     /// `NoSuchAccount`.
@@ -39,13 +41,14 @@ impl Service {
         })
     }
 
-    /// Asks for a new email: it is mailed a link, and the present one is told, with a link that
-    /// stops the change. An address that was asked for before is forgotten. Where there is a second
-    /// factor the caller has confirmed it.
+    /// Requests a new email. Mails a confirmation link to the new address, and a link that stops
+    /// the change to the current one. Replaces an earlier request. If the account has a second
+    /// factor, the caller must have checked it.
     ///
     /// # Errors
-    /// `NoMailSent`, `WrongPassword`, `EmailUnchanged`, `EmailTaken`; `Throttled` too within five
-    /// minutes of the last mail of this kind, and for the sixth address in a day.
+    /// `NoMailSent`, `WrongPassword`, `EmailUnchanged`, `EmailTaken`. `Throttled` also within five
+    /// minutes of the last confirmation mail, for the sixth request in a day, and if the new
+    /// address has received too many mails.
     pub async fn ask_email_change(
         &self,
         account: &AccountRecord,
@@ -88,7 +91,7 @@ impl Service {
             .inspect_err(|_| self.inner.throttle.take_back(&counted))
     }
 
-    /// Forgets the email that was asked for, be it confirmed or not: its link works no more.
+    /// Cancels the pending change of the email, confirmed or not. Its link stops working.
     pub async fn cancel_email_change(&self, account_id: i64) -> Result<()> {
         self.in_transaction(move |tx, now| {
             Box::pin(async move { cancel(tx, account_id, now).await.map(drop) })
@@ -96,11 +99,11 @@ impl Service {
         .await
     }
 
-    /// Ends a change of the email by the link in a mail to the address that the account has. The
-    /// same link again changes nothing.
+    /// Cancels a change of the email with the link that was mailed to the current address. Using
+    /// the link again changes nothing.
     ///
     /// # Errors
-    /// `ConfirmationInvalid`, also once the account has another email.
+    /// `ConfirmationInvalid`, also if the account's email has changed since the mail was sent.
     pub async fn stop_email_change(&self, token: &str) -> Result<()> {
         let hash = token_hash(token);
         let mut event = self.event(SecurityEventKind::EmailChangeStopped, None);
@@ -122,14 +125,14 @@ impl Service {
         .await
     }
 
-    /// Confirms the new email of an account, by the link in the mail to it. Returns when it takes
-    /// effect; `None` when it has: at once where a second factor confirmed the change, or where
-    /// nobody had confirmed the email before. The same link again changes nothing. The links to set
-    /// a new password that were asked for until now work no more.
+    /// Confirms the new email of an account with the link that was mailed to it. Returns when the
+    /// change takes effect, or `None` if it already has. The change takes effect at once if a
+    /// second factor confirmed it, or if the old email was never confirmed. Using the link again
+    /// changes nothing. Invalidates the account's earlier reset links.
     ///
     /// # Errors
-    /// `ConfirmationInvalid`, also when another address was asked for since or none is any more;
-    /// `EmailTaken`.
+    /// `ConfirmationInvalid`, also if another address was requested meanwhile or the change was
+    /// canceled. `EmailTaken`.
     pub async fn change_email(&self, token: &str) -> Result<Option<Timestamp>> {
         let hash = token_hash(token);
         let service = self.clone();
@@ -163,7 +166,7 @@ impl Service {
         .await
     }
 
-    /// Gives accounts the new emails that have waited for long enough.
+    /// Applies the email changes whose wait is over.
     pub async fn apply_email_changes(&self) -> Result<()> {
         let due = {
             let mut conn = self.store().read().await?;
@@ -194,7 +197,7 @@ impl Service {
         Ok(())
     }
 
-    /// Gives an account the email that was asked for, and tells both addresses.
+    /// Sets the requested email of an account and notifies both addresses.
     async fn give_email(
         &self,
         conn: &mut dyn Connection,
@@ -206,7 +209,7 @@ impl Service {
         accounts::spend_resets(conn, id, now).await?;
         mail::put(conn, &row.record, &texts::email_changed(email), now).await?;
         if !accounts::set_email(conn, id, email, now).await? {
-            // Somebody ended or made the change meanwhile.
+            // The change was canceled or applied meanwhile.
             return Err(Refusal::ConfirmationInvalid.into());
         }
         let to_new = Recipient {
@@ -222,8 +225,9 @@ impl Service {
     }
 }
 
-/// Whether a confirmed change needn't wait. A second factor that is younger than the wait doesn't
-/// count, unless the account is too: a thief with the password could set one up first.
+/// True if a confirmed change doesn't have to wait. A second factor that was set up within the
+/// waiting time counts only if the account is as young. Otherwise a thief with the password could
+/// set one up first.
 async fn takes_effect_at_once(
     conn: &mut dyn Connection,
     row: &AccountRow,
@@ -236,7 +240,7 @@ async fn takes_effect_at_once(
     Ok(confirmed_by_factor || row.record.confirmed_at.is_none())
 }
 
-/// Has a confirmed change wait, and tells both addresses.
+/// Schedules a confirmed change and notifies both addresses.
 async fn wait(
     conn: &mut dyn Connection,
     row: &AccountRow,
@@ -248,7 +252,8 @@ async fn wait(
     if !accounts::set_new_email_at(conn, id, email, at).await? {
         return Err(Refusal::ConfirmationInvalid.into());
     }
-    // Whoever reads the old mailbox may have asked for one before, and must not set a password now.
+    // Somebody who reads the old mailbox may have requested a reset link, and must not set a
+    // password now.
     accounts::spend_resets(conn, id, now).await?;
     let told = texts::email_change_waits(email, at);
     mail::put(conn, &row.record, &told, now).await?;
@@ -262,7 +267,7 @@ async fn wait(
     audit::insert_change(conn, now, &actor, "account.confirm_email", &subject, change).await
 }
 
-/// Ends a change of the email; false when none was asked for.
+/// Cancels the change of the email. Returns false if none is pending.
 async fn cancel(conn: &mut dyn Connection, account_id: i64, now: Timestamp) -> Result<bool> {
     let account = accounts::by_id(conn, account_id).await?;
     if account.is_none_or(|row| row.new_email.is_none()) {

@@ -1,9 +1,9 @@
-//! Known devices: browsers in which an account was signed in before. A stranger's failed sign-ins
-//! don't keep the owner out of the account there.
+//! Known devices: browsers in which an account was signed in before. On a known device, a
+//! stranger's failed sign-ins don't lock the owner out.
 //!
-//! Such a browser keeps a cookie that is signed with the hash of the account's password: nothing
-//! has to be stored for it, and a new password makes it worthless. It says too whose it is, which
-//! lets nobody in.
+//! A known device has a cookie that is signed with the hash of the account's password. The server
+//! doesn't store the cookie, and a new password invalidates it. The cookie also contains the
+//! account's ID, which gives no access.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -18,14 +18,14 @@ const NONCE_BYTES: usize = 16;
 const PURPOSE: &[u8] = b"heliograph known device";
 
 impl Service {
-    /// The name that the cookie of the device that asks claims; nobody has verified it.
+    /// Returns the device ID that the client's cookie claims. Its signature isn't verified.
     pub(crate) fn claimed_device(&self) -> Option<String> {
         let (_, signed) = self.device_cookie.as_deref()?.split_once('.')?;
         let bytes = hex::decode(signed).ok()?;
         Some(hex::encode(bytes.first_chunk::<NONCE_BYTES>()?))
     }
 
-    /// The name of the device that asks, if this account was signed in there before.
+    /// Returns the device ID of the client, if this account was signed in there before.
     pub(crate) async fn known_device(&self, email: &str) -> Result<Option<String>> {
         let Some(cookie) = &self.device_cookie else {
             return Ok(None);
@@ -37,7 +37,7 @@ impl Service {
         Ok(row.and_then(|row| name(&row.password_hash, cookie)))
     }
 
-    /// The name of the device that asks, if the account with this id was signed in there before.
+    /// Returns the device ID of the client, if the account with this ID was signed in there before.
     pub(crate) async fn known_device_of(&self, account_id: i64) -> Result<Option<String>> {
         let Some(cookie) = &self.device_cookie else {
             return Ok(None);
@@ -49,7 +49,8 @@ impl Service {
         Ok(row.and_then(|row| name(&row.password_hash, cookie)))
     }
 
-    /// The cookie of a device in which this account has just been signed in.
+    /// Returns a new cookie for a device on which this account has just signed in. `None` if there
+    /// is no such account.
     pub async fn make_device_cookie(&self, account_id: i64) -> Result<Option<String>> {
         let row = {
             let mut conn = self.store().read().await?;
@@ -59,8 +60,8 @@ impl Service {
     }
 }
 
-/// Whose a device's cookie is: the account that was last signed in there. Whoever has the browser
-/// can change that, so that it gives no right.
+/// Returns the ID of the account that last signed in on a device. It gives no access, because the
+/// user of the browser can change the cookie.
 pub fn account_of_device(cookie: &str) -> Option<i64> {
     cookie.split_once('.')?.0.parse().ok()
 }
@@ -72,13 +73,13 @@ fn make(account_id: i64, password_hash: &str, entropy: &Entropy) -> Option<Strin
     Some(format!("{account_id}.{signed}"))
 }
 
-/// The name of the device that has this cookie; `None` when the cookie is of another account, or
-/// of an older password.
+/// Returns the device ID in a cookie. `None` if the cookie belongs to another account or an older
+/// password.
 fn name(password_hash: &str, cookie: &str) -> Option<String> {
     let (_, signed) = cookie.split_once('.')?;
     let bytes = hex::decode(signed).ok()?;
     let (nonce, tag) = bytes.split_first_chunk::<NONCE_BYTES>()?;
-    // In constant time.
+    // Compares in constant time.
     mac(password_hash, nonce)?.verify_slice(tag).ok()?;
     Some(hex::encode(nonce))
 }

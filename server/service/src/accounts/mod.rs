@@ -1,4 +1,4 @@
-//! Registration, sign-in, passwords.
+//! Accounts: registration, sign-in and passwords.
 
 pub(crate) mod changes;
 mod closing;
@@ -34,7 +34,7 @@ use throttle::{Attempt, Counted};
 pub(crate) const TOKEN_BYTES: usize = 32;
 
 impl Service {
-    /// Makes a customer's account. `client` is the network address that the request comes from.
+    /// Creates a customer's account. `client` is the network address that the request comes from.
     ///
     /// # Errors
     /// `EmailTaken`, `InvalidPassword`, `Throttled`.
@@ -50,7 +50,7 @@ impl Service {
             .await
     }
 
-    /// Makes an account on behalf of somebody.
+    /// Creates an account on behalf of its owner. The audit log records `actor`.
     ///
     /// # Errors
     /// `EmailTaken`, `InvalidPassword`.
@@ -65,8 +65,8 @@ impl Service {
             .await
     }
 
-    /// Stores an account, which its owner makes unless an actor is given. An unconfirmed one is
-    /// sent a mail with a link to confirm its email.
+    /// Stores an account. `actor` is `None` if the owner creates it. The owner of an unconfirmed
+    /// account gets a mail with a link that confirms the email.
     async fn insert_account(
         &self,
         actor: Option<Actor>,
@@ -116,12 +116,12 @@ impl Service {
         .await
     }
 
-    /// The account with this email and password. An unknown email is answered like a wrong
-    /// password, and after the same time. Only attempts that fail count.
+    /// Returns the account with this email and password. An unknown email gets the same answer as a
+    /// wrong password, after the same time. Only failed attempts count.
     ///
     /// # Errors
-    /// `WrongCredentials`, `Throttled`, `Busy`; `AccountDisabled` or `AccountClosed`, to whoever
-    /// has the password.
+    /// `WrongCredentials`, `Throttled`, `Busy`. `AccountDisabled` or `AccountClosed` only if the
+    /// password is right.
     pub async fn sign_in(
         &self,
         email: &str,
@@ -154,8 +154,9 @@ impl Service {
         Ok(account.record)
     }
 
-    /// Counts a sign-in. In a browser in which the account was signed in before, only its own
-    /// failures keep it out: they count for it from the first on.
+    /// Counts a sign-in attempt. If the client has a device cookie, the attempt also counts against
+    /// the limit of that device, even while the general limits aren't reached. Once a general limit
+    /// is reached, a known device is subject only to its own limit.
     async fn count_sign_in(&self, email: &str, client: &str) -> Result<Counted> {
         let throttle = &self.inner.throttle;
         let throttled = match throttle.count(Attempt::SignIn, client, email, self.now()) {
@@ -180,8 +181,8 @@ impl Service {
             .await
     }
 
-    /// Counts an attempt that was throttled, if it comes from a network in which the account was
-    /// signed in before.
+    /// Counts a throttled attempt against the client's own limits, if the account was signed in
+    /// before from the client's network. Otherwise returns `throttled`.
     async fn count_at_home(
         &self,
         what: Attempt,
@@ -207,8 +208,9 @@ impl Service {
         Err(throttled)
     }
 
-    /// Whether a password fits; without a hash it takes as long. A failure stays counted and is
-    /// recorded, everything else doesn't count.
+    /// Returns whether a password matches. Takes as long without a hash. A wrong password stays
+    /// counted and is recorded as a security event. Any other result removes the attempt from the
+    /// counts.
     async fn judge(
         &self,
         counted: &Counted,
@@ -237,7 +239,7 @@ impl Service {
             .map(|row| row.record))
     }
 
-    /// The account with this email.
+    /// Returns the account with this email.
     pub async fn find_account(&self, email: &str) -> Result<Option<AccountRecord>> {
         let mut conn = self.store().read().await?;
         Ok(accounts::by_email(&mut conn, &email.trim().to_lowercase())
@@ -245,24 +247,25 @@ impl Service {
             .map(|row| row.record))
     }
 
-    /// How many accounts there are.
+    /// Returns the number of accounts.
     pub async fn account_count(&self) -> Result<i64> {
         let mut conn = self.store().read().await?;
         accounts::count(&mut conn).await
     }
 
-    /// The kinds of attempts that all clients together have made too many of, so that each network
-    /// has a small share and answers are slow.
+    /// Returns the kinds of attempts for which all clients together have reached the limit. For
+    /// these kinds, each network has a small share and answers are slow.
     pub fn strained_limits(&self) -> Vec<&'static str> {
         self.inner.throttle.strained(self.now())
     }
 
-    /// How many passwords this process was asked to hash, to set or to verify them.
+    /// Returns how many password hashes this process has computed, both to set and to verify
+    /// passwords.
     pub fn password_hashes(&self) -> u64 {
         self.inner.hasher.hashed()
     }
 
-    /// Changes the password and signs out every device except the one that asks.
+    /// Changes the password and signs out every device except the current one.
     ///
     /// # Errors
     /// `WrongPassword`, `InvalidPassword`, `Throttled`.
@@ -289,8 +292,8 @@ impl Service {
         .await
     }
 
-    /// Verifies the password again before something that matters. Returns the hash that the
-    /// password fitted, which must still be in force when that is done.
+    /// Verifies the password again before a sensitive change. Returns the hash that matched. The
+    /// transaction of the change must pass it to [`still_in_force`].
     ///
     /// # Errors
     /// `WrongPassword`, `Throttled`.
@@ -311,7 +314,7 @@ impl Service {
     }
 }
 
-/// Fails if the password was changed since it was verified: then the verified one is wrong now.
+/// Fails with `WrongPassword` if the password was changed after it was verified.
 pub(crate) async fn still_in_force(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -323,13 +326,13 @@ pub(crate) async fn still_in_force(
     }
 }
 
-/// The hash that is stored of a token.
+/// Returns the hash that is stored in place of a token.
 pub(crate) fn token_hash(token: &str) -> String {
     hex::encode(Sha256::digest(token.as_bytes()))
 }
 
-/// Sets a password: the account's reset links work no more, and all devices are signed out except
-/// the one whose token has the hash `keep`.
+/// Sets a password. Invalidates the account's reset links, and signs out every device except the
+/// one whose token has the hash `keep`.
 async fn set_password(
     conn: &mut dyn Connection,
     account_id: i64,

@@ -1,9 +1,10 @@
-//! Passkeys (WebAuthn): an account that has an authenticator app may use them in place of the app's
-//! codes. A passkey is never taken without the password before it.
+//! Passkeys (WebAuthn). An account that has an authenticator app can use passkeys in place of the
+//! app's codes. A passkey never replaces the password.
 //!
-//! What a browser is asked and what it answers are JSON, which the portal hands through. What the
-//! answer is checked against is kept in the session's row, sealed: any process can check it, and
-//! the row is changed by the first answer, so that each is taken once.
+//! The challenge for the browser and the browser's answer are JSON, which the portal passes
+//! through. The session's row stores the sealed state that the answer is verified against, so any
+//! process can verify it. The first answer changes the row, so each challenge can be answered only
+//! once.
 
 use domain::Timestamp;
 use domain::passkey::{PASSKEYS_MAX, passkey_name};
@@ -25,11 +26,12 @@ use crate::store::audit::Actor;
 use crate::store::query::Connection;
 use crate::store::{passkeys, second_factors};
 
-/// How long an answer is awaited.
+/// How long a challenge can be answered.
 const AWAITED_MS: i64 = 5 * 60 * 1000;
 
-/// What passkeys of a site are made for and checked by; `None` where browsers make none: they want
-/// a name, and TLS unless the site is on the same machine.
+/// Returns the relying party that creates and verifies the passkeys of a site. `None` if browsers
+/// create no passkeys for the site: they require a host name, and TLS unless the host is
+/// `localhost`.
 pub(crate) fn relying_party(base_url: &str) -> Option<Webauthn> {
     let origin = Url::parse(base_url).ok()?;
     let host = origin.domain()?;
@@ -41,7 +43,7 @@ pub(crate) fn relying_party(base_url: &str) -> Option<Webauthn> {
     builder.build().ok()
 }
 
-/// What a passkey has to answer, as a session keeps it.
+/// A pending challenge, as the session stores it.
 #[derive(Serialize, Deserialize)]
 struct Asked {
     account_id: i64,
@@ -51,13 +53,13 @@ struct Asked {
 
 #[derive(Serialize, Deserialize)]
 enum What {
-    /// To become a passkey of this name. `options` is what the browser is given.
+    /// Creates a passkey with this name. The browser gets `options`.
     Add {
         name: String,
         options: String,
         state: PasskeyRegistration,
     },
-    /// To be used in place of a code.
+    /// Uses a passkey in place of a code.
     Use(PasskeyAuthentication),
 }
 
@@ -74,7 +76,7 @@ fn read_credential(json: &str) -> Result<Passkey> {
 }
 
 impl Service {
-    /// Whether browsers make passkeys for this site.
+    /// True if browsers create passkeys for this site.
     pub fn passkeys_work(&self) -> bool {
         self.inner.relying_party.is_some()
     }
@@ -84,7 +86,7 @@ impl Service {
         relying_party.ok_or_else(|| Refusal::PasskeysUnavailable.into())
     }
 
-    /// The passkeys of an account, in the order in which they were added.
+    /// Returns the passkeys of an account, in the order in which they were added.
     pub async fn passkeys(&self, account_id: i64) -> Result<Vec<PasskeyRecord>> {
         let stored = self.stored_passkeys(account_id).await?;
         Ok(stored.into_iter().map(|stored| stored.record).collect())
@@ -95,16 +97,17 @@ impl Service {
         passkeys::of(&mut conn, account_id).await
     }
 
-    /// Whether an account can use a passkey in place of a code.
+    /// True if the account can use a passkey in place of a code.
     pub async fn has_passkeys(&self, account_id: i64) -> Result<bool> {
         Ok(self.passkeys_work() && !self.stored_passkeys(account_id).await?.is_empty())
     }
 
-    /// Begins to add a passkey: [`Service::passkey_to_add`] tells the browser what to make.
+    /// Starts adding a passkey. [`Service::passkey_to_add`] then returns the options for the
+    /// browser.
     ///
     /// # Errors
-    /// `PasskeysUnavailable`, `PasskeyNameInvalid`, `NoSecondFactor`, `TooManyPasskeys`;
-    /// `SignInOver` without such a session.
+    /// `PasskeysUnavailable`, `PasskeyNameInvalid`, `NoSecondFactor`, `TooManyPasskeys`.
+    /// `SignInOver` if there is no such session.
     pub async fn begin_passkey(
         &self,
         token: &str,
@@ -133,8 +136,8 @@ impl Service {
         self.ask_passkey(token, account_id, what).await
     }
 
-    /// What a browser is given to make the passkey that is being added: JSON, as
-    /// `PublicKeyCredential.parseCreationOptionsFromJSON` takes it.
+    /// Returns the options with which the browser creates the new passkey, as JSON for
+    /// `PublicKeyCredential.parseCreationOptionsFromJSON`.
     ///
     /// # Errors
     /// `PasskeyOver`.
@@ -145,7 +148,7 @@ impl Service {
         }
     }
 
-    /// Adds the passkey that a browser made. `answer` is the credential as JSON.
+    /// Adds the passkey that the browser created. `answer` is the credential as JSON.
     ///
     /// # Errors
     /// `PasskeyOver`, `PasskeyNotAdded`, `NoSecondFactor`, `TooManyPasskeys`, `Throttled`.
@@ -211,9 +214,9 @@ impl Service {
         .await
     }
 
-    /// What a browser is given to use a passkey, of the account that is signed in with a session or
-    /// waits for its code there: JSON, as `PublicKeyCredential.parseRequestOptionsFromJSON` takes
-    /// it.
+    /// Returns the options with which the browser uses a passkey, as JSON for
+    /// `PublicKeyCredential.parseRequestOptionsFromJSON`. The account is the one whose code the
+    /// session awaits, or otherwise the one that is signed in with the session.
     ///
     /// # Errors
     /// `PasskeysUnavailable`, `SignInOver`, `NoSuchPasskey`.
@@ -239,7 +242,7 @@ impl Service {
         to_json(&options.public_key)
     }
 
-    /// Takes what a passkey answered.
+    /// Verifies a passkey's answer to the pending challenge.
     pub(super) async fn use_passkey(
         &self,
         token: &str,
@@ -275,21 +278,21 @@ impl Service {
                     event.detail = Some(stored.record.name);
                     return event.store(tx, now).await;
                 }
-                // It was removed since it was asked for.
+                // The passkey was removed after the challenge was created.
                 Err(Refusal::PasskeyRefused.into())
             })
         })
         .await
     }
 
-    /// That a passkey was refused, and why.
+    /// Returns the event of a refused passkey, with the reason.
     pub(super) fn passkey_refused(&self, account_id: i64, refusal: &Refusal) -> Event {
         let mut event = self.event(SecurityEventKind::PasskeyRefused, Some(account_id));
         event.detail = Some(refusal.to_string());
         event
     }
 
-    /// Keeps in a session what its passkey has to answer.
+    /// Stores a challenge in a session.
     async fn ask_passkey(&self, token: &str, account_id: i64, what: What) -> Result<()> {
         let asked = Asked {
             account_id,
@@ -310,7 +313,8 @@ impl Service {
         .await
     }
 
-    /// What a session's passkey has to answer, unless that is over, and the same as it is stored.
+    /// Returns the pending challenge of a session and its sealed form. `None` if there is no
+    /// challenge or it has expired.
     async fn asked_passkey(&self, token: &str, account_id: i64) -> Result<Option<(What, String)>> {
         let sealed = {
             let mut conn = self.store().read().await?;
@@ -326,7 +330,7 @@ impl Service {
         Ok(valid.then_some((asked.what, sealed)))
     }
 
-    /// Uses up what a session's passkey has to answer.
+    /// Removes the pending challenge from a session and returns it.
     async fn take_asked(&self, token: &str, account_id: i64) -> Result<What> {
         let asked = self.asked_passkey(token, account_id).await?;
         let (what, sealed) = asked.ok_or(Refusal::PasskeyOver)?;
@@ -344,8 +348,8 @@ impl Service {
     }
 }
 
-/// Refuses another passkey where there is no authenticator app, or where there are enough; the
-/// passkeys that there are.
+/// Returns the account's passkeys. Refuses another one if the account has no authenticator app or
+/// already has [`PASSKEYS_MAX`] passkeys.
 async fn refuse_new(conn: &mut dyn Connection, account_id: i64) -> Result<Vec<passkeys::Stored>> {
     let factor = second_factors::of(conn, account_id).await?;
     factor.ok_or(Refusal::NoSecondFactor)?;

@@ -1,5 +1,5 @@
-//! Password hashes: argon2id, computed outside the async threads, a few at a time and behind all
-//! other work.
+//! Password hashes (argon2id). They are computed outside the async threads, a few at a time, and
+//! with a lower priority than all other work.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -19,31 +19,31 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::entropy::Entropy;
 use crate::error::{Error, Fault, Refusal, Result};
 
-/// OWASP's second choice for argon2id: 19 MiB, two passes, one lane.
+/// OWASP's second recommendation for argon2id: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// How long a hash that only idle cores work at may take before it is begun anew with a higher
-/// priority, so that people can still sign in while every core is busy.
+/// How long a hash may take at idle priority. After that it is restarted with a higher priority, so
+/// that people can still sign in while every core is busy.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// A thread of this niceness gets a tenth of a core that others want too.
+/// A thread with this niceness gets a tenth of a core that other threads want too.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
-/// How many wait to be hashed, each for some 20 ms; more are refused.
+/// The maximum number of waiting hashes, of about 20 ms each. Further ones are refused.
 const QUEUE_MAX: usize = 64;
 const SALT_BYTES: usize = 16;
 
 /// Hashes and verifies passwords.
 pub(crate) struct Hasher {
-    /// Places in the queue, those included that are being hashed.
+    /// Slots for waiting and running hashes.
     places: Arc<Semaphore>,
     permits: Arc<Semaphore>,
-    /// Places for hashes that only idle cores work at. A hash that was begun anew keeps its place
-    /// until it is done, so that no more of them hold memory.
+    /// Slots for hashes at idle priority. A restarted hash keeps its slot until its first run ends.
+    /// This bounds the memory that hashes use.
     idle: Arc<Semaphore>,
-    /// How many hashes were computed.
+    /// The number of computed hashes.
     hashed: Arc<AtomicU64>,
-    /// The hash of a password that nobody knows, so that a sign-in with an unknown email takes as
+    /// The hash of a password that nobody knows. It makes a sign-in with an unknown email take as
     /// long as one with a known email.
     dummy: Arc<str>,
 }
@@ -62,7 +62,7 @@ impl Hasher {
         })
     }
 
-    /// The hash of a password in PHC string format.
+    /// Returns the hash of a password in PHC string format.
     pub(crate) async fn hash(&self, password: &str, entropy: &Entropy) -> Result<String> {
         let password = password.to_owned();
         let salt = entropy.bytes();
@@ -74,7 +74,8 @@ impl Hasher {
         .await
     }
 
-    /// Whether the password belongs to the hash; without a hash this takes as long and is false.
+    /// Returns whether the password matches the hash. Without a hash, takes the same time and
+    /// returns false.
     pub(crate) async fn verify(&self, password: &str, stored: Option<String>) -> Result<bool> {
         let password = password.to_owned();
         let (dummy, count) = (Arc::clone(&self.dummy), self.count());
@@ -87,7 +88,7 @@ impl Hasher {
         .await
     }
 
-    /// Counts a hash, however often it is begun.
+    /// Returns a function that counts a hash once, even if the hash is restarted.
     fn count(&self) -> impl Fn() + Send + Sync + 'static {
         let (hashed, is_counted) = (Arc::clone(&self.hashed), AtomicBool::new(false));
         move || {
@@ -101,10 +102,11 @@ impl Hasher {
         self.hashed.load(Ordering::Relaxed)
     }
 
-    /// Does work that takes a core for long, and comes to the same whenever it is done.
+    /// Runs CPU-bound work. The work must be idempotent: if it isn't finished within [`PATIENCE`],
+    /// it is started a second time with a higher priority.
     ///
     /// # Errors
-    /// `Busy` when too many wait.
+    /// `Busy` if the queue is full.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl Fn() -> Result<T> + Send + Sync + 'static,
@@ -134,19 +136,19 @@ impl Hasher {
     }
 }
 
-/// How the system shares the cores out to a thread that hashes.
+/// The scheduling priority of a hashing thread.
 #[derive(Clone, Copy)]
 enum Priority {
-    /// Any other thread that has work is given the core at once. While every core is busy such a
-    /// thread hardly gets on.
+    /// The thread yields the core at once to any other thread that has work. While every core is
+    /// busy, it makes hardly any progress.
     Idle,
-    /// The thread gets a tenth of a core that others want too, but keeps the core for some
-    /// milliseconds when it has it.
+    /// The thread gets a tenth of a core that other threads want too, but keeps the core for some
+    /// milliseconds at a time.
     Low,
 }
 
-/// Does work on a thread of its own: one of the async runtime's would keep the priority. A thread
-/// costs a thousandth of a hash.
+/// Runs work on a thread of its own, because a thread of the async runtime would keep the priority.
+/// Starting a thread costs a thousandth of a hash.
 async fn on_thread<T: Send + 'static>(
     priority: Priority,
     work: impl FnOnce() -> T + Send + 'static,
@@ -155,13 +157,13 @@ async fn on_thread<T: Send + 'static>(
     let run = move || {
         #[cfg(target_os = "linux")]
         priority.set();
-        // Nobody waits any more where the caller left.
+        // Fails if the caller has gone.
         drop(done.send(work()));
     };
     let thread = std::thread::Builder::new().name("password-hash".to_owned());
     thread
         .spawn(run)
-        .map_err(|error| Fault::Task(format!("a thread for a password's hash: {error}")))?;
+        .map_err(|error| Fault::Task(format!("can't start a password hash: {error}")))?;
     result
         .await
         .map_err(|_| Fault::Task("the thread of a password's hash ended".to_owned()).into())
@@ -169,9 +171,10 @@ async fn on_thread<T: Send + 'static>(
 
 #[cfg(target_os = "linux")]
 impl Priority {
-    /// Gives the calling thread this priority. Elsewhere it would be the whole process's.
+    /// Gives the calling thread this priority. On other systems the priority would apply to the
+    /// whole process.
     fn set(self) {
-        /// Whether the log says already that it can't be done.
+        /// Whether a failure has been logged.
         static TOLD: AtomicBool = AtomicBool::new(false);
 
         let set = match self {
@@ -194,8 +197,8 @@ impl Priority {
     }
 }
 
-/// How many hashes are computed at once: each takes a core and 19 MiB, and the sends need the other
-/// half of the cores.
+/// Returns how many hashes run at once. Each takes a core and 19 MiB, and sends need the other half
+/// of the cores.
 fn parallel() -> usize {
     let cores = available_parallelism().map_or(1, NonZero::get);
     (cores / 2).max(1)

@@ -1,4 +1,4 @@
-//! What the owner of an account chooses for it.
+//! The preferences that the owner sets for an account.
 
 use domain::{MailKind, Theme};
 
@@ -8,7 +8,7 @@ use crate::store::audit::{self, Actor};
 use crate::{Service, zones};
 
 impl Service {
-    /// Sets the colours in which an account sees the portal.
+    /// Sets the colours in which the portal appears to an account.
     pub async fn set_theme(&self, account_id: i64, theme: Theme) -> Result<()> {
         self.in_transaction(move |tx, _| {
             Box::pin(async move { accounts::set_theme(tx, account_id, theme).await })
@@ -16,12 +16,11 @@ impl Service {
         .await
     }
 
-    /// Sets the time zone in which an account sees times, by its IANA name; `None`: that of the
-    /// browser.
+    /// Sets the time zone in which an account sees times, by its IANA name. `None` stands for the
+    /// time zone of the browser.
     ///
     /// # Errors
-    /// `TimeZoneUnknown` for a name that isn't one of [`zones::names`]; `Failed` or `Uncertain` when
-    /// the database can't be written.
+    /// `TimeZoneUnknown` if the name isn't one of [`zones::names`].
     pub async fn set_time_zone(&self, account_id: i64, name: Option<&str>) -> Result<()> {
         let known = name.map(|name| zones::names().find(|known| *known == name));
         if known == Some(None) {
@@ -34,8 +33,7 @@ impl Service {
         .await
     }
 
-    /// Sets which of the optional mails an account doesn't get. A kind that isn't optional is left
-    /// out.
+    /// Sets which optional mails an account doesn't get. Ignores kinds that aren't optional.
     pub async fn set_unwanted_mails(&self, account_id: i64, kinds: &[MailKind]) -> Result<()> {
         let optional = kinds.iter().copied().filter(|kind| kind.is_optional());
         let kinds: Vec<_> = optional.collect();
@@ -58,7 +56,7 @@ impl Service {
     }
 }
 
-/// Whether two lists have the same kinds, in whatever order.
+/// True if both lists contain the same kinds, in any order.
 fn are_the_same(one: &[MailKind], other: &[MailKind]) -> bool {
     one.iter().all(|kind| other.contains(kind)) && other.iter().all(|kind| one.contains(kind))
 }

@@ -1,4 +1,4 @@
-//! Reset links: asking for one, making one for whoever runs the server, and setting a new password.
+//! Reset links: requesting one by mail, issuing one to the operator, and setting a new password.
 
 use std::time::Duration;
 
@@ -14,15 +14,14 @@ use crate::mail::{self, confirming, texts};
 use crate::store::accounts;
 use crate::store::audit::{self, Actor};
 
-/// How long a reset link works.
+/// How long a reset link is valid.
 pub(crate) const RESET_LIFETIME_MS: i64 = 60 * 60 * 1000;
-/// A request for a reset link is answered after this time, which is longer than the work for a
-/// known email takes: the answer for an unknown one doesn't come earlier.
+/// The time after which a request for a reset link is answered. It is longer than the work for a
+/// known email takes, so the answer for an unknown email doesn't come earlier.
 const RESET_LINK_ANSWER: Duration = Duration::from_millis(30);
 
 impl Service {
-    /// Makes the token of a reset link for whoever runs the server. Only the token's hash is
-    /// stored.
+    /// Creates the token of a reset link for the operator. Stores only the token's hash.
     ///
     /// # Errors
     /// `NoSuchAccount`.
@@ -47,11 +46,11 @@ impl Service {
         .await
     }
 
-    /// Sets a new password with a reset link, and signs out every device. A link that was mailed
-    /// proves whose the email is, if nobody did before: what a stranger who registered it set up to
-    /// keep others out is removed.
+    /// Sets a new password with a reset link and signs out every device. If the link was mailed and
+    /// the email wasn't confirmed yet, this confirms it. The second factor is then removed, because
+    /// a stranger may have registered the email and set up the factor to lock the owner out.
     ///
-    /// The link is looked up first: without one that works nothing is hashed.
+    /// Looks up the link first, so an invalid link costs no hash.
     ///
     /// # Errors
     /// `ResetLinkInvalid`, `InvalidPassword`, `Throttled`, `Busy`.
@@ -85,8 +84,8 @@ impl Service {
         .await
     }
 
-    /// Asks for a mail with a reset link. The answer is the same whether or not the email exists.
-    /// Where no mail server is set up, staff see the mail in the outbox and hand a link over.
+    /// Requests a mail with a reset link. The answer is the same for known and unknown emails. If
+    /// no mail server is set up, staff see the mail in the outbox and can pass on a link.
     ///
     /// # Errors
     /// `Throttled`.
@@ -110,7 +109,8 @@ impl Service {
         done
     }
 
-    /// Counts a request for a reset link.
+    /// Counts a request for a reset link. A known device and a known network have their own limits,
+    /// as in a sign-in.
     async fn count_reset_link(&self, email: &str, client: &str) -> Result<Counted> {
         let throttled =
             match self

@@ -1,9 +1,9 @@
-//! Sealing: encrypting what the database keeps and must be able to read again.
+//! Sealing: encryption of stored values that the service must be able to read again.
 //!
-//! The key is in a file of the data folder, so that a copy of the database alone opens nothing.
-//! With SQLite the file is made when it is first needed. Processes on PostgreSQL have folders of
-//! their own: there the key is in the database, unless the operator puts a file into the folder of
-//! each process.
+//! The key is in a file in the data folder, so a copy of the database alone reveals nothing. On
+//! SQLite, the file is created when the key is first needed. On PostgreSQL, each process has its
+//! own data folder, so the key is in the database, unless the operator puts a key file into every
+//! process's folder.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -27,10 +27,10 @@ const KEY_BYTES: usize = 32;
 /// Separates the key that is derived here from keys for other uses of the same secret.
 const PURPOSE: &[u8] = b"heliograph sealed in the database";
 
-/// The keys of this installation, once they were needed.
+/// The keys of this installation, loaded when they are first needed.
 pub(crate) struct Sealing {
     file: PathBuf,
-    /// The first one seals; each opens what it sealed.
+    /// The first key seals. Unsealing tries each key.
     keys: OnceCell<Vec<ChaCha20Poly1305>>,
 }
 
@@ -48,7 +48,7 @@ impl Sealing {
 }
 
 impl Service {
-    /// Encrypts a text. `about` must be the same to decrypt it.
+    /// Encrypts a text. Decrypting it requires the same `about`.
     pub(crate) async fn seal(&self, about: &str, text: &[u8]) -> Result<String> {
         let nonce: [u8; NONCE_BYTES] = self.entropy().bytes();
         let payload = Payload {
@@ -63,10 +63,10 @@ impl Service {
         Ok(hex::encode([nonce.as_slice(), &sealed].concat()))
     }
 
-    /// Decrypts what [`Service::seal`] encrypted.
+    /// Decrypts a text that [`Service::seal`] encrypted.
     ///
     /// # Errors
-    /// A fault when it was sealed with a key that isn't there any more, or was changed.
+    /// `Failed` if the text was changed, or if the key that sealed it is missing.
     pub(crate) async fn unseal(&self, about: &str, sealed: &str) -> Result<Vec<u8>> {
         let bytes = hex::decode(sealed).map_err(|_| Fault::Sealed)?;
         let (nonce, sealed) = bytes
@@ -107,7 +107,8 @@ impl Service {
         keys.await.map(Vec::as_slice)
     }
 
-    /// The key that all processes find in the database; the first one to need it makes it.
+    /// Returns the key in the database, which all processes share. The first process that needs the
+    /// key creates it.
     async fn key_of_database(&self, fresh: &[u8; KEY_BYTES]) -> Result<String> {
         let stored = {
             let mut conn = self.store().read().await?;
@@ -136,7 +137,7 @@ fn cipher(secret: &str) -> Result<ChaCha20Poly1305> {
     Ok(ChaCha20Poly1305::new(&Key::from(key)))
 }
 
-/// The text of the key's file; `None` without such a file.
+/// Reads the key file. Returns `None` if there is no such file.
 pub(crate) fn read(file: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
@@ -145,8 +146,8 @@ pub(crate) fn read(file: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// The text of the key's file, which is made when missing. Of two processes that make it at once,
-/// both take the file of the first.
+/// Reads the key file, and creates it if it is missing. If two processes create it at once, both
+/// use the file of the first one.
 fn read_or_make(file: &Path, fresh: &[u8; KEY_BYTES]) -> io::Result<String> {
     if let Some(text) = read(file)? {
         return Ok(text);
@@ -154,7 +155,7 @@ fn read_or_make(file: &Path, fresh: &[u8; KEY_BYTES]) -> io::Result<String> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
-    // A link appears with its whole content, also after a crash in the middle of writing.
+    // A hard link appears with its full content or not at all, even after a crash while writing.
     let name = format!("{FILE}.{}", hex::encode(&fresh[..4]));
     let beside = file.with_file_name(name);
     let mut new = OpenOptions::new()

@@ -1,6 +1,8 @@
-//! Second factors: authenticator apps (TOTP, RFC 6238), recovery codes and, by
-//! [`crate::accounts::passkeys`], passkeys; and the step-up authentication that confirms that
-//! somebody who is signed in is asked for again before what matters.
+//! Second factors: authenticator apps (TOTP, RFC 6238), recovery codes, and passkeys (in
+//! [`crate::accounts::passkeys`]).
+//!
+//! Also step-up authentication: before a sensitive action, people who are signed in confirm who
+//! they are.
 
 use domain::Timestamp;
 use domain::records::AccountRecord;
@@ -18,32 +20,33 @@ use crate::store::audit::{self, Actor};
 use crate::store::query::Connection;
 use crate::store::{WriteTx, accounts, second_factors, sessions};
 
-/// The name under which authenticator apps list us.
+/// The name under which authenticator apps list the service.
 pub(super) const ISSUER: &str = "Heliograph";
-/// RFC 4226 wants 128 bits at least and recommends 160.
+/// RFC 4226 requires at least 128 bits and recommends 160.
 const SECRET_BYTES: usize = 20;
 const DIGITS: u8 = 6;
 const STEP_S: u64 = 30;
-/// A code is taken for so many steps before and after its own: clocks differ, and typing takes
-/// time.
+/// A code is accepted this many steps before and after its own step, because clocks differ and
+/// typing takes time.
 const STEPS_AROUND: u16 = 1;
-/// How many recovery codes an account is given.
+/// The number of recovery codes that an account gets.
 pub const RECOVERY_CODES: usize = 10;
-/// 120 bits: whoever has a stored hash can't find its code by trying.
+/// 120 bits, so a stored hash doesn't reveal its code to a brute-force search.
 const RECOVERY_CODE_CHARS: usize = 24;
-/// Letters and digits that look different from one another. There are 32, so that a random byte
-/// chooses each equally often.
+/// Letters and digits that are easy to tell apart. There are 32, so a random byte selects each with
+/// the same probability.
 const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz234567890";
-/// After so many wrong codes in a row the owner is told, and each further one has to wait.
+/// After this many wrong codes in a row, the owner gets a mail and each further attempt has to
+/// wait.
 const WRONG_CODES_FREE: i64 = 10;
-/// The first wait; each further one is twice as long.
+/// The first wait. Each further wait is twice as long.
 const WRONG_CODE_WAIT_MS: i64 = 60_000;
-/// The longest wait. By 24 codes a day nobody finds the right one within years.
+/// The maximum wait. At 24 codes a day, guessing the right one takes years.
 const WRONG_CODE_WAIT_MAX_MS: i64 = 60 * 60 * 1000;
-/// How long step-up authentication holds.
+/// How long a step-up authentication is valid. A sign-in waits for its code for the same time.
 const PROOF_HOLDS_MS: i64 = 10 * 60 * 1000;
 
-/// The accounts that must have a second factor.
+/// Which accounts must have a second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FactorRule {
@@ -51,27 +54,27 @@ pub enum FactorRule {
     All,
 }
 
-/// The second factor of an account.
+/// The state of an account's second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FactorState {
     pub since: Timestamp,
-    /// How many recovery codes are left.
+    /// The number of unused recovery codes.
     pub recovery_codes: i64,
 }
 
-/// The code that is given as second factor. `Debug` doesn't show it.
+/// A credential for the second step of a sign-in. It has no `Debug`, so it can't be logged.
 #[derive(Clone)]
 pub enum SecondStep {
-    /// A code of the authenticator app, as it was typed.
+    /// A code of the authenticator app, as typed.
     Code(String),
-    /// A recovery code, as it was typed.
+    /// A recovery code, as typed.
     RecoveryCode(String),
-    /// What a passkey answered to [`Service::ask_to_use_passkey`], as JSON.
+    /// A passkey's answer to [`Service::ask_to_use_passkey`], as JSON.
     Passkey(String),
 }
 
 impl SecondStep {
-    /// Reads a credential: a code, or what a passkey answered.
+    /// Parses a credential, which is a passkey's answer or a code.
     fn of_credential(credential: &str) -> Self {
         if credential.starts_with('{') {
             Self::Passkey(credential.to_owned())
@@ -92,18 +95,18 @@ impl std::fmt::Debug for TotpSecret {
 }
 
 impl TotpSecret {
-    /// Reads what [`TotpSecret::base32`] wrote.
+    /// Parses a secret that [`TotpSecret::base32`] returned.
     pub fn parse(base32: &str) -> Option<Self> {
         let secret = Secret::try_from_base32(base32).ok()?;
         Some(Self(secret.as_bytes().try_into().ok()?))
     }
 
-    /// The secret as people type it into an app.
+    /// Returns the secret as people type it into an app.
     pub fn base32(&self) -> String {
         Secret::new_stack(self.0).to_base32()
     }
 
-    /// The address that an app reads from a QR code.
+    /// Returns the URL that an app reads from a QR code.
     pub fn address(&self, email: &str) -> String {
         let email = utf8_percent_encode(email, NON_ALPHANUMERIC);
         let secret = self.base32();
@@ -113,12 +116,12 @@ impl TotpSecret {
         )
     }
 
-    /// The code that an app shows at a time.
+    /// Returns the code that an app shows at a time.
     pub fn code(&self, at: Timestamp) -> String {
         self.totp().generate(seconds(at)).to_string()
     }
 
-    /// The step whose code this is, if it is taken at this time.
+    /// Returns the step of a code, if the code is accepted at this time.
     fn step_of(&self, code: &str, now: Timestamp) -> Option<i64> {
         let code: String = code.chars().filter(|c| !c.is_whitespace()).collect();
         let digits = code.len() == usize::from(DIGITS) && code.bytes().all(|b| b.is_ascii_digit());
@@ -141,12 +144,13 @@ fn seconds(at: Timestamp) -> u64 {
     u64::try_from(at.unix_ms() / 1000).unwrap_or_default()
 }
 
-/// The subject that a secret is sealed for: the secret of one account opens for no other.
+/// Returns the `about` that a secret is sealed with. It differs for each account, so a secret can't
+/// be moved to another account.
 fn sealed_for(account_id: i64) -> String {
     format!("second factor of account {account_id}")
 }
 
-/// The hash that is stored of a recovery code, however it was typed.
+/// Returns the hash that is stored in place of a recovery code. Ignores case, spaces and hyphens.
 fn recovery_hash(account_id: i64, code: &str) -> String {
     let kept = code.chars().filter(char::is_ascii_alphanumeric);
     let code: String = kept.map(|c| c.to_ascii_lowercase()).collect();
@@ -154,12 +158,12 @@ fn recovery_hash(account_id: i64, code: &str) -> String {
 }
 
 impl Service {
-    /// Whether an account must set up a second factor before it may do anything else.
+    /// True if the account must set up a second factor before it may do anything else.
     pub fn must_set_up_factor(&self, account: &AccountRecord) -> bool {
         !account.second_factor && self.needs_factor(account)
     }
 
-    /// Whether an account can't be without a second factor.
+    /// True if the account isn't allowed to be without a second factor.
     pub fn needs_factor(&self, account: &AccountRecord) -> bool {
         match self.inner.limits.require_second_factor {
             FactorRule::Staff => account.staff,
@@ -167,12 +171,12 @@ impl Service {
         }
     }
 
-    /// A secret that nothing has yet.
+    /// Returns a new random secret.
     pub fn new_totp_secret(&self) -> TotpSecret {
         TotpSecret(self.entropy().bytes())
     }
 
-    /// The second factor of an account.
+    /// Returns the state of an account's second factor. `None` if it has none.
     pub async fn factor(&self, account_id: i64) -> Result<Option<FactorState>> {
         let mut conn = self.store().read().await?;
         let stored = second_factors::of(&mut conn, account_id).await?;
@@ -182,8 +186,8 @@ impl Service {
         }))
     }
 
-    /// Whether this is the secret of an account's second factor; asked by the demo, which prints
-    /// its secret at every start.
+    /// Returns whether this is the current secret of an account's second factor. Used by the demo,
+    /// which prints the secret at every start.
     pub async fn factor_in_force(&self, account_id: i64, secret: &TotpSecret) -> Result<bool> {
         let stored = {
             let mut conn = self.store().read().await?;
@@ -196,9 +200,9 @@ impl Service {
         Ok(opened == secret.0)
     }
 
-    /// Sets up a second factor, in place of the one that there may be, once a code shows that the
-    /// app has the secret. Every device except the one that asks is signed out. Returns the
-    /// recovery codes, which are never shown again.
+    /// Sets up a second factor, once a code shows that the app has the secret. Replaces an existing
+    /// one. Signs out every device except the current one. Returns the recovery codes, which are
+    /// never shown again.
     ///
     /// # Errors
     /// `WrongCode`, `Throttled`.
@@ -220,7 +224,7 @@ impl Service {
         Ok(codes)
     }
 
-    /// Gives an account a second factor whose secret its owner has; for the demo.
+    /// Sets up a second factor whose secret the owner already has. Used by the demo.
     pub async fn give_factor(
         &self,
         actor: &Actor,
@@ -259,7 +263,7 @@ impl Service {
         Ok(codes)
     }
 
-    /// Makes recovery codes anew; the old ones work no more.
+    /// Creates new recovery codes. The old ones stop working.
     ///
     /// # Errors
     /// `NoSecondFactor`.
@@ -283,7 +287,7 @@ impl Service {
         Ok(codes)
     }
 
-    /// Removes the second factor of an account that may be without one.
+    /// Removes the second factor of an account that isn't required to have one.
     ///
     /// # Errors
     /// `SecondFactorRequired`, `NoSecondFactor`.
@@ -308,8 +312,9 @@ impl Service {
         .await
     }
 
-    /// Removes the second factor, with recovery codes and passkeys, that was set up before anybody
-    /// proved whose the account's email is.
+    /// Removes the second factor, with its recovery codes and passkeys, if the account has one. The
+    /// caller has just confirmed the email for the first time, so a stranger may have set up the
+    /// factor.
     pub(crate) async fn remove_strangers_factor(
         &self,
         tx: &mut WriteTx<'_>,
@@ -325,14 +330,14 @@ impl Service {
         removed.store(tx, now).await
     }
 
-    /// The account that waits for the second step of its sign-in in a session.
+    /// Returns the account that has given its password in this session and whose code is pending.
     pub async fn awaited_account(&self, token: &str) -> Result<Option<AccountRecord>> {
         let made_after = self.now().plus_ms(-PROOF_HOLDS_MS);
         let mut conn = self.store().read().await?;
         sessions::awaited(&mut conn, &token_hash(token), made_after).await
     }
 
-    /// The second step of a sign-in; each code and each answer of a passkey works once.
+    /// Performs the second step of a sign-in. Each code and each answer of a passkey works once.
     ///
     /// # Errors
     /// `SignInOver`, `WrongCode`, `WrongRecoveryCode`, `PasskeyRefused`, `PasskeyCopied`,
@@ -344,12 +349,13 @@ impl Service {
         Ok(account)
     }
 
-    /// Asks again who is signed in with a session, unless that was confirmed within the last 10
-    /// minutes. `credential` is a code of the authenticator app, what a passkey answered, or the
-    /// password of an account without second factor; empty when nothing was given.
+    /// Performs step-up authentication in a session. Does nothing if the session's last one is less
+    /// than 10 minutes old. `credential` is a code of the authenticator app, a passkey's answer, or
+    /// the password of an account without a second factor. It is empty if the user hasn't entered
+    /// one yet.
     ///
     /// # Errors
-    /// `CodeNeeded`, `CodeOrPasskeyNeeded` or `PasswordNeeded` when nothing was given;
+    /// `CodeNeeded`, `CodeOrPasskeyNeeded` or `PasswordNeeded` if `credential` is empty.
     /// `StepUpCodeWrong`, `StepUpPasswordWrong`, `PasskeyRefused`, `PasskeyCopied`, `PasskeyOver`,
     /// `Throttled`.
     pub async fn step_up(
@@ -396,7 +402,7 @@ impl Service {
         .await
     }
 
-    /// Uses up a code, a recovery code or what a passkey answered in a session.
+    /// Uses up a code, a recovery code or a passkey's answer.
     async fn use_second_step(&self, token: &str, account_id: i64, step: &SecondStep) -> Result<()> {
         let (counted, number) = self.count_attempt(account_id).await?;
         let used = match step {
@@ -438,9 +444,10 @@ impl Service {
         Ok(())
     }
 
-    /// Counts an attempt before it is judged, as if it were wrong; returns how many there are in a
-    /// row. In a browser of the owner only its own attempts keep it out; everywhere else the waits
-    /// grow that all other browsers share, on every node.
+    /// Counts an attempt as wrong before it is judged. Returns the number of wrong attempts in a
+    /// row and, on a known device, the attempt as counted there. On a known device only the
+    /// attempts made there count against the limit. All other browsers, on every node, share waits
+    /// that grow.
     async fn count_attempt(&self, account_id: i64) -> Result<(Option<Counted>, i64)> {
         let device = self.known_device_of(account_id).await?;
         let is_known = device.is_some();
@@ -508,7 +515,7 @@ impl Service {
         .await
     }
 
-    /// Counts an attempt of a code, and refuses it when there were too many.
+    /// Counts an attempt to enter a code. Refuses it if there were too many.
     pub(super) fn count_code(&self, account_id: i64) -> Result<Counted> {
         let account = account_id.to_string();
         self.count(Attempt::Code, &self.client.address, &account)
@@ -527,7 +534,7 @@ impl Service {
     }
 }
 
-/// A change of a second factor.
+/// A change to a second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FactorChange {
     SetUp,
@@ -539,19 +546,19 @@ pub(crate) enum FactorChange {
 }
 
 impl FactorChange {
-    /// As the account's owner reads it.
+    /// Returns the sentence that describes the change to the account's owner.
     pub(crate) const fn sentence(self) -> &'static str {
         match self {
             Self::SetUp => "An authenticator app was set up.",
             Self::Removed => {
-                "The authenticator app was removed: signing in takes the password alone."
+                "The authenticator app was removed. Signing in now needs only the password."
             }
-            Self::NewCodes => "New recovery codes were made. The old ones work no more.",
-            Self::CodeUsed => "A recovery code was used to sign in. It works no more.",
+            Self::NewCodes => "New recovery codes were created. The old ones no longer work.",
+            Self::CodeUsed => "A recovery code was used to sign in. It no longer works.",
             Self::PasskeyAdded => {
-                "A passkey was added. It is taken in place of a code of the authenticator app."
+                "A passkey was added. It can be used in place of a code from the authenticator app."
             }
-            Self::PasskeyRemoved => "A passkey was removed. It is taken no more.",
+            Self::PasskeyRemoved => "A passkey was removed. It no longer works.",
         }
     }
 
@@ -565,7 +572,7 @@ impl FactorChange {
     }
 }
 
-/// A change of a second factor, to be recorded and mailed to the owner in its transaction.
+/// A change to a second factor. The transaction of the change records it and mails the owner.
 pub(crate) struct FactorChanged {
     account_id: i64,
     change: FactorChange,
@@ -573,7 +580,7 @@ pub(crate) struct FactorChanged {
 }
 
 impl FactorChanged {
-    /// Names what changed, for the event.
+    /// Sets the detail of the event.
     pub(crate) fn about(mut self, detail: &str) -> Self {
         self.event.detail = Some(detail.to_owned());
         self
@@ -600,7 +607,7 @@ impl Service {
     }
 }
 
-/// How long the next attempt waits after so many wrong codes in a row.
+/// Returns how long the next attempt must wait after this many wrong codes in a row.
 fn wait_ms(wrong: i64) -> i64 {
     if wrong < WRONG_CODES_FREE {
         return 0;
@@ -609,7 +616,7 @@ fn wait_ms(wrong: i64) -> i64 {
     (WRONG_CODE_WAIT_MS << doublings.min(10)).min(WRONG_CODE_WAIT_MAX_MS)
 }
 
-/// Mails the owner about the tenth wrong code in a row, the twentieth, the fortieth, and so on.
+/// Mails the owner about the 10th, 20th, 40th, … wrong code in a row.
 async fn tell_of_wrong_codes(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -626,8 +633,8 @@ async fn tell_of_wrong_codes(
     Ok(())
 }
 
-/// The refusal of a wrong code or password as that of a step-up: a form may have another code or
-/// password besides.
+/// Converts the refusal of a wrong code or password to that of a step-up authentication, because a
+/// form may have another field for a code or password.
 fn as_step_up(error: Error) -> Error {
     match error.refusal() {
         Some(Refusal::WrongCode) => Refusal::StepUpCodeWrong.into(),
@@ -653,7 +660,7 @@ mod tests {
 
     use super::TotpSecret;
 
-    /// The secret of the test values in RFC 6238, appendix B.
+    /// The secret of the test vectors in RFC 6238, appendix B.
     const SECRET: TotpSecret = TotpSecret(*b"12345678901234567890");
 
     fn at(seconds: i64) -> Timestamp {
@@ -662,7 +669,7 @@ mod tests {
 
     #[test]
     fn codes_are_those_of_the_standard() {
-        // The last six of its eight digits.
+        // The last six of the vector's eight digits.
         for (seconds, code) in [
             (59, "287082"),
             (1_111_111_109, "081804"),

@@ -1,4 +1,4 @@
-//! Security events: recorded with where the request comes from.
+//! Security events. Each is recorded with the origin of its request.
 
 use domain::Timestamp;
 use domain::records::SecurityEventRecord;
@@ -10,25 +10,25 @@ use crate::error::Result;
 use crate::store::query::Connection;
 use crate::store::security_events::{self, Origin};
 
-/// The events that an account's owner is shown.
+/// The maximum number of events that an account's owner sees.
 const SHOWN_MAX: i64 = 50;
-/// The events that an account's owner can download.
+/// The maximum number of events that an account's owner can download.
 const EXPORTED_MAX: i64 = 10_000;
 /// How long events are kept.
 const KEPT_MS: i64 = 180 * 24 * 60 * 60 * 1000;
 
-/// The browser or program that asks.
+/// The browser or program that sends a request.
 #[derive(Clone, Debug, Default)]
 pub struct ClientInfo {
     pub user_agent: String,
     pub address: String,
 }
 
-/// How many characters of a `User-Agent` are kept.
+/// The maximum number of stored characters of a `User-Agent`.
 const USER_AGENT_CHARS_MAX: usize = 255;
 
 impl ClientInfo {
-    /// As it is recorded: a `User-Agent` of any length isn't kept.
+    /// Returns the client as it is stored, with a truncated `User-Agent`.
     pub(crate) fn origin(&self) -> Origin {
         Origin {
             address: self.address.clone(),
@@ -38,7 +38,7 @@ impl ClientInfo {
     }
 }
 
-/// A client's event, to be stored in the transaction of what happened.
+/// An event of a client, to be stored in the transaction that it belongs to.
 pub(crate) struct Event {
     pub(crate) kind: SecurityEventKind,
     pub(crate) account_id: Option<i64>,
@@ -56,8 +56,8 @@ impl Event {
 }
 
 impl Service {
-    /// The service for requests of this client, with the cookie of a known device if it has one:
-    /// events that are recorded name the client.
+    /// Returns the service for requests of this client, so that recorded events name the client.
+    /// `device_cookie` is the cookie of a known device, if the client has one.
     pub fn asked_by(&self, client: ClientInfo, device_cookie: Option<String>) -> Self {
         Self {
             client: client.into(),
@@ -66,7 +66,7 @@ impl Service {
         }
     }
 
-    /// An event of the client that asks.
+    /// Creates an event of the current client.
     pub(crate) fn event(&self, kind: SecurityEventKind, account_id: Option<i64>) -> Event {
         Event {
             kind,
@@ -76,20 +76,21 @@ impl Service {
         }
     }
 
-    /// Counts an attempt, and refuses it when one of its limits is reached.
+    /// Counts an attempt. Refuses it if one of its limits is reached.
     pub(crate) fn count(&self, what: Attempt, client: &str, account: &str) -> Result<Counted> {
         let throttle = &self.inner.throttle;
         let counted = throttle.count(what, client, account, self.now());
         counted.inspect_err(|_| throttle.note_refused(what))
     }
 
-    /// Records an event that isn't part of a verb's transaction.
+    /// Records an event in a transaction of its own.
     pub(crate) async fn record(&self, event: Event) -> Result<()> {
         self.in_transaction(move |tx, now| Box::pin(async move { event.store(tx, now).await }))
             .await
     }
 
-    /// Records that an account asked for what it may not see; at most 20 times an hour.
+    /// Records that an account requested a page that it may not see. Records at most 20 such events
+    /// per account and hour.
     pub async fn record_denied(&self, account_id: i64, page: &str) -> Result<()> {
         let account = account_id.to_string();
         if self.count(Attempt::Denied, "", &account).is_err() {
@@ -100,20 +101,20 @@ impl Service {
         self.record(event).await
     }
 
-    /// The newest security events of an account.
+    /// Returns the newest security events of an account.
     pub async fn security_events(&self, account_id: i64) -> Result<Vec<SecurityEventRecord>> {
         let mut conn = self.store().read().await?;
         security_events::of_account(&mut conn, account_id, SHOWN_MAX).await
     }
 
-    /// The security events of an account that are still kept, the newest first; at most 10,000.
+    /// Returns the stored security events of an account, newest first, at most 10,000.
     pub async fn all_security_events(&self, account_id: i64) -> Result<Vec<SecurityEventRecord>> {
         let mut conn = self.store().read().await?;
         security_events::of_account(&mut conn, account_id, EXPORTED_MAX).await
     }
 
-    /// Stores how many attempts this process refused since the last call, as one sum; none when
-    /// none was.
+    /// Stores one event with the number of attempts that this process has refused since the last
+    /// call, by kind. Stores nothing if it refused none.
     pub async fn store_throttled(&self) -> Result<()> {
         let refused = self.inner.throttle.take_refused();
         if refused.is_empty() {
@@ -129,7 +130,7 @@ impl Service {
     }
 }
 
-/// Deletes security events that are too old.
+/// Deletes old security events.
 pub(crate) async fn sweep(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
     security_events::sweep(conn, now.plus_ms(-KEPT_MS)).await
 }

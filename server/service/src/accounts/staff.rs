@@ -1,5 +1,5 @@
-//! What staff do to accounts: list, disable, enable, sign out, give and take the role of staff,
-//! remove a second factor that was lost.
+//! Staff actions on accounts: list, disable, enable, sign out, promote, demote, and remove a lost
+//! second factor.
 
 use domain::Timestamp;
 use domain::decision;
@@ -33,7 +33,7 @@ impl From<AccountRow> for AccountDetail {
     }
 }
 
-/// A change of an account by staff.
+/// A change that staff make to an account.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Disable,
@@ -45,14 +45,14 @@ pub(crate) enum Change {
 }
 
 impl Service {
-    /// Every account, by email.
+    /// Returns all accounts, ordered by email.
     pub async fn accounts(&self) -> Result<Vec<AccountDetail>> {
         let mut conn = self.store().read().await?;
         let rows = accounts::all(&mut conn).await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
-    /// The account with this email, as staff see it.
+    /// Returns the account with this email, as staff see it.
     ///
     /// # Errors
     /// `NoSuchAccount`.
@@ -62,8 +62,8 @@ impl Service {
         Ok(row.ok_or(Refusal::NoSuchAccount)?.into())
     }
 
-    /// Disables an account: nobody signs in, its devices are signed out, and its keys send nothing.
-    /// Its applications keep their statuses.
+    /// Disables an account. Nobody can sign in, its devices are signed out, and its keys can't
+    /// send. Its applications keep their statuses.
     ///
     /// # Errors
     /// `NoSuchAccount`, `ReasonMissing`, `ReasonInvalid`, `AccountDisabledAlready`, `LastStaff`.
@@ -73,7 +73,8 @@ impl Service {
             .await
     }
 
-    /// Ends what [`Service::disable_account`] began; messages that were deferred go on.
+    /// Enables an account that [`Service::disable_account`] disabled. Its deferred messages
+    /// continue.
     ///
     /// # Errors
     /// `NoSuchAccount`, `AccountNotDisabled`, `AccountClosed`.
@@ -84,7 +85,7 @@ impl Service {
         Ok(())
     }
 
-    /// Signs every device of an account out.
+    /// Signs out every device of an account.
     ///
     /// # Errors
     /// `NoSuchAccount`.
@@ -93,16 +94,17 @@ impl Service {
             .await
     }
 
-    /// Makes a customer a member of staff, and signs the account out everywhere.
+    /// Makes a customer a staff member, and signs out every device of the account.
     ///
     /// # Errors
-    /// `NoSuchAccount`, `StaffAlready`; `FactorBeforeStaff`, but for the operator.
+    /// `NoSuchAccount`, `StaffAlready`. `FactorBeforeStaff`, unless the operator promotes the
+    /// account.
     pub async fn promote_account(&self, actor: &Actor, email: &str) -> Result<()> {
         self.change_account(*actor, email, Change::Promote, None)
             .await
     }
 
-    /// Makes a member of staff a customer, and signs the account out everywhere.
+    /// Makes a staff member a customer, and signs out every device of the account.
     ///
     /// # Errors
     /// `NoSuchAccount`, `NotStaff`, `LastStaff`.
@@ -111,7 +113,7 @@ impl Service {
             .await
     }
 
-    /// Removes a second factor that was lost, and signs the account out everywhere.
+    /// Removes a lost second factor, and signs out every device of the account.
     ///
     /// # Errors
     /// `NoSuchAccount`, `NoSecondFactor`.
@@ -131,7 +133,7 @@ impl Service {
         self.in_transaction(verb).await
     }
 
-    /// The verb that makes a change to an account.
+    /// Returns the [`Verb`] that changes an account.
     pub(crate) async fn changing_account(
         &self,
         actor: Actor,
@@ -165,7 +167,7 @@ impl Service {
     }
 }
 
-/// Refuses a change that isn't one, or that would leave nobody who can be staff.
+/// Refuses a change that would change nothing, would leave no staff, or isn't allowed.
 async fn refuse(
     tx: &mut WriteTx<'_>,
     actor: &Actor,
@@ -178,8 +180,9 @@ async fn refuse(
         Change::Enable if row.record.closed => Some(Refusal::AccountClosed),
         Change::Enable if !disabled => Some(Refusal::AccountNotDisabled),
         Change::Promote if staff => Some(Refusal::StaffAlready),
-        // Else whoever has the password sets up theirs. The operator's first member of staff has
-        // nobody who could wait for that.
+        // Otherwise anybody with the password could set up a second factor of their own. The
+        // operator may promote the first staff member without one, since nobody else could be
+        // promoted first.
         Change::Promote if !row.record.second_factor && *actor != Actor::CommandLine => {
             Some(Refusal::FactorBeforeStaff)
         }
@@ -232,7 +235,7 @@ const fn audited(change: Change) -> &'static str {
     }
 }
 
-/// What was changed, before and after.
+/// Returns the state before and after a change.
 fn changed(change: Change) -> audit::Change<'static> {
     let changed = audit::Change::of;
     match change {

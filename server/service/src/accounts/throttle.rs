@@ -1,7 +1,7 @@
-//! Limits of attempts: so many sign-ins that fail, registrations, or requests for a reset link.
+//! Limits on attempts: failed sign-ins, registrations, requests for reset links, and others.
 //!
-//! Attempts are counted in memory, before anything else is done for them: one that is over a limit
-//! costs no statement and no hash. Each process counts for itself.
+//! Attempts are counted in memory before any other work, so an attempt over a limit costs no query
+//! and no hash. Each process has its own counts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
@@ -15,46 +15,47 @@ use crate::Limits;
 use crate::error::{Error, Refusal};
 
 const MINUTE_MS: i64 = 60_000;
-/// The most counts that are kept, of some 50 bytes each; beyond that the lowest ones are forgotten.
+/// The maximum number of stored counts, of about 50 bytes each. Beyond it, the lowest counts are
+/// dropped.
 const COUNTS_MAX: usize = 200_000;
-/// The most attempts for a reset link by one network for one email in an hour.
+/// The maximum number of requests for a reset link per hour from one network for one email.
 const RESET_LINKS_MAX: i64 = 5;
-/// The most new emails that one account asks for in a day. Each confirmed one ends the reset links
-/// that were asked for before, so that a thief must not be able to go on with that.
+/// The maximum number of new emails that one account may request per day. Each confirmed one
+/// invalidates earlier reset links, and a thief must not be able to repeat that endlessly.
 const EMAIL_CHANGES_MAX: i64 = 5;
-/// The most entries of one account about access that it was denied, in an hour.
+/// The maximum number of recorded access denials per account and hour.
 const DENIED_MAX: i64 = 20;
-/// The delay of the first attempt that is delayed; each further one waits twice as long.
+/// The first delay. Each further delay is twice as long.
 const DELAY_MS: u64 = 100;
-/// How often the delay doubles at most.
+/// The maximum number of times that the delay doubles.
 const DOUBLINGS_MAX: u32 = 5;
-/// The delay of an attempt once the total of all clients is used up; it grows from half of the
-/// total on.
+/// The delay of an attempt once the total of all clients is used up. It grows from zero, beginning
+/// when half of the total is used.
 const STRAIN_DELAY_MS: i64 = 500;
 
-/// The kinds of attempts that are counted.
+/// A kind of attempt that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Attempt {
     SignIn,
-    /// A sign-in from a browser that was signed in to this account before.
+    /// A sign-in or a request for a reset link from a known device.
     KnownDevice,
     Register,
-    /// Asking for a mail with a reset link.
+    /// A request for a mail with a reset link.
     ResetLink,
-    /// Setting a password by a reset link.
+    /// An attempt to set a password with a reset link.
     Reset,
-    /// Asking for another email, by somebody who is signed in.
+    /// A request to change the email of a signed-in account.
     EmailChange,
-    /// The password again, by somebody who is signed in.
+    /// The password of an account that is already signed in.
     Password,
     /// A code of the second factor, or a recovery code.
     Code,
-    /// A page that the account may not see.
+    /// A request for a page that the account may not see.
     Denied,
 }
 
 impl Attempt {
-    /// The word in the sums of throttled attempts.
+    /// The name of the kind in logs and security events.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::SignIn => "sign-in",
@@ -80,12 +81,12 @@ impl Attempt {
     }
 }
 
-/// Counts attempts.
+/// Counts attempts and enforces their limits.
 pub(crate) struct Throttle {
     sign_in_failures_max: i64,
     registrations_max: i64,
-    /// Names of counts are hashed by a key that nobody knows, so that nobody can choose two that
-    /// meet.
+    /// Hashes the keys of counts with a random seed, so that nobody can choose two keys that
+    /// collide.
     hasher: RandomState,
     counts: Mutex<Counts>,
 }
@@ -93,11 +94,11 @@ pub(crate) struct Throttle {
 #[derive(Default)]
 struct Counts {
     by_name: HashMap<u64, Count>,
-    /// Attempts that were refused since this was last asked for.
+    /// The attempts refused since [`Throttle::take_refused`] was last called.
     refused: BTreeMap<Attempt, i64>,
-    /// When the log last said that the total of a kind of attempts is used up.
+    /// When the log last warned that the total of a kind of attempts is used up.
     alarmed: BTreeMap<Attempt, Timestamp>,
-    /// When counts that are over were last dropped.
+    /// When expired counts were last dropped.
     swept_at: Option<Timestamp>,
 }
 
@@ -108,33 +109,33 @@ struct Count {
     hits: i64,
 }
 
-/// An attempt that was counted. It stays counted unless it is taken back.
+/// A counted attempt. It stays counted unless [`Throttle::take_back`] removes it.
 pub(crate) struct Counted {
     names: Vec<u64>,
-    /// How long this attempt has to wait before it is judged.
+    /// How long this attempt must wait before it is judged.
     pub(crate) delay: Duration,
 }
 
 impl Counted {
-    /// The same attempt, counted by another limit too.
+    /// Combines the counts of one attempt against two limits.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.names.extend(other.names);
         self
     }
 }
 
-/// The key that an attempt is counted under, and the most attempts that may be counted under it.
+/// The key of a count, and the maximum of the count.
 type Limit = (u64, i64);
 
-/// Which limits an attempt meets.
+/// Which limits apply to an attempt.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
     All,
-    /// All clients together have used up their total: each network has a small share of its own
-    /// left. The total alone refuses nobody, or strangers in a few networks could lock everybody
-    /// out.
+    /// All clients together have used up their total, so each network has only a small share of its
+    /// own. The total alone refuses no attempt. Otherwise strangers in a few networks could lock
+    /// everybody out.
     Strained,
-    /// Those of the client alone: it comes from a network of the account's owner.
+    /// Only the limits of the client itself, which is in a network of the account's owner.
     Own,
 }
 
@@ -148,8 +149,9 @@ impl Throttle {
         }
     }
 
-    /// Counts an attempt by a client for an account, which its email or id names, or for none;
-    /// refuses it when one of its limits is reached. A refused attempt isn't counted.
+    /// Counts an attempt by a client, or refuses it if one of its limits is reached. A refused
+    /// attempt isn't counted. `account` is an email, an ID or a known device. It is empty for an
+    /// attempt that concerns no account.
     pub(crate) fn count(
         &self,
         what: Attempt,
@@ -172,8 +174,8 @@ impl Throttle {
         if used >= max && counts.alarms(what, now) {
             tracing::warn!(
                 what = what.word(),
-                "all clients together have used up the total of these attempts: until it is counted \
-                 anew each network has a small share, and answers are slow"
+                "all clients together have reached the limit of these attempts: until the count \
+                 restarts, each network has a small share, and answers are slow"
             );
         }
         counted.names.push(total);
@@ -181,8 +183,8 @@ impl Throttle {
         Ok(counted)
     }
 
-    /// Counts an attempt from a network in which the account was signed in before: what others did
-    /// doesn't keep its owner out there.
+    /// Counts an attempt from a network in which the account was signed in before. Attempts from
+    /// other networks don't lock the owner out there.
     pub(crate) fn count_at_home(
         &self,
         what: Attempt,
@@ -221,12 +223,12 @@ impl Throttle {
         })
     }
 
-    /// Notes that an attempt was refused, for the sums.
+    /// Adds an attempt to the sums of refused attempts.
     pub(crate) fn note_refused(&self, what: Attempt) {
         *self.counts().refused.entry(what).or_default() += 1;
     }
 
-    /// Takes back an attempt that isn't to count.
+    /// Removes an attempt from its counts.
     pub(crate) fn take_back(&self, counted: &Counted) {
         let mut counts = self.counts();
         for name in &counted.names {
@@ -239,8 +241,8 @@ impl Throttle {
         }
     }
 
-    /// Takes back an attempt that succeeded, and those that the same client made before it for the
-    /// same account.
+    /// Removes a successful attempt from its counts, and clears the attempts that the same client
+    /// made before for the same account.
     pub(crate) fn succeed(&self, counted: &Counted) {
         self.take_back(counted);
         if let Some(narrowest) = counted.names.first() {
@@ -248,12 +250,12 @@ impl Throttle {
         }
     }
 
-    /// How many attempts were refused since this was last asked for.
+    /// Returns the number of refused attempts by kind, and resets the sums.
     pub(crate) fn take_refused(&self) -> BTreeMap<Attempt, i64> {
         std::mem::take(&mut self.counts().refused)
     }
 
-    /// The kinds of attempts whose total is used up.
+    /// Returns the kinds of attempts whose total is used up.
     pub(crate) fn strained(&self, now: Timestamp) -> Vec<&'static str> {
         let counts = self.counts();
         let kinds = [
@@ -269,7 +271,8 @@ impl Throttle {
         strained.map(Attempt::word).collect()
     }
 
-    /// How many attempts of a kind all clients together may make before each network has a share.
+    /// Returns the limit on attempts of a kind by all clients together. Beyond it, each network has
+    /// only a small share.
     fn total(&self, what: Attempt) -> Option<Limit> {
         let max = match what {
             Attempt::SignIn | Attempt::Reset => self.sign_in_failures_max.saturating_mul(200),
@@ -280,7 +283,8 @@ impl Throttle {
         Some((self.hasher.hash_one((what, "all", "")), max))
     }
 
-    /// The limits of an attempt, the narrowest first. A limit for more clients together is higher.
+    /// Returns the limits of an attempt, the narrowest first. A limit that more clients share is
+    /// higher.
     fn limits(&self, scope: Scope, what: Attempt, client: &str, account: &str) -> Vec<Limit> {
         let Networks { address, near, far } = Networks::of(client);
         let name = |scope: &str, text: &str| self.hasher.hash_one((what, scope, text));
@@ -309,8 +313,8 @@ impl Throttle {
                 limits.extend(of_client(failures, [5, 5, 20]));
                 limits
             }
-            // What an account is mailed has a limit of its own, by which nobody learns whether
-            // there is an account.
+            // The mails to an account have a limit of their own, which doesn't reveal whether the
+            // account exists.
             Attempt::ResetLink => {
                 let mut limits = vec![both(RESET_LINKS_MAX)];
                 limits.extend(of_client(RESET_LINKS_MAX, [10, 10, 40]));
@@ -332,7 +336,8 @@ impl Throttle {
 }
 
 impl Counts {
-    /// How long an attempt has to wait whose limit is reached; `None` for one that may be made.
+    /// Returns how many milliseconds an attempt must wait because of a limit. `None` if it may
+    /// proceed.
     fn full(&mut self, limits: &[Limit], now: Timestamp) -> Option<i64> {
         let mut waits = Vec::new();
         for (name, max) in limits {
@@ -345,8 +350,8 @@ impl Counts {
         }
         if waits.is_empty() && self.by_name.len() + limits.len() > COUNTS_MAX {
             self.sweep(now);
-            // Refusing new counts would lock everybody out: whoever fills the table has many
-            // low ones, and those who are near a limit have high ones.
+            // Refusing new counts would lock everybody out. An attacker who fills the table creates
+            // many low counts, and clients near a limit have high ones.
             let mut lowest = 1;
             while self.by_name.len() + limits.len() > COUNTS_MAX {
                 self.by_name.retain(|_, count| count.hits > lowest);
@@ -361,8 +366,8 @@ impl Counts {
         count.map_or(0, |count| count.hits)
     }
 
-    /// Whether the log is to say that the total of a kind of attempts is used up: once in its
-    /// window.
+    /// Returns whether to log now that the total of a kind of attempts is used up. True at most
+    /// once per window.
     fn alarms(&mut self, what: Attempt, now: Timestamp) -> bool {
         let last = self.alarmed.get(&what);
         if last.is_some_and(|at| now.ms_since(*at).abs() < what.window_ms()) {
@@ -372,7 +377,7 @@ impl Counts {
         true
     }
 
-    /// Adds one to a count, which begins anew when its time is over.
+    /// Adds one to a count and returns it. An expired count restarts at zero.
     fn add(&mut self, name: u64, what: Attempt, now: Timestamp) -> i64 {
         let begun = Count {
             started_at: now,
@@ -387,7 +392,7 @@ impl Counts {
         count.hits
     }
 
-    /// Drops the counts that are over, once a second at most.
+    /// Drops expired counts, at most once a second.
     fn sweep(&mut self, now: Timestamp) {
         if self
             .swept_at
@@ -400,14 +405,15 @@ impl Counts {
 }
 
 impl Count {
-    /// Whether it still counts; a clock that was set back ends it.
+    /// True if the count hasn't expired. A count also expires if the clock is set back.
     fn is_on(&self, now: Timestamp) -> bool {
         self.started_at <= now && now < self.ends_at
     }
 }
 
-/// Attempts of one client for one account wait before they are judged, once half of them are used
-/// up: who mistypes waits a little, a program long.
+/// Returns how long an attempt must wait before it is judged. Attempts of one client for one
+/// account wait once half of them are used up. A person who mistypes waits briefly, a program waits
+/// long.
 fn delay(what: Attempt, hits: i64, max: i64) -> Duration {
     let over = hits - max / 2 - 1;
     if what != Attempt::SignIn || over < 0 || max < 2 {
@@ -417,15 +423,16 @@ fn delay(what: Attempt, hits: i64, max: i64) -> Duration {
     Duration::from_millis(DELAY_MS << doublings)
 }
 
-/// Attempts are slow before they are refused.
+/// Returns the delay of an attempt as the total of all clients runs out, so that attempts become
+/// slow before they are refused.
 fn strain_delay(used: i64, max: i64) -> Duration {
     let over = used.saturating_mul(2).saturating_sub(max).clamp(0, max);
     let delay = over.saturating_mul(STRAIN_DELAY_MS) / max.max(1);
     Duration::from_millis(u64::try_from(delay).unwrap_or_default())
 }
 
-/// The networks that a client's address is counted in: of IPv6 the /64, which one customer has, and
-/// the /48, which one site has; of IPv4 the address and its /24.
+/// The networks that a client's address is counted in. For IPv6 these are the /64, which one
+/// customer has, and the /48, which one site has. For IPv4 they are the address and its /24.
 pub struct Networks {
     address: String,
     pub near: String,
@@ -461,7 +468,8 @@ impl Networks {
     }
 }
 
-/// The network that an address is recorded with: an IPv6 customer has a whole /64.
+/// Returns the network that is recorded with an address. For IPv6 it is the /64, because a customer
+/// has a whole one.
 pub(crate) fn network(client: &str) -> String {
     Networks::of(client).near
 }
@@ -481,7 +489,7 @@ mod tests {
         Timestamp::from_unix_ms(1_000_000_000_000 + ms)
     }
 
-    /// How many of these attempts are counted.
+    /// Returns how many of these attempts are counted.
     fn counted(
         throttle: &Throttle,
         what: Attempt,
@@ -515,7 +523,7 @@ mod tests {
             (Attempt::SignIn, same, others, 50),
             (Attempt::SignIn, in_64, others, 50),
             (Attempt::SignIn, in_48, others, 200),
-            // Each of these networks is within its own share.
+            // Each of these networks stays within its own share.
             (Attempt::SignIn, any, others, 5_000),
             (Attempt::Register, in_64, others, 20),
             (Attempt::Register, in_48, others, 100),
@@ -548,17 +556,18 @@ mod tests {
             let taken = counted(&throttle, what, attempts);
             let (_, max) = throttle.total(what).unwrap();
             let max = usize::try_from(max).unwrap();
-            // Networks that came first have used up what there was; the rest had their shares.
+            // The first networks used up the total. The others had their shares.
             assert!((max..max + 50 * share).contains(&taken), "{what:?} {taken}");
             assert_eq!(throttle.strained(at(0)), [what.word()]);
-            // Somebody else gets in, slowly, also again and again; more of the same is refused.
+            // Another client can still sign in slowly, even repeatedly, up to the share of its
+            // network.
             let one = |n| throttle.count(what, "203.0.113.9", &format!("{n}@y"), at(0));
             for n in 0..share {
                 let delay = one(n).unwrap().delay;
                 assert!(delay.as_millis() >= 500, "{what:?} {delay:?}");
             }
             assert!(one(share).is_err());
-            // The network of an account's owner has its own limits alone.
+            // Only the client's own limits apply in a network of the account's owner.
             let home = throttle.count_at_home(what, "203.0.113.10", "one@example.org", at(0));
             assert!(home.is_ok());
             assert!(throttle.strained(at(3_600_000)).is_empty());
@@ -581,7 +590,7 @@ mod tests {
                 .unwrap();
         }
         assert!(throttle.counts().by_name.len() <= super::COUNTS_MAX + 1);
-        // What is at its limit isn't forgotten for that.
+        // The count that has reached its limit wasn't dropped.
         let refused = throttle.count(Attempt::SignIn, "192.0.2.1", "one@x", at(0));
         assert!(refused.is_err());
     }

@@ -1,5 +1,5 @@
-//! Requests that are safe to repeat: the answer to an idempotency key is kept in the transaction
-//! that charges.
+//! Idempotency keys, which make requests safe to repeat. The transaction that charges a request
+//! also stores its answer.
 
 use domain::admission::EarlierRequest;
 use domain::timestamp::DAY_MS;
@@ -10,18 +10,19 @@ use sha2::{Digest as _, Sha256};
 use crate::error::{Error, Fault, Result};
 use crate::store::idempotency::KeptAnswer;
 
-/// How long an answer is kept.
+/// How long an answer is stored.
 const KEPT_MS: i64 = DAY_MS;
-/// The most characters of an idempotency key.
+/// The maximum number of characters of an idempotency key.
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 
-/// What a client calls a request, so that a repeated one is known as the same. Only the SHA-256 of
-/// a key is kept, since some clients use a value that must not be stored, such as the API key.
+/// The client's key for a request, by which a repeated request is recognized. Only the key's
+/// SHA-256 is stored, because some clients use a value that must not be stored, such as the API
+/// key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// Accepts 1 to 255 characters without NUL.
+    /// Parses a key of 1 to 255 characters without NUL.
     pub fn parse(text: &str) -> Option<Self> {
         let fits = !text.is_empty()
             && !text.contains('\0')
@@ -29,18 +30,18 @@ impl IdempotencyKey {
         fits.then(|| Self(hex::encode(Sha256::digest(text))))
     }
 
-    /// The key's SHA-256 in hexadecimal.
+    /// Returns the key's SHA-256 in hexadecimal.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The time after which an answer must have been kept to count.
+/// Returns the time before which stored answers have expired.
 pub(crate) fn kept_since(now: Timestamp) -> Timestamp {
     now.plus_ms(-KEPT_MS)
 }
 
-/// Compares a request, by its digest, with the request that an answer was kept for.
+/// Compares the digest of a request with that of the stored answer.
 pub(crate) fn earlier(kept: Option<&KeptAnswer>, digest: &str) -> EarlierRequest {
     match kept {
         None => EarlierRequest::None,
@@ -49,10 +50,10 @@ pub(crate) fn earlier(kept: Option<&KeptAnswer>, digest: &str) -> EarlierRequest
     }
 }
 
-/// The kept answer to the earlier request.
+/// Returns the stored answer to the earlier request.
 ///
 /// # Errors
-/// `Failed` when the kept answer can't be read.
+/// `Failed` if the stored answer can't be read.
 pub(crate) fn recall<T: DeserializeOwned>(kept: &KeptAnswer) -> Result<T> {
     serde_json::from_str(&kept.answer).map_err(|_| {
         Error::Failed(Fault::Corrupt {
@@ -63,7 +64,8 @@ pub(crate) fn recall<T: DeserializeOwned>(kept: &KeptAnswer) -> Result<T> {
     })
 }
 
-/// The digest of what a single send means, however the request was written.
+/// Returns the digest of the content of a single send. It doesn't depend on how the request was
+/// written.
 pub(crate) fn digest_of_send(
     number: &Number,
     message: &MessageText,
@@ -77,8 +79,8 @@ pub(crate) fn digest_of_send(
     digest.finish()
 }
 
-/// The digest of what an upload means: its mode, its file, the message to all numbers and the
-/// request id.
+/// Returns the digest of the content of an upload: its mode, its file, the message to all numbers
+/// and the `requestid`.
 pub(crate) fn digest_of_bulk(
     mode: &str,
     file: &[u8],
@@ -92,8 +94,8 @@ pub(crate) fn digest_of_bulk(
     digest.finish()
 }
 
-/// SHA-256 over fields, each with its length before it so that no two lists of fields give the same
-/// bytes.
+/// SHA-256 over fields. The length of each field comes before it, so that two different lists of
+/// fields never give the same bytes.
 struct Digest(Sha256);
 
 impl Digest {

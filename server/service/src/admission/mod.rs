@@ -1,4 +1,4 @@
-//! Admission: who may send, and what a send is.
+//! Admission: which requests may send, and how a send is accepted.
 
 pub(crate) mod idempotency;
 pub(crate) mod rates;
@@ -22,12 +22,12 @@ use crate::money::play_money::play_money;
 use crate::store::applications::{self, KeyRow};
 use crate::store::idempotency::{self as kept_answers, KeptKey};
 
-/// What a key gives access to.
+/// The application that a key gives access to, and the kind of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyAccess {
     pub application_id: ApplicationId,
     pub reference: Reference,
-    /// A test key sees only its own messages and money, and so does a live key.
+    /// A test key sees only test messages and the test balance, a live key only the live ones.
     pub kind: KeyKind,
 }
 
@@ -35,8 +35,8 @@ pub struct KeyAccess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendAccess {
     pub access: KeyAccess,
-    /// Whether a request under this idempotency key was accepted before: that request is answered
-    /// again, whatever the application's status is now, and any other request under the key is
+    /// True if a request with this idempotency key was accepted before. That request gets its
+    /// answer again, whatever the application's status is now. Any other request with the key is
     /// refused.
     pub known: bool,
 }
@@ -48,24 +48,24 @@ pub struct SendRequest {
     pub number: Number,
     pub message: MessageText,
     pub requestid: Option<RequestId>,
-    /// A second request with the same idempotency key gets the first one's answer, and is charged
-    /// nothing.
+    /// A second request with the same idempotency key gets the first one's answer and isn't
+    /// charged.
     pub idempotency: Option<IdempotencyKey>,
-    /// Whether the request is only judged: nothing is stored, charged or sent, and no idempotency
-    /// key is read or kept.
+    /// If true, the request is only checked. Nothing is stored, charged or sent, and no idempotency
+    /// key is read or stored.
     pub dry_run: bool,
 }
 
-/// A send with what can be computed of it before the database is asked.
+/// A send, with everything about it that can be computed without the database.
 pub(crate) struct PreparedSend {
     pub(crate) request: SendRequest,
-    /// The application with the reference of the request's key, where it is looked up beforehand.
+    /// The application with the reference of the request's key, if it was already looked up.
     pub(crate) application: Option<ApplicationId>,
     /// The hash of the request's key.
     pub(crate) key_hash: String,
     pub(crate) pages: usize,
     pub(crate) segments: usize,
-    /// The digest of what the request means, where an idempotency key makes that count.
+    /// The digest of the request's content. `None` without an idempotency key.
     pub(crate) digest: Option<String>,
 }
 
@@ -85,22 +85,22 @@ impl PreparedSend {
         }
     }
 
-    /// Whether an application's row holds the key of the send.
+    /// True if an application's row holds the key of the send.
     pub(crate) fn opens(&self, row: &KeyRow) -> bool {
         row.holds_hash(self.request.key.kind(), &self.key_hash)
     }
 }
 
-/// An accepted message: durable, charged once, on its way to a carrier.
+/// An accepted message. It is durable, charged once, and on its way to a carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// `None` for a dry run.
     pub transid: Option<Transid>,
     pub pages: usize,
     pub cost: Money,
-    /// The balance after the message's own charge.
+    /// The balance right after the message's charge.
     pub balance: Money,
-    /// Whether the message was accepted and answered before, under the same idempotency key.
+    /// True if the message was already accepted and answered under the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
 }
@@ -108,25 +108,26 @@ pub struct Sent {
 /// Why a message wasn't accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// Nothing was stored and nothing charged.
+    /// Nothing was stored or charged.
     Refused(Reason),
-    /// The outcome of the commit can't be found out: close the connection without an answer.
+    /// The outcome of the commit is unknown. The caller must close the connection without an
+    /// answer.
     Lost,
 }
 
 impl Service {
-    /// The access of a key for reading, even while the application is Pending or Suspended: 504 and
-    /// 505 are checked first.
+    /// Returns the read access of a key, even while the application is Pending or Suspended. Codes
+    /// 504 and 505 are checked first.
     pub async fn authorize(&self, key: Option<&str>) -> Result<KeyAccess, Reason> {
         let (_, _, access) = self.opened(key).await?;
         Ok(access)
     }
 
-    /// Counts a request that isn't a send, or never becomes one. Sends are counted where they are
+    /// Counts a request that isn't a send or doesn't become one. Sends are counted when they are
     /// admitted.
     ///
     /// # Errors
-    /// `RateLimited` when the key has made as many requests this second as it may.
+    /// `RateLimited` if the key has used up its requests for this second.
     pub async fn take_request(&self, access: &KeyAccess) -> Result<(), Reason> {
         match self.take_one((access.reference, access.kind)).await {
             Ok(true) => Ok(()),
@@ -138,8 +139,8 @@ impl Service {
         }
     }
 
-    /// Whether a key may send, before the request's body is read. A send is admitted once more in
-    /// the transaction that charges it.
+    /// Checks whether a key may send, before the request's body is read. The transaction that
+    /// charges the send checks it again.
     pub async fn authorize_send(
         &self,
         key: Option<&str>,
@@ -149,8 +150,8 @@ impl Service {
         self.check_admission(&row, access, idempotency).await
     }
 
-    /// Whether an application may send with the key that opened it. Whether a request under the
-    /// idempotency key is the same as the earlier one isn't known yet.
+    /// Checks whether an application may send with the key of the request. It isn't known yet
+    /// whether the request equals the earlier one with the same idempotency key.
     pub(crate) async fn check_admission(
         &self,
         row: &KeyRow,
@@ -177,7 +178,7 @@ impl Service {
         Ok(SendAccess { access, known })
     }
 
-    /// The access of a key for reading, with the application's row and the parsed key.
+    /// Returns the read access of a key, with the application's row and the parsed key.
     pub(crate) async fn opened(
         &self,
         key: Option<&str>,
@@ -213,7 +214,8 @@ impl Service {
         Ok(!kept.is_empty())
     }
 
-    /// How many requests a key may still make this second; `None` where requests aren't limited.
+    /// Returns how many requests a key may still make this second. `None` if requests aren't
+    /// limited.
     pub fn rate_state(&self, key: &ApiKey) -> Option<RateState> {
         self.inner.rates.state(key, self.now())
     }
@@ -226,10 +228,10 @@ impl Service {
         applications::keys_by_reference(&mut conn, reference).await
     }
 
-    /// The balance that the key can still spend.
+    /// Returns the balance that the key can spend.
     ///
     /// # Errors
-    /// `Refused` when there is no such application; `Failed` when the database can't be read.
+    /// `Refused` if there is no such application.
     pub async fn balance(&self, access: &KeyAccess) -> Result<Money, Error> {
         let shard = self.shard_of(access.reference).await?;
         let mut conn = self.store().read_at(shard).await?;
@@ -241,21 +243,21 @@ impl Service {
         })
     }
 
-    /// How many messages a test key may still send today (UTC), where its account never had a
-    /// deposit; `None` for any number.
+    /// Returns how many messages a test key may still send today (UTC). `None` if the number isn't
+    /// limited, because the account has had a deposit.
     pub async fn test_messages_left(&self, key: &ApiKey) -> VerbResult<Option<i64>> {
         let row = self.key_row(key.reference()).await?;
         let funds = row.map(|row| self.funds(row, self.now()));
         Ok(funds.and_then(|funds| funds.messages_left(key.kind())))
     }
 
-    /// What an application has, while requests are admitted against it.
+    /// Returns an application's funds, against which requests are admitted.
     pub(crate) fn funds(&self, row: KeyRow, now: Timestamp) -> Funds {
         Funds::new(row, now, self.limits().unpaid_test_messages)
     }
 
-    /// Accepts a message: stores, charges and queues it in one transaction, and answers after the
-    /// commit. Dropping the future doesn't undo that: the commit group owns the work.
+    /// Accepts a message. Stores, charges and queues it in one transaction, and returns after the
+    /// commit. Dropping the future doesn't undo that, because the commit group owns the work.
     pub async fn send(&self, request: SendRequest) -> Result<Sent, SendError> {
         let address = match self.address_to_send(request.key.reference()).await {
             Ok(address) => address,
@@ -265,7 +267,8 @@ impl Service {
             }
         };
         let shard = address.map_or(Shard::FIRST, |address| address.shard);
-        // Prepared here, beside other senders, since the commit group has only one thread.
+        // Prepared here, in parallel with other senders, because a shard's commit groups run on one
+        // thread.
         let send = PreparedSend::new(request, address.map(|address| address.application_id));
         self.inner.group_commit.inbox(shard).send(send).await
     }

@@ -1,6 +1,8 @@
-//! Requests per second and key. Where several processes serve, they count requests together, in the
-//! database: before sends are judged, a request is taken for each send, as far as its key has
-//! requests left.
+//! Rate limits: requests per second and key.
+//!
+//! If several processes serve, they share the counts in the database. Before a process judges
+//! sends, it takes a request from the shared bucket for each send, as long as the key has requests
+//! left.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -12,24 +14,25 @@ use crate::error::Result;
 use crate::store::query::Connection;
 use crate::store::shared;
 
-/// One request in the unit of a bucket: what flows in within a second is the limit times this.
+/// The amount of a bucket that one request takes. Each second, the limit times this amount flows
+/// in.
 const REQUEST: i64 = 1000;
 
-/// How many requests a key may still make.
+/// The state of a key's rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateState {
-    /// The most requests per second, and at once.
+    /// The maximum number of requests per second, and at once.
     pub limit: u32,
-    /// How many requests may come now.
+    /// How many requests the key may make now.
     pub remaining: u32,
-    /// Milliseconds until the whole limit is there again.
+    /// Milliseconds until the whole limit is available again.
     pub reset_ms: i64,
 }
 
-/// A bucket for each key, which holds the requests of one second and fills again within a second.
+/// A bucket for each key. It holds the requests of one second and refills within a second.
 pub(crate) struct Rates {
     limit: Option<u32>,
-    /// Whether requests are counted together with other processes.
+    /// Whether processes share the counts in the database.
     shared: bool,
     buckets: Mutex<HashMap<RateKey, Bucket>>,
 }
@@ -41,10 +44,10 @@ pub(crate) type RateKey = (Reference, KeyKind);
 #[derive(Clone, Default)]
 pub(crate) struct Allowance(BTreeMap<RateKey, i64>);
 
-/// How many requests a bucket lets through.
+/// The size and the refill rate of a bucket.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace {
-    /// The most at once: what a full bucket holds.
+    /// The number of requests in a full bucket.
     pub(crate) at_once: u32,
     pub(crate) per_second: u32,
 }
@@ -56,7 +59,7 @@ pub(crate) struct Bucket {
 }
 
 impl Rates {
-    /// Makes the buckets; without a limit nothing is counted.
+    /// Creates the buckets. Without a limit, nothing is counted.
     pub(crate) fn new(limit: Option<u32>, shared: bool) -> Self {
         Self {
             limit,
@@ -65,19 +68,18 @@ impl Rates {
         }
     }
 
-    /// Whether processes count requests together.
+    /// Whether processes share the counts in the database.
     pub(crate) fn is_shared(&self) -> bool {
         self.shared
     }
 
-    /// Stores what all processes together have left of a key's requests, in thousandths of a
-    /// request.
+    /// Stores what is left in a key's shared bucket, in thousandths of a request.
     fn note(&self, key: RateKey, level: i64, now: Timestamp) {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         buckets.insert(key, Bucket { level, at: now });
     }
 
-    /// Takes a request out of a valid key's bucket; false when none is left.
+    /// Takes a request out of a valid key's bucket. Returns false if none is left.
     pub(crate) fn take(&self, reference: Reference, kind: KeyKind, now: Timestamp) -> bool {
         let Some(limit) = self.limit else { return true };
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,8 +109,8 @@ impl Rates {
 }
 
 impl Service {
-    /// Takes a request out of a valid key's bucket, here or in the database; false when none is
-    /// left.
+    /// Takes a request out of a valid key's bucket, in memory or in the database. Returns false if
+    /// none is left.
     pub(crate) async fn take_one(&self, key: RateKey) -> Result<bool> {
         let now = self.now();
         if !self.inner.rates.shared {
@@ -118,8 +120,8 @@ impl Service {
         Ok(self.take_shared(&mut conn, key, 1, now).await? == 1)
     }
 
-    /// Takes a request for each of these keys, as far as requests are left, and adds it to an
-    /// allowance. The allowance has what was taken even when this fails midway.
+    /// Takes a request for each of these keys, as long as requests are left, and adds them to an
+    /// allowance. If this fails midway, the allowance has the requests that were already taken.
     pub(crate) async fn take_for(
         &self,
         keys: Vec<RateKey>,
@@ -137,7 +139,7 @@ impl Service {
         Ok(())
     }
 
-    /// Gives the requests of an allowance that weren't used back to their keys.
+    /// Returns the unused requests of an allowance to their keys' buckets.
     pub(crate) async fn give_back(
         &self,
         conn: &mut dyn Connection,
@@ -165,18 +167,18 @@ impl Service {
 }
 
 impl Allowance {
-    /// How many of a key's requests are left.
+    /// Returns how many requests are left for a key.
     pub(crate) fn left(&self, key: RateKey) -> i64 {
         self.0.get(&key).copied().unwrap_or(0)
     }
 
-    /// The keys that these requests would be too few for, once for each request that is missing.
+    /// Returns the keys that this allowance has too few requests for, once per missing request.
     pub(crate) fn missing(&self, wanted: Vec<RateKey>) -> Vec<RateKey> {
         let mut left = self.clone();
         wanted.into_iter().filter(|key| !left.take(*key)).collect()
     }
 
-    /// Uses one of a key's requests; false when none is left.
+    /// Uses one of a key's requests. Returns false if none is left.
     pub(crate) fn take(&mut self, key: RateKey) -> bool {
         let left = self.0.get_mut(&key).filter(|left| **left > 0);
         left.map(|left| *left -= 1).is_some()
@@ -184,7 +186,7 @@ impl Allowance {
 }
 
 impl Pace {
-    /// A second's requests at once.
+    /// Returns the pace of a limit: the bucket holds the requests of one second.
     const fn of(limit: u32) -> Self {
         Self {
             at_once: limit,
@@ -199,7 +201,7 @@ impl Bucket {
         Self { level, at: now }
     }
 
-    /// Takes a request; false when none is left.
+    /// Takes a request. Returns false if none is left.
     pub(crate) fn take(&mut self, pace: Pace, now: Timestamp) -> bool {
         self.fill(pace, now);
         let left = self.level - REQUEST;
@@ -209,7 +211,7 @@ impl Bucket {
         left >= 0
     }
 
-    /// Whole seconds until the next request may come, rounded up.
+    /// Returns the seconds until the next request is available, rounded up.
     pub(crate) fn wait_s(&self, pace: Pace) -> i64 {
         let flow = i64::from(pace.per_second) * REQUEST;
         ((REQUEST - self.level).max(0) + flow - 1) / flow
@@ -220,11 +222,12 @@ impl Bucket {
         self.level >= i64::from(pace.at_once) * REQUEST
     }
 
-    /// Adds what flowed in since the last time; a clock that was set back adds nothing.
+    /// Adds the inflow since the last call. Adds nothing if the clock was set back.
     fn fill(&mut self, pace: Pace, now: Timestamp) {
         let passed_ms = now.ms_since(self.at).max(0);
         let full = i64::from(pace.at_once) * REQUEST;
-        // The limit times REQUEST per second is the limit per millisecond, as REQUEST is 1000.
+        // The limit times `REQUEST` per second is the limit per millisecond, because `REQUEST` is
+        // 1000.
         let flow = passed_ms.saturating_mul(i64::from(pace.per_second));
         self.level = self.level.saturating_add(flow).min(full);
         self.at = now;

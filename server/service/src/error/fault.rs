@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Error;
 
-/// Why work failed so that nothing of it was stored.
+/// Why work failed. None of the work was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     #[error("database: {0}")]
@@ -19,23 +19,23 @@ pub enum Fault {
         column: Cow<'static, str>,
         value: String,
     },
-    #[error("a write touched {actual} rows of {table} and not {expected}")]
+    #[error("a write touched {actual} rows of {table} instead of {expected}")]
     RowCount {
         table: &'static str,
         expected: usize,
         actual: u64,
     },
-    #[error("there is no row of {0}, where there always is one")]
+    #[error("a row of {0} that must exist is missing")]
     Missing(&'static str),
-    #[error("a statement that always finds a row found none: {0}")]
+    #[error("a statement that must return a row returned none: {0}")]
     NoRow(Cow<'static, str>),
-    #[error("a statement names a shard on a connection for none: {0}")]
+    #[error("a statement names a shard, but its connection has none: {0}")]
     NoShard(String),
     #[error("{0} took too long and was given up")]
     TimedOut(&'static str),
     #[error("the service is being stopped")]
     Stopped,
-    #[error("too much waits already to be stored")]
+    #[error("too much work is already waiting to be stored")]
     InboxFull,
     #[error("the database did not answer a commit, and did not store it: {0}")]
     NotCommitted(sqlx::Error),
@@ -49,8 +49,8 @@ pub enum Fault {
     #[error("password hash: {0}")]
     PasswordHash(String),
     #[error(
-        "what is sealed in the database can't be opened: is secret.key in the data folder the file \
-         that it was sealed with?"
+        "sealed values in the database can't be opened: is secret.key in the data folder the file \
+         that they were sealed with?"
     )]
     Sealed,
     #[error("a task failed: {0}")]
@@ -59,16 +59,16 @@ pub enum Fault {
     File(io::Error),
     #[error("no reference is free")]
     ReferencesUsedUp,
-    #[error("a sum of money is more than can be held")]
+    #[error("a sum of money is too large to be stored")]
     MoneyOverflow,
 }
 
 /// Why it isn't known whether work was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum Uncertain {
-    #[error("the database did not answer a commit, and can't be asked whether it stored it: {0}")]
+    #[error("the database did not answer a commit, and can't be queried for its outcome: {0}")]
     Unanswered(sqlx::Error),
-    #[error("the database did not answer a commit, crashed, and doesn't know the commit: {0}")]
+    #[error("the database crashed without answering a commit, and doesn't know the commit: {0}")]
     Forgotten(sqlx::Error),
     #[error("the disk could not be synced at a commit: {0}")]
     Unsynced(rusqlite::Error),
@@ -76,13 +76,13 @@ pub enum Uncertain {
     TimedOut,
     #[error("the task that did the work ended without an answer: {0}")]
     Task(String),
-    /// A commit that carried the work of several callers.
+    /// A commit with the work of several callers.
     #[error("{}", .0.for_operator())]
     Shared(Arc<Error>),
 }
 
 impl Uncertain {
-    /// Whether the work may still be under way in the database.
+    /// Whether the database may still be doing the work.
     pub(super) fn may_be_under_way(&self) -> bool {
         match self {
             Self::Forgotten(_) => false,
@@ -93,7 +93,7 @@ impl Uncertain {
 }
 
 impl Fault {
-    /// Whether the database only had no time or can't be reached now, so that trying again helps.
+    /// Whether the database was only busy or unreachable, so that a retry may succeed.
     pub(super) fn is_busy(&self) -> bool {
         match self {
             Self::Database(error) => is_busy(error),
@@ -105,10 +105,10 @@ impl Fault {
     }
 }
 
-/// Whether the database only had no time or can't be reached now: no connection became free,
-/// another process wrote for long, the server is being restarted. Trying again helps.
+/// Whether the database was only busy or unreachable: no connection became free, another process
+/// wrote for too long, or the server is restarting. A retry may succeed.
 pub(super) fn is_busy(error: &sqlx::Error) -> bool {
-    /// The code of SQLITE_BUSY, which extended codes carry in their lowest byte.
+    /// SQLITE_BUSY. Extended codes have it in their lowest byte.
     const BUSY: i64 = 5;
     match error {
         sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) => true,
@@ -123,12 +123,13 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
     }
 }
 
-/// What the database didn't do in time.
+/// An operation that the database didn't finish in time.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} took too long")]
 struct TookTooLong(&'static str);
 
-/// Whether the database didn't do something in time: by its own clock, or by that of this process.
+/// Whether the database didn't finish an operation in time, by its own clock or by that of this
+/// process.
 pub(crate) fn took_too_long(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::AnyDriverError(error) => error.is::<TookTooLong>(),
@@ -138,7 +139,7 @@ pub(crate) fn took_too_long(error: &sqlx::Error) -> bool {
     }
 }
 
-/// The error for work that the database didn't do in time.
+/// Returns the error for an operation that the database didn't finish in time.
 pub(crate) fn timed_out(what: &'static str) -> sqlx::Error {
     sqlx::Error::AnyDriverError(Box::new(TookTooLong(what)))
 }
@@ -148,19 +149,21 @@ fn is_busy_file(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
-/// Whether a code of PostgreSQL's stands for: connection, serialization and deadlock, resources
-/// except a full disk, lock and statement timeouts, or the server's end.
+/// Whether a PostgreSQL code belongs to a temporary problem: connections, serialization failures
+/// and deadlocks, resources except a full disk, lock and statement timeouts, or a server that is
+/// stopping.
 fn is_busy_code(code: &str) -> bool {
     const CODES: [&str; 3] = ["55P03", "57014", "25P03"];
     const CLASSES: [&str; 4] = ["08", "40", "53", "57"];
     CODES.contains(&code) || (code != "53100" && CLASSES.contains(&&code[..2]))
 }
 
-/// Whether an error means that the connection was cut: if it came from a begin, nothing was begun.
+/// Whether an error means that the connection was cut. If BEGIN returned the error, no transaction
+/// was begun.
 pub(crate) fn is_cut(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
-        // The server is ending, or isn't ready yet.
+        // The server is stopping, or isn't ready yet.
         sqlx::Error::Database(error) => {
             let code = error.code();
             code.is_some_and(|code| ["57P01", "57P02", "57P03"].contains(&code.as_ref()))

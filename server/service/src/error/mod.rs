@@ -1,4 +1,4 @@
-//! Errors: what a verb answers when it doesn't do its work.
+//! The errors of verbs.
 
 mod fault;
 mod open;
@@ -16,25 +16,25 @@ pub use open::OpenError;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a verb didn't do its work. Every verb that reads may answer `Failed`, and every verb that
-/// writes `Uncertain` too; the `# Errors` of a verb name its refusals.
+/// Why a verb didn't do its work. Every verb that reads may return `Failed`, and every verb that
+/// writes may also return `Uncertain`. A verb's `# Errors` section names its refusals.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The rules refuse the request, and nothing was changed; the words are for the person who
-    /// asked.
+    /// The rules refuse the request, and nothing was changed. The text is for the person who made
+    /// the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The database or the machine failed, and nothing was changed; the details are for the log
-    /// alone.
+    /// The database or the machine failed, and nothing was changed. The details are only for the
+    /// log.
     #[error("{FAILED}")]
     Failed(#[from] Fault),
-    /// Whether anything was changed isn't known; the details are for the log alone.
+    /// It isn't known whether anything was changed. The details are only for the log.
     #[error("{UNCERTAIN}")]
     Uncertain(#[from] Uncertain),
 }
 
 impl Error {
-    /// The refusal; `None` when something failed.
+    /// Returns the refusal, or `None` if something failed.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
@@ -42,13 +42,12 @@ impl Error {
         }
     }
 
-    /// Whether the work may still be under way in the database: then finding no row of it proves
-    /// nothing.
+    /// Whether the database may still be doing the work. If so, a missing row proves nothing.
     pub(crate) fn may_be_under_way(&self) -> bool {
         matches!(self, Self::Uncertain(uncertain) if uncertain.may_be_under_way())
     }
 
-    /// Adds to a refusal which of many requests it is about.
+    /// Adds the index of the request to a refusal of one of many requests.
     pub(crate) fn of_request(self, index: usize) -> Self {
         match self {
             Self::Refused(refusal) => Self::Refused(Refusal::Order {
@@ -59,7 +58,7 @@ impl Error {
         }
     }
 
-    /// The same error for each of several callers whose work failed at once.
+    /// Returns the same error for each of several callers whose work failed together.
     pub(crate) fn shared(error: &Arc<Self>) -> Self {
         match error.as_ref() {
             Self::Refused(refusal) => Self::Refused(refusal.clone()),
@@ -68,7 +67,7 @@ impl Error {
         }
     }
 
-    /// The message for whoever runs the server, who may see the fault.
+    /// Returns the message for the operator, who may see the fault.
     pub fn for_operator(&self) -> String {
         match self {
             Self::Refused(refusal) => refusal.to_string(),
@@ -79,12 +78,13 @@ impl Error {
             }
             Self::Failed(fault) => format!("nothing was changed: {fault}"),
             Self::Uncertain(uncertain) => format!(
-                "whether anything was changed isn't known, look before you try again: {uncertain}"
+                "it isn't known whether anything was changed; check before you try again: {uncertain}"
             ),
         }
     }
 
-    /// The database's own code: PostgreSQL's five characters, or SQLite's extended number.
+    /// Returns the database's own code: five characters from PostgreSQL, or an extended number from
+    /// SQLite.
     pub(crate) fn database_code(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Failed(Fault::Database(sqlx::Error::Database(error))) => error.code(),
@@ -95,10 +95,10 @@ impl Error {
         }
     }
 
-    /// Whether the rows themselves are at fault: other work of the same transaction may succeed
-    /// without these rows.
+    /// Whether particular rows caused the error. Other work in the same transaction may succeed
+    /// without them.
     pub(crate) fn is_about_rows(&self) -> bool {
-        /// `SQLITE_CONSTRAINT` in the lowest byte of an extended code.
+        /// `SQLITE_CONSTRAINT`, the lowest byte of an extended code.
         const CONSTRAINT: i64 = 19;
         match self {
             Self::Failed(
@@ -107,7 +107,7 @@ impl Error {
                 | Fault::Json(_)
                 | Fault::MoneyOverflow,
             ) => true,
-            // PostgreSQL's classes of codes: data exception, integrity constraint violation.
+            // PostgreSQL's classes of data exceptions and integrity constraint violations.
             _ => self
                 .database_code()
                 .is_some_and(|code| match code.as_ref() {
@@ -119,8 +119,8 @@ impl Error {
         }
     }
 
-    /// Whether a commit failed because SQLite's log couldn't be synced: the pages of the commit may
-    /// or may not reach the disk.
+    /// Whether a commit failed because SQLite's log couldn't be synced. The commit's pages may or
+    /// may not reach the disk.
     pub(crate) fn is_failed_sync(&self) -> bool {
         /// `SQLITE_IOERR_FSYNC` and `SQLITE_IOERR_DIR_FSYNC`.
         const FAILED: [&str; 2] = ["1034", "1290"];
@@ -128,7 +128,7 @@ impl Error {
         code.is_some_and(|code| FAILED.contains(&code.as_ref()))
     }
 
-    /// What an error of SQLite's at a commit means.
+    /// Returns the error that a SQLite error at a commit stands for.
     pub(crate) fn of_commit(self) -> Self {
         let is_failed_sync = self.is_failed_sync();
         match self {
@@ -139,8 +139,8 @@ impl Error {
         }
     }
 
-    /// Whether the database ended this transaction in favour of another one: nothing of the
-    /// transaction is stored, and it can be tried again at once.
+    /// Whether the database ended this transaction in favour of another one. Nothing of the
+    /// transaction is stored, and it can be retried at once.
     pub(crate) fn is_conflict(&self) -> bool {
         /// PostgreSQL's codes for a serialization failure and a deadlock.
         const CODES: [&str; 2] = ["40001", "40P01"];
@@ -148,18 +148,18 @@ impl Error {
         code.is_some_and(|code| CODES.contains(&code.as_ref()))
     }
 
-    /// Whether waiting helps: the database has no time, or can't be reached now.
+    /// Whether a later retry may succeed, because the database was only busy or unreachable.
     pub fn is_busy(&self) -> bool {
         match self {
             Self::Refused(_) => false,
             Self::Failed(fault) => fault.is_busy(),
-            // The server has crashed and can be reached again.
+            // If not, the server has crashed and can be reached again.
             Self::Uncertain(uncertain) => !uncertain.may_be_under_way(),
         }
     }
 
-    /// The reason that the SMS API answers when nothing was changed: `unavailable` where waiting
-    /// helps.
+    /// Returns the reason that the SMS API answers if nothing was changed. The reason is
+    /// `unavailable` if a later retry may succeed.
     pub fn reason(&self) -> Reason {
         if self.is_busy() {
             Reason::Unavailable

@@ -23,13 +23,13 @@ pub enum OpenError {
         why: &'static str,
         error: sqlx::Error,
     },
-    #[error("{} is no SQLite database; is the path right?", .0.display())]
+    #[error("{} isn't a SQLite database; is the path right?", .0.display())]
     NotADatabase(PathBuf),
     #[error("the database didn't become free in time, nothing was changed; try again: {0}")]
     Busy(sqlx::Error),
     #[error(
-        "the database's user has no right to do this: {0}; it must own the schema, as who creates \
-         a database does"
+        "the database's user has no right to do this: {0}; it must own the schema, as the user \
+         who creates a database does"
     )]
     NoRight(sqlx::Error),
     #[error(
@@ -39,9 +39,9 @@ pub enum OpenError {
     Newer(i64),
     #[error("the database can't be migrated: {0}")]
     Migrate(sqlx::migrate::MigrateError),
-    #[error("the file of the database can't be made or read: {0}")]
+    #[error("the database file can't be created or read: {0}")]
     File(std::io::Error),
-    #[error("the machine gives no thread: {0}")]
+    #[error("can't start a thread: {0}")]
     Thread(std::io::Error),
     #[error("there is no database {}: is the path right? `heliograph migrate` makes a new one", .0.display())]
     Missing(PathBuf),
@@ -60,7 +60,7 @@ pub enum OpenError {
          where it stopped"
     )]
     HalfDistributed(i64),
-    #[error("there is nothing in this database: is the URL right? `heliograph migrate` sets it up")]
+    #[error("this database is empty: is the URL right? `heliograph migrate` sets it up")]
     Empty,
     #[error(
         "there were too many processes on this database within the last hour; wait, or end some"
@@ -68,8 +68,8 @@ pub enum OpenError {
     TooManyNodes,
     #[error("another process serves {0}; only one can")]
     Served(String),
-    #[error("uploads wait in {}, which isn't there: is the data folder right? Make it to give \
-        them up", .0.display())]
+    #[error("uploads wait in {}, which doesn't exist: is the data folder right? Create it to \
+        give the uploads up", .0.display())]
     SpoolMissing(PathBuf),
     #[error("the currency is {stored}, fixed at first start; the settings say {wanted}")]
     Currency { stored: String, wanted: String },
@@ -82,7 +82,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// The error for a first connection that failed, in words that say what to do.
+    /// Returns the error for a first connection that failed, with a text that says what to do.
     pub(crate) fn connecting(error: sqlx::Error, url: &str) -> Self {
         let code = match &error {
             sqlx::Error::Database(error) => error.code().map(Cow::into_owned),
@@ -130,7 +130,7 @@ impl From<sqlx::migrate::MigrateError> for OpenError {
         use sqlx::migrate::MigrateError;
         match error {
             MigrateError::Execute(error) => Self::from(error),
-            // The version was applied, and this program doesn't have it.
+            // The database has this version, but the program doesn't know it.
             MigrateError::VersionMissing(version) => Self::Newer(version),
             error => Self::Migrate(error),
         }

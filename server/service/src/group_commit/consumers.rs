@@ -378,7 +378,7 @@ impl Consumers {
         }
     }
 
-    /// Begins assigning slots in a group.
+    /// Begins to assign slots in a group.
     pub(crate) fn begin(consumers: &Arc<Self>, shard: Shard) -> Places {
         Places {
             consumers: Arc::clone(consumers),

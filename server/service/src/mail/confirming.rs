@@ -1,4 +1,4 @@
-//! Confirming that an email address belongs to who registered with it.
+//! Confirming that an email address belongs to the person who registered with it.
 
 use domain::{MailKind, Timestamp};
 
@@ -11,14 +11,14 @@ use crate::store::confirmations::Purpose;
 use crate::store::query::Connection;
 use crate::store::{accounts, confirmations};
 
-/// How long a link works, from its sending on.
+/// How long a link is valid after it was sent.
 pub(super) const CONFIRMATION_LIFETIME_MS: i64 = 3 * 24 * 60 * 60 * 1000;
-/// One mail per account in this time.
+/// The minimum time between two such mails to an account.
 const MAIL_PAUSE_MS: i64 = 5 * 60 * 1000;
 
 impl Service {
-    /// Whether an account must confirm its email before it creates applications. Nobody must where
-    /// no mail is sent.
+    /// Returns whether an account must confirm its email before it can create applications. Always
+    /// false if no mail server is set up.
     pub async fn must_confirm(&self, account_id: i64) -> Result<bool> {
         let mut conn = self.store().read().await?;
         self.must_confirm_in(&mut conn, account_id).await
@@ -36,10 +36,11 @@ impl Service {
         Ok(account.is_some_and(|row| row.record.confirmed_at.is_none()))
     }
 
-    /// Sends the mail with the link to confirm the email again.
+    /// Mails another link that confirms the email.
     ///
     /// # Errors
-    /// `NoSuchAccount`, `EmailConfirmed`; `Throttled` within five minutes of the last one.
+    /// `NoSuchAccount`, `EmailConfirmed`. `Throttled` within five minutes of the last mail, and if
+    /// the address has received too many mails.
     pub async fn mail_confirmation(&self, account_id: i64) -> Result<()> {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
@@ -56,7 +57,7 @@ impl Service {
         .await
     }
 
-    /// Confirms an email by the link in the mail. The same link again changes nothing.
+    /// Confirms an email with the link in the mail. Using the link again changes nothing.
     ///
     /// # Errors
     /// `ConfirmationInvalid`.
@@ -77,7 +78,7 @@ impl Service {
     }
 }
 
-/// Confirms the email of an account; false when it was confirmed before.
+/// Confirms the email of an account. Returns false if it was already confirmed.
 pub(crate) async fn confirm(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -92,7 +93,7 @@ pub(crate) async fn confirm(
     Ok(confirmed)
 }
 
-/// Refuses another mail to an address that nobody has confirmed and that got enough of them.
+/// Refuses another mail to an unconfirmed address that has received too many mails.
 ///
 /// # Errors
 /// `Throttled`.
@@ -108,7 +109,7 @@ pub(crate) async fn refuse_flood(
     Err(Refusal::Throttled { retry_after_s }.into())
 }
 
-/// Counts a mail that asks an account to confirm an address.
+/// Counts a confirmation mail of an account.
 ///
 /// # Errors
 /// `Throttled` within five minutes of the last one.

@@ -1,10 +1,11 @@
-//! Mails: what each says, and the outbox that they are sent from.
+//! Mails: their texts, and the outbox from which they are sent.
 //!
-//! A mail is stored in the transaction of what it is about, and a job sends it later ([`sending`]).
-//! A link that gives access, to reset a password or to confirm an email, isn't stored with its
-//! mail. Its token is made when the mail is sent, and the database has only the token's hash: so
-//! neither staff, who read the outbox, nor a backup of the database has a link that works, and no
-//! key has to be kept for that.
+//! A mail is stored in the transaction that it is about. A job sends it later ([`sending`]).
+//!
+//! A link that gives access, for example to reset a password or to confirm an email, isn't stored
+//! with its mail. Its token is created when the mail is sent, and the database stores only the
+//! token's hash. So neither the outbox, which staff read, nor a backup of the database contains a
+//! working link, and no encryption key is needed.
 
 pub(crate) mod confirming;
 mod notices;
@@ -23,16 +24,16 @@ use crate::store::query::Connection;
 
 pub use sending::{MailCounts, OutgoingMail};
 
-/// What the service must know to send mails.
+/// The settings for mails.
 #[derive(Clone, Debug, Default)]
 pub struct MailSettings {
-    /// For links, without a slash at its end; passkeys are made for it too.
+    /// The base URL of links, without a trailing slash. Passkeys are also created for it.
     pub base_url: String,
-    /// Whether a mail server is set up: mails are kept for staff otherwise.
+    /// Whether a mail server is set up. Otherwise mails are kept for staff.
     pub is_set_up: bool,
 }
 
-/// Whom a mail is for.
+/// The recipient of a mail.
 pub(crate) struct Recipient<'a> {
     pub(crate) account_id: i64,
     pub(crate) email: &'a str,
@@ -60,28 +61,28 @@ impl<'a> From<&'a ApplicationRow> for Recipient<'a> {
 pub(crate) struct Mail {
     pub(crate) kind: MailKind,
     pub(crate) subject: String,
-    /// Paragraphs, with an empty line between them.
+    /// Paragraphs, separated by empty lines.
     pub(crate) body: String,
-    /// The page that the mail links to; `None` too for a mail with a secret link.
+    /// The page that the mail links to. `None` if there is no link or the link is secret.
     pub(crate) path: Option<String>,
 }
 
-/// The most mails in an hour to an address that nobody has confirmed, of all kinds: anybody can have
-/// them sent to anybody.
+/// The maximum number of mails per hour, of all kinds, to an unconfirmed address. Anybody can cause
+/// mails to any address.
 const UNCONFIRMED_MAX: i64 = 5;
-/// The most mails of one kind in an hour, of the kinds that anybody can cause who knows an email, or
-/// a password: the first ones say all that further ones would. Each kind counts for itself, so that
-/// a thief can't use up what another kind has to say.
+/// The maximum number of mails per hour of each kind that can be caused by anybody who knows an
+/// email or a password. The first ones say everything that further ones would. Each kind has its
+/// own count, so that a thief can't use up the mails of another kind.
 pub(crate) const PER_KIND_MAX: i64 = 5;
-/// The most mails in an hour of each other kind about the security of an account, which only
-/// somebody causes who is signed in.
+/// The maximum number of mails per hour of each other kind about the security of an account. Only a
+/// signed-in person can cause these.
 const SECURITY_MAX: i64 = 20;
-/// The most mails in an hour of those that an account can do without.
+/// The maximum number of optional mails per hour.
 const OPTIONAL_MAX: i64 = 100;
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-/// Whether an address may get another mail of a kind within the hour. What a mail about the security
-/// of a confirmed account says is never withheld, but where earlier mails said the same.
+/// Returns whether an address may get another mail of a kind within the hour. A mail about the
+/// security of a confirmed account is withheld only if earlier mails said the same.
 pub(crate) async fn has_room(
     conn: &mut dyn Connection,
     email: &str,
@@ -104,9 +105,9 @@ pub(crate) async fn has_room(
     })
 }
 
-/// Puts a mail into the outbox, in the transaction of what it is about; one that its recipient can
-/// do without only where it is wanted. An address that isn't confirmed gets nothing but what is
-/// meant for such addresses, and no address gets more than [`has_room`] says.
+/// Puts a mail into the outbox, in the transaction that it is about. Skips an optional mail that
+/// the recipient has turned off. An unconfirmed address gets only the kinds for unconfirmed
+/// addresses, and no address gets more than [`has_room`] allows.
 pub(crate) async fn put(
     conn: &mut dyn Connection,
     recipient: impl Into<Recipient<'_>>,

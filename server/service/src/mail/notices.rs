@@ -1,5 +1,5 @@
-//! Mails that no person's doing brings about: a low balance, a batch that is done, and to staff
-//! what has waited for an hour. Jobs look for these now and then, so that sends don't.
+//! Mails that no user action causes: about a low balance, a finished batch and, for staff, work
+//! that has waited for an hour. Jobs check for these periodically, so that sends don't have to.
 
 use domain::decision::Work;
 use domain::ids::{self, Shard};
@@ -17,8 +17,8 @@ use crate::store::query::Connection;
 use crate::store::{WriteTx, accounts, installation};
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
-/// A batch is done within 48 hours and some minutes; a mail about it may come later, when no
-/// process ran.
+/// The maximum age of a batch that is checked. A batch is done within 48 hours and some minutes,
+/// but its mail may be late if no process was running.
 const BATCH_AGE_MS: i64 = 4 * 24 * HOUR_MS;
 
 impl<'a> From<&'a Owner> for Recipient<'a> {
@@ -30,7 +30,7 @@ impl<'a> From<&'a Owner> for Recipient<'a> {
     }
 }
 
-/// What an owner is mailed about, for the audit log.
+/// Returns the notice settings as the audit log shows them.
 fn notices_in_words(low_balance: Option<Money>, batches: bool) -> String {
     let low = low_balance.map_or_else(|| "none".to_owned(), Money::shown);
     let batches = if batches { "yes" } else { "no" };
@@ -38,8 +38,8 @@ fn notices_in_words(low_balance: Option<Money>, batches: bool) -> String {
 }
 
 impl Service {
-    /// Sets what the owner of an application is mailed about: a balance that falls below a
-    /// threshold, if there is one, and batches that are done.
+    /// Sets which notices the owner of an application gets: when the balance falls below
+    /// `low_balance`, if set, and when a batch is done.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -68,15 +68,15 @@ impl Service {
         .await
     }
 
-    /// Writes the mails about low balances, once each time that a balance falls below the
-    /// threshold, and about batches that are done.
+    /// Stores the mails about low balances and finished batches. A balance causes one mail each
+    /// time that it falls below the threshold.
     pub async fn mail_notices(&self) -> Result<()> {
         let noting = |shard| self.mail_notices_of(shard);
         self.in_each_shard(noting).await.map(drop)
     }
 
     async fn mail_notices_of(&self, shard: Shard) -> Result<()> {
-        // Looked up first: most of the time there is nothing, and then nothing is written.
+        // Read first, because usually there is nothing to write.
         {
             let mut conn = self.store().read_at(shard).await?;
             if notices::low(&mut conn).await?.is_empty()
@@ -98,8 +98,8 @@ impl Service {
         .await
     }
 
-    /// Mails staff about what has waited for an hour since they were last mailed about its kind:
-    /// at most one mail per kind and hour.
+    /// Mails staff about work that has waited for an hour. Each kind of work causes at most one
+    /// mail per hour, and only if more work has reached that age since the last mail.
     pub async fn remind_staff(&self) -> Result<()> {
         for work in Work::ALL {
             let now = self.now();
@@ -120,7 +120,8 @@ impl Service {
         Ok(())
     }
 
-    /// How much has waited since a time or longer, and how much of it came after another one.
+    /// Returns how much work has waited since `before` or longer, and how much of it arrived after
+    /// `after`.
     pub(crate) async fn waiting(
         &self,
         work: Work,
@@ -156,7 +157,7 @@ impl Service {
     }
 }
 
-/// The least id of a batch that is looked at.
+/// Returns the lowest ID of the batches that are checked.
 fn least_batch(now: Timestamp) -> i64 {
     ids::compose_id(now.plus_ms(-BATCH_AGE_MS).unix_ms(), 0)
 }

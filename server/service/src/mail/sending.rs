@@ -1,6 +1,6 @@
-//! Handing mails to the mail server, at least once each: a mail is claimed under a lease, handed
-//! over by the caller without an open transaction, and its result stored. A mail that fails for now
-//! is tried again with growing pauses for a day.
+//! Sends mails through the mail server, each at least once. A process claims a mail under a lease,
+//! its caller submits the mail without an open transaction, and the process stores the result. A
+//! mail that fails temporarily is retried for a day, with a growing backoff.
 
 use domain::records::{MailRecord, Paged};
 use domain::{MailKind, MailState, Timestamp};
@@ -18,49 +18,50 @@ use crate::store::query::Connection;
 use crate::store::{accounts, confirmations, known_devices};
 
 const MINUTE_MS: i64 = 60_000;
-/// How long a link works that stops a change of the email. That is longer than a change can take: a
-/// day until its mail is sent, three until it is confirmed, and one until it takes effect.
+/// How long a link that stops a change of the email is valid. It is longer than a change can take:
+/// a day until the confirmation mail is sent, three days until the address is confirmed, and a day
+/// until the change takes effect.
 const STOP_LIFETIME_MS: i64 = 7 * 24 * 60 * MINUTE_MS;
-/// How long a process has a mail to itself; handing one over takes less.
+/// How long a process holds a mail. Submitting one takes less.
 const LEASE_MS: i64 = 3 * MINUTE_MS;
 const PAUSE_FIRST_MS: i64 = MINUTE_MS;
 const PAUSE_LONGEST_MS: i64 = 4 * 60 * MINUTE_MS;
-/// The pauses between so many attempts add up to a little more than a day.
+/// The pauses between this many attempts add up to a little more than a day.
 const ATTEMPTS_MAX: i64 = 14;
-/// How many characters of an error are kept.
+/// The maximum number of stored characters of an error.
 const ERROR_CHARS_MAX: usize = 300;
-/// How long a mail is listed that is sent, kept or given up.
+/// How long a sent, kept or failed mail is listed.
 const LISTED_MS: i64 = 30 * 24 * 60 * MINUTE_MS;
-/// How long a device is known that isn't signed in from any more.
+/// How long a device stays known after its last sign-in.
 const DEVICES_KNOWN_MS: i64 = 90 * 24 * 60 * MINUTE_MS;
-/// The most mails of a list at once.
+/// The maximum number of mails per page.
 const LIST_MAX: i64 = 200;
 
-/// A mail to hand to the mail server.
+/// A mail to submit to the mail server.
 #[derive(Debug)]
 pub struct OutgoingMail {
     pub id: i64,
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     pub attempts: i64,
     pub recipient: String,
     pub subject: String,
     pub text: String,
     pub html: String,
     pub created_at: Timestamp,
-    /// What must not be stored or logged: the token of the mail's link.
+    /// The token of the mail's link, which must not be stored or logged.
     pub secret: Option<String>,
 }
 
-/// How many mails there are.
+/// The numbers of mails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MailCounts {
-    /// To be sent.
+    /// Waiting to be sent.
     pub waiting: i64,
-    /// Given up, until they are deleted or tried again.
+    /// Given up, until they are deleted or retried.
     pub failed: i64,
 }
 
-/// The pause after an attempt failed for now; `None` when it was the last one.
+/// Returns the pause after an attempt that failed temporarily. `None` if it was the last one.
 fn pause_ms(attempts: i64) -> Option<i64> {
     let doubled = u32::try_from(attempts - 1).unwrap_or_default().min(16);
     (attempts < ATTEMPTS_MAX).then(|| (PAUSE_FIRST_MS << doubled).min(PAUSE_LONGEST_MS))
@@ -72,10 +73,10 @@ impl Service {
         self.inner.mail.is_set_up
     }
 
-    /// Takes mails that are due, at most `limit`, for a few minutes: nobody else gets them before
-    /// that. The links of those that have secret ones are made now.
+    /// Claims at most `limit` mails that are due. No other process gets them before the lease ends.
+    /// Creates their secret links.
     pub async fn claim_mails(&self, limit: i64) -> Result<Vec<OutgoingMail>> {
-        // Looked up first: most of the time nothing is due, and then nothing is written.
+        // Read first, because usually nothing is due.
         let due = {
             let mut conn = self.store().read().await?;
             outbox::next_due(&mut conn).await?
@@ -101,7 +102,7 @@ impl Service {
         .await
     }
 
-    /// Renders a mail, and makes its secret link.
+    /// Renders a mail and creates its secret link, if it has one.
     async fn outgoing(
         &self,
         conn: &mut dyn Connection,
@@ -135,10 +136,10 @@ impl Service {
         })
     }
 
-    /// Stores that the mail server took a mail, and empties the mail.
+    /// Stores that the mail server accepted a mail, and deletes the mail's text.
     ///
     /// # Errors
-    /// `Failed` or `Uncertain` when the database can't be written; the mail is then sent again.
+    /// `Failed` or `Uncertain` if the database can't be written. The mail is then sent again.
     pub async fn mail_sent(&self, mail: &OutgoingMail) -> Result<()> {
         let (id, attempts) = (mail.id, mail.attempts);
         self.in_transaction(move |tx, _| {
@@ -147,8 +148,8 @@ impl Service {
         .await
     }
 
-    /// Stores why a mail wasn't sent. It is tried again, unless it was refused for good or this was
-    /// the last attempt. Returns how far the mail has come.
+    /// Stores why a mail wasn't sent. The mail is retried, unless it was refused permanently or
+    /// this was the last attempt. Returns the mail's new state.
     pub async fn mail_not_sent(
         &self,
         mail: &OutgoingMail,
@@ -172,7 +173,7 @@ impl Service {
         .await
     }
 
-    /// Keeps the mails that wait, for staff to read, since no mail server is set up.
+    /// Keeps the waiting mails for staff to read. Called if no mail server is set up.
     pub async fn keep_mails(&self) -> Result<()> {
         let due = {
             let mut conn = self.store().read().await?;
@@ -185,7 +186,7 @@ impl Service {
             .await
     }
 
-    /// The mails of the last weeks, newest first.
+    /// Returns the mails of the last 30 days, newest first.
     ///
     /// # Errors
     /// `InvalidCursor`.
@@ -200,7 +201,7 @@ impl Service {
         Ok(Paged::of(mails, limit, |mail| mail.id.to_string()))
     }
 
-    /// Queues a mail again that waits, is kept or was given up.
+    /// Queues a mail again that is waiting, kept or given up.
     ///
     /// # Errors
     /// `NoSuchMail`, `MailSent`.
@@ -227,8 +228,8 @@ impl Service {
         Ok(MailCounts { waiting, failed })
     }
 
-    /// Deletes mails that were listed for a month, links to confirm an email that work no more,
-    /// and devices that weren't seen for long.
+    /// Deletes mails that were listed for 30 days, expired confirmation links, and devices that
+    /// weren't seen for 90 days.
     pub async fn forget_mails(&self) -> Result<()> {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
@@ -241,8 +242,8 @@ impl Service {
     }
 }
 
-/// Whether a mail with a secret link is still for the address that the account has, or is to have:
-/// a mail may wait for a day, and its link would be made only now.
+/// Returns whether a mail with a secret link is still addressed to the account's current or
+/// requested email. A mail may wait for a day, and its link is only created when it is sent.
 async fn is_still_meant(conn: &mut dyn Connection, row: &ClaimedRow) -> Result<bool> {
     let (Some(_), Some(account_id)) = (row.kind.secret_page(), row.account_id) else {
         return Ok(true);
@@ -257,7 +258,7 @@ async fn is_still_meant(conn: &mut dyn Connection, row: &ClaimedRow) -> Result<b
     Ok(meant.as_ref() == Some(&row.recipient))
 }
 
-/// Stores what the link in a mail does.
+/// Stores the hash of a mail's link and what the link does.
 async fn store_link(
     conn: &mut dyn Connection,
     row: &ClaimedRow,
@@ -279,7 +280,7 @@ async fn store_link(
     confirmations::insert(conn, hash, account_id, purpose, &row.recipient, expires_at).await
 }
 
-/// What of an error is stored: a mail server may quote the mail, and with it the secret.
+/// Returns an error as it is stored, without the secret: a mail server may quote the mail.
 fn shown(error: &str, secret: Option<&str>) -> String {
     let error = match secret {
         Some(secret) => error.replace(secret, "…"),

@@ -1,14 +1,14 @@
-//! The one template of all mails: from paragraphs and a link to a plain text and a plain HTML text,
+//! The template of all mails. It renders paragraphs and a link as plain text and as simple HTML
 //! without remote content.
 
-/// A mail's text and HTML.
+/// A mail as text and as HTML.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rendered {
     pub(super) text: String,
     pub(super) html: String,
 }
 
-/// Renders paragraphs, which have an empty line between them, and a link below them.
+/// Renders paragraphs, which are separated by empty lines, and a link below them.
 pub(super) fn render(body: &str, link: Option<&str>, base_url: &str) -> Rendered {
     let footer = format!("Heliograph, {base_url}");
     let paragraphs = body.split("\n\n").map(|paragraph| {

@@ -1,4 +1,4 @@
-//! What each mail says.
+//! The texts of all mails.
 
 use domain::application::StatusAction;
 use domain::browser::browser_name;
@@ -9,9 +9,9 @@ use domain::{KeyKind, MailKind, Money, Reference, Timestamp};
 use super::{Mail, PER_KIND_MAX};
 use crate::store::notices::Done;
 
-/// What to do about something that somebody else may have done.
-const NOT_YOU: &str = "If it wasn't you, set a new password at once, which signs out all other \
-                       devices, and look at your account's devices.";
+/// The advice for an action that somebody else may have performed.
+const NOT_YOU: &str = "If it wasn't you, set a new password at once. This signs out all other \
+                       devices. Then check your devices under \"Security\".";
 
 fn of_application(kind: MailKind, reference: Reference, subject: &str, body: String) -> Mail {
     Mail {
@@ -22,7 +22,7 @@ fn of_application(kind: MailKind, reference: Reference, subject: &str, body: Str
     }
 }
 
-/// Its link is made when the mail is sent.
+/// The link is created when the mail is sent.
 pub(crate) fn confirm() -> Mail {
     Mail {
         kind: MailKind::Confirm,
@@ -30,47 +30,47 @@ pub(crate) fn confirm() -> Mail {
         body: "An account was created with this email. Open the link below and press \"Confirm\" \
                to say that the address is yours. Until then the account can't create \
                applications. The link works for three days.\n\n\
-               If you didn't create an account, do nothing."
+               If you didn't create an account, ignore this mail."
             .to_owned(),
         path: None,
     }
 }
 
-/// To the new address. Its link is made when the mail is sent.
+/// Goes to the new address. The link is created when the mail is sent.
 pub(crate) fn change_email() -> Mail {
     Mail {
         kind: MailKind::EmailChange,
         subject: "Confirm your new email".to_owned(),
         body: "This address was entered as the new email of an account. Open the link below and \
-               press \"Use this email\" to say that the address is yours. Unless the change was \
-               confirmed by a second factor, it takes effect 24 hours after that. The link works \
-               for three days.\n\n\
-               If you have no account here, do nothing."
+               press \"Use this email\" to say that the address is yours. The change takes \
+               effect 24 hours later, or at once if it was confirmed with a second factor. The \
+               link works for three days.\n\n\
+               If you have no account here, ignore this mail."
             .to_owned(),
         path: None,
     }
 }
 
-/// What to do about a change of the email that somebody else asked for.
+/// The advice for a change of the email that somebody else requested.
 const STOP_IT: &str = "If you didn't ask for this, open the link below and press \"Stop the change\". \
                        Then set a new password, which signs out all devices.";
 
-/// To the address that the account has. Its link is made when the mail is sent.
+/// Goes to the current address. The link is created when the mail is sent.
 pub(crate) fn email_change_asked(new: &str) -> Mail {
     Mail {
         kind: MailKind::EmailStop,
         subject: "A new email was asked for your account".to_owned(),
         body: format!(
             "Somebody who is signed in to your account and knows its password asked for the new \
-             email {new}. This address stays the email of your account until the owner of the \
-             other one confirms it. Unless a second factor confirmed the change, it takes effect \
-             24 hours after that.\n\n{STOP_IT}"
+             email {new}. Your account keeps this address until the owner of the new one confirms \
+             the change. The change takes effect 24 hours later, or at once if it was confirmed \
+             with a second factor.\n\n{STOP_IT}"
         ),
         path: None,
     }
 }
 
-/// To the address that the account has. Its link is made when the mail is sent.
+/// Goes to the current address. The link is created when the mail is sent.
 pub(crate) fn email_change_waits(new: &str, at: Timestamp) -> Mail {
     Mail {
         kind: MailKind::EmailStop,
@@ -84,64 +84,64 @@ pub(crate) fn email_change_waits(new: &str, at: Timestamp) -> Mail {
     }
 }
 
-/// To the address that the account is to have.
+/// Goes to the new address, before the change.
 pub(crate) fn email_change_confirmed(at: Timestamp) -> Mail {
     Mail {
         kind: MailKind::EmailChanged,
         subject: "Your new email is confirmed".to_owned(),
         body: format!(
-            "This address becomes the email of your account at {} UTC. Until then sign in with \
-             the present one. The account page shows the change and can cancel it.",
+            "This address becomes the email of your account at {} UTC. Until then, sign in with \
+             the old one. You can cancel the change on the account page.",
             at.to_table()
         ),
         path: Some("/account".to_owned()),
     }
 }
 
-/// To the address that the account had.
+/// Goes to the old address.
 pub(crate) fn email_changed(new: &str) -> Mail {
     Mail {
         kind: MailKind::EmailChanged,
         subject: "The email of your account was changed".to_owned(),
         body: format!(
-            "Your account has the email {new} now: sign in with it. Mails about your account go \
-             there, and none come here any more.\n\nIf it wasn't you, tell support at once."
+            "The email of your account is now {new}. Sign in with it. Mails about your account \
+             now go only to that address.\n\nIf it wasn't you, contact support at once."
         ),
         path: None,
     }
 }
 
-/// To the address that the account has now.
+/// Goes to the new address, after the change.
 pub(crate) fn email_in_use() -> Mail {
     Mail {
         kind: MailKind::EmailChanged,
         subject: "The email of your account was changed".to_owned(),
-        body: "This address is the email of your account now. Sign in with it.".to_owned(),
+        body: "This address is now the email of your account. Sign in with it.".to_owned(),
         path: Some("/account".to_owned()),
     }
 }
 
-/// To the address that the account keeps.
+/// Goes to the address that the account keeps.
 pub(crate) fn email_taken(new: &str) -> Mail {
     Mail {
         kind: MailKind::EmailChanged,
         subject: "The email of your account stays as it is".to_owned(),
         body: format!(
             "The new email {new} couldn't become the email of your account, because another \
-             account has it by now."
+             account now has it."
         ),
         path: Some("/account".to_owned()),
     }
 }
 
-/// Its link is made when the mail is sent.
+/// The link is created when the mail is sent.
 pub(crate) fn reset() -> Mail {
     Mail {
         kind: MailKind::Reset,
         subject: "Reset your password".to_owned(),
-        body: "A new password was asked for your account. The link below lets you set one. It \
-               works once, for an hour.\n\n\
-               If you didn't ask for it, do nothing: your password stays as it is."
+        body: "Somebody asked for a new password for your account. The link below lets you set \
+               one. It works once, within an hour.\n\n\
+               If it wasn't you, ignore this mail. Your password stays as it is."
             .to_owned(),
         path: None,
     }
@@ -153,8 +153,8 @@ pub(crate) fn password_changed() -> Mail {
         subject: "Your password was changed".to_owned(),
         body: "The password of your account was changed, and all other devices were signed out. \
                The keys of your applications stay as they are.\n\n\
-               If it wasn't you, set a new password at once: ask for a link by \"Forgot your \
-               password?\" on the sign-in page."
+               If it wasn't you, set a new password at once: choose \"Forgot your password?\" on \
+               the sign-in page."
             .to_owned(),
         path: Some("/forgot".to_owned()),
     }
@@ -164,25 +164,24 @@ pub(crate) fn account_closed() -> Mail {
     Mail {
         kind: MailKind::AccountClosed,
         subject: "Your account is closed".to_owned(),
-        body: "Your account was closed by somebody who was signed in to it and gave its password. \
-               Nobody can sign in any more, and the keys of its applications work no more. Queued \
-               messages are not sent, and nothing is paid out.\n\n\
-               If it wasn't you, tell support at once."
+        body: "Somebody who was signed in to your account and knew its password closed it. \
+               Nobody can sign in any more, and the keys of its applications no longer work. \
+               Queued messages are not sent, and nothing is paid out.\n\n\
+               If it wasn't you, contact support at once."
             .to_owned(),
         path: None,
     }
 }
 
-/// Names the browser by its family: whoever signs in writes the whole header.
+/// Shows only the browser's family, because the client controls the whole `User-Agent` header.
 pub(crate) fn new_device(user_agent: &str, address: &str, at: Timestamp) -> Mail {
     Mail {
         kind: MailKind::NewDevice,
         subject: "New sign-in to your account".to_owned(),
         body: format!(
-            "Somebody signed in to your account from a browser or network that it wasn't used \
-             from before.\n\nTime: {} UTC\nAddress: {address}\nBrowser: {}\n\n{NOT_YOU}\n\n\
-             You get at most {PER_KIND_MAX} mails of this kind in an hour. The page of your \
-             devices lists every sign-in.",
+            "Somebody signed in to your account from a new browser or network.\n\nTime: {} UTC\n\
+             Address: {address}\nBrowser: {}\n\n{NOT_YOU}\n\nYou get at most {PER_KIND_MAX} mails \
+             of this kind in an hour. Every sign-in is listed under \"Security\".",
             at.to_table(),
             browser_name(user_agent)
         ),
@@ -190,7 +189,7 @@ pub(crate) fn new_device(user_agent: &str, address: &str, at: Timestamp) -> Mail
     }
 }
 
-/// `change` is the sentence that says what changed.
+/// `change` is the sentence that describes the change.
 pub(crate) fn second_factor(change: &str) -> Mail {
     Mail {
         kind: MailKind::SecondFactor,
@@ -200,16 +199,16 @@ pub(crate) fn second_factor(change: &str) -> Mail {
     }
 }
 
-/// `count` wrong codes were given in a row.
+/// `count` is the number of wrong codes in a row.
 pub(crate) fn wrong_codes(count: i64) -> Mail {
     Mail {
         kind: MailKind::WrongCodes,
         subject: "Wrong codes at the sign-in to your account".to_owned(),
         body: format!(
-            "Somebody gave {count} wrong codes of your second factor in a row. Codes are asked for \
-             after the password, so that whoever it was knows your password. Nobody got in by \
-             these codes.\n\nIf it wasn't you, set a new password at once: choose \"Forgot your \
-             password?\" on the sign-in page."
+            "Somebody entered {count} wrong codes in a row for the second factor of your account. \
+             The code comes after the password, so this person knows your password. Nobody got in \
+             with these codes.\n\nIf it wasn't you, set a new password at once: choose \"Forgot \
+             your password?\" on the sign-in page."
         ),
         path: Some("/forgot".to_owned()),
     }
@@ -221,13 +220,13 @@ pub(crate) fn key_replaced(reference: Reference, kind: KeyKind) -> Mail {
         KeyKind::Test => "test key",
     };
     let body = format!(
-        "The {key} of your application {reference} was replaced. The old key works no more, and \
-         all other devices of your account were signed out.\n\n{NOT_YOU}"
+        "The {key} of your application {reference} was replaced. The old key no longer works, \
+         and all other devices of your account were signed out.\n\n{NOT_YOU}"
     );
     of_application(MailKind::KeyReplaced, reference, "Key replaced", body)
 }
 
-/// Staff changed an application's status.
+/// Reports that staff changed an application's status.
 pub(crate) fn status_changed(
     record: &ApplicationRecord,
     action: StatusAction,
@@ -242,14 +241,14 @@ pub(crate) fn status_changed(
         StatusAction::Suspend => (
             "Suspended",
             format!(
-                "Your application {reference} is suspended: its API key sends nothing, and queued \
+                "Your application {reference} is suspended: its API key can't send, and queued \
                  messages wait.\n\nReason: {}",
                 reason.unwrap_or("none given")
             ),
         ),
         StatusAction::Reinstate => (
             "Reinstated",
-            format!("Your application {reference} is not suspended any more: it is {status}."),
+            format!("Your application {reference} is no longer suspended: it is {status}."),
         ),
     };
     of_application(MailKind::Application, reference, subject, body)
@@ -297,8 +296,9 @@ pub(crate) fn low_balance(
 ) -> Mail {
     let body = format!(
         "The balance of your application {reference} is {balance} {currency}, which is below the \
-         {threshold} {currency} that you set. Sends are refused when it doesn't suffice.\n\n\
-         Pay in by bank transfer and give the reference {reference} as the reason for payment."
+         {threshold} {currency} that you set. Messages are refused if it doesn't cover their \
+         price.\n\nMake a deposit by bank transfer, and give the reference {reference} as the \
+         reason for payment."
     );
     of_application(MailKind::LowBalance, reference, "Low balance", body)
 }
@@ -310,41 +310,41 @@ pub(crate) fn batch_done(done: &Done) -> Mail {
         kind: MailKind::BatchDone,
         subject: format!("Batch done: application {reference}"),
         body: format!(
-            "Every message of the batch {id} of your application {reference} is final: {delivered} \
-             of {rows} were delivered."
+            "The batch {id} of your application {reference} is done: {delivered} of {rows} \
+             messages were delivered."
         ),
         path: Some(format!("/reports/{id}")),
     }
 }
 
-/// To staff: so much has waited for an hour.
+/// Goes to staff. `count` is the amount of work that has waited for an hour.
 pub(crate) fn waiting(work: Work, count: i64) -> Mail {
     let (subject, what, path) = match work {
         Work::Activations => (
             "applications wait for activation",
-            "The page of applications shows them, the longest wait first.",
+            "The page \"Applications\" lists them, the longest wait first.",
             "/support/applications",
         ),
         Work::SenderNames => (
             "sender names wait for a decision",
-            "The page of sender names shows them, the longest wait first.",
+            "The page \"Sender names\" lists them, the longest wait first.",
             "/support/senders",
         ),
         Work::Deposits => (
             "deposits have the reference of no application",
-            "The page of deposits shows them, with the applications that may be meant.",
+            "The page \"Deposits\" lists them, with applications that may match.",
             "/support/deposits",
         ),
         Work::Mails => (
             "mails were given up",
-            "The page of mails says why, and can have them tried again.",
+            "The page \"Mail\" shows why. You can retry them there.",
             "/support/mail",
         ),
     };
     Mail {
         kind: MailKind::Waiting,
         subject: format!("{count} {subject}"),
-        body: format!("For more than an hour: {count} {subject}.\n\n{what}"),
+        body: format!("{count} {subject}. Each has waited for more than an hour.\n\n{what}"),
         path: Some(path.to_owned()),
     }
 }

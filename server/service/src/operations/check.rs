@@ -1,4 +1,4 @@
-//! The check: counts every invariant of the ledger and the queue again.
+//! The check, which computes every invariant of the ledger and the queue again from the rows.
 
 use domain::Money;
 
@@ -8,22 +8,23 @@ use crate::store::{WriteTx, audit_check, check, deposits, prices, transfers};
 use crate::{MESSAGE_LIFETIME_MS, Service, shards};
 use domain::ids::Shard;
 
-/// How long after its lifetime a message may take to become final.
+/// How long after its lifetime a message may take to become final, in milliseconds.
 const GRACE_MS: i64 = 10 * 60 * 1000;
 
-/// What was found in one shard or several.
+/// The findings in one shard, or in several.
 #[derive(Default)]
 struct Found {
     violations: Vec<String>,
-    /// What the ledger has of deposits whose reference is nobody's.
+    /// The unmatched deposits according to the ledger.
     ledger: Money,
-    /// The sum of these deposits.
+    /// The sum of the unmatched deposits.
     waiting: Money,
 }
 
 impl Service {
-    /// Every broken invariant in words; empty when all hold. All statements about a shard see the
-    /// same snapshot of the database. A shard that can't be reached is one of the words.
+    /// Returns a description of each broken invariant, and of shards that can't be reached. Returns
+    /// an empty list if all invariants hold. All statements about a shard read the same snapshot of
+    /// the database.
     pub async fn check(&self) -> Result<Vec<String>> {
         let found = self.in_each_shard(|shard| self.check_shard(shard)).await?;
         let checked = found.len();
@@ -32,10 +33,11 @@ impl Service {
         if left > 0 {
             let words = format!("shards that can't be reached and weren't checked: {left}");
             all.violations.push(words);
-            // The sums are of all shards.
+            // The sums can't be compared, because shards are missing.
             all.waiting = all.ledger;
         } else if all.ledger != all.waiting && checked > 1 {
-            // Money may have moved between two snapshots. No other verb runs meanwhile.
+            // Money may have moved between two snapshots. While this transaction is open, no other
+            // verb runs.
             let mut tx = self.store().begin().await?;
             all.ledger = ledger(&mut tx, self.shards()).await?;
             all.waiting = deposits::unmatched_sum(&mut tx).await?;
@@ -69,7 +71,7 @@ async fn find(conn: &mut dyn Connection, shard: Shard) -> Result<Found> {
     })
 }
 
-/// Every broken invariant, as a transaction that writes sees the database.
+/// Returns the broken invariants as a write transaction sees the database.
 pub(crate) async fn violations(tx: &mut WriteTx<'_>, shards: i64) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for shard in shards::all(shards) {
@@ -89,8 +91,8 @@ async fn ledger(tx: &mut WriteTx<'_>, shards: impl Iterator<Item = Shard>) -> Re
     Ok(ledger)
 }
 
-/// The sum of what was found in the shards. The unmatched deposits belong to no shard, and were
-/// read with each shard.
+/// Adds up the findings in the shards. Unmatched deposits belong to no shard, and each shard's
+/// findings have all of them.
 fn sum(found: Vec<Found>) -> Result<Found> {
     let mut all = Found::default();
     for found in found {

@@ -1,4 +1,4 @@
-//! The copy: moving an installation from SQLite to PostgreSQL, and the proof that all of it
+//! The copy of an installation from SQLite to PostgreSQL, and the verification that everything
 //! arrived.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,22 +22,22 @@ use crate::{Clock, Service, run_blocking};
 
 type Result<T> = std::result::Result<T, CopyError>;
 
-/// The counts of what was copied, from both sides.
+/// The counts of the copied rows and sums, on both sides.
 #[derive(Clone, Debug)]
 pub struct Copied {
     pub tables: Vec<CopiedTable>,
-    /// The sums of the transfers of each kind, and the sum of the balances.
+    /// The sum of the transfers of each kind, and the sum of the balances.
     pub sums: Vec<CopiedSum>,
-    /// How many accounts the ledger has; each has the same sum on both sides.
+    /// The number of accounts in the ledger. Each has the same sum on both sides.
     pub accounts: usize,
-    /// How many rows of uploads aren't messages yet; they come from the data folder.
+    /// The number of upload rows that aren't messages yet. They come from the data folder.
     pub upload_rows: i64,
 }
 
 #[derive(Clone, Debug)]
 pub struct CopiedTable {
     pub name: &'static str,
-    /// How many rows the table has in the SQLite database.
+    /// The number of rows in the SQLite database.
     pub from: i64,
     pub to: i64,
 }
@@ -53,11 +53,11 @@ pub struct CopiedSum {
 /// Why nothing was copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    #[error("a copy goes from sqlite:PATH to postgres://USER:PASSWORD@HOST:PORT/DATABASE alone")]
+    #[error("a copy only goes from sqlite:PATH to postgres://USER:PASSWORD@HOST:PORT/DATABASE")]
     Direction,
     #[error(transparent)]
     Open(#[from] OpenError),
-    #[error("there is something in the database to copy to: name one that is empty")]
+    #[error("the database to copy to isn't empty: name an empty one")]
     NotEmpty,
     #[error(
         "the database to copy to is distributed: name one that isn't yet, and run \
@@ -68,23 +68,23 @@ pub enum CopyError {
     Violations(Vec<String>),
     #[error(
         "rows of an upload can't be read from {path}, nothing was copied: {why}. Is the data \
-         folder right? If they are lost, serve the database once more: that gives them back"
+         folder right? If they are lost, serve the database once more: that releases their price"
     )]
     Spool { path: String, why: String },
-    #[error("what arrived isn't what was there, nothing was kept:\n{}", .0.join("\n"))]
+    #[error("the copy differs from the source, nothing was kept:\n{}", .0.join("\n"))]
     Differs(Vec<String>),
     #[error("{}", .0.for_operator())]
     Failed(#[from] Error),
 }
 
 impl Service {
-    /// Copies a SQLite database, which nobody may serve meanwhile, and the uploads beside it to an
-    /// empty PostgreSQL database: all of it, or nothing. `data_dir` is the folder where the uploads
-    /// wait; the messages go into tables of days or weeks.
+    /// Copies a SQLite database and its pending uploads to an empty PostgreSQL database, completely
+    /// or not at all. No process may serve the SQLite database meanwhile. `data_dir` is the folder
+    /// that has the uploads. `tables` says whether messages go into tables by day or by week.
     ///
     /// # Errors
-    /// When either database isn't as it must be, or when what arrived differs. Nothing was copied
-    /// then.
+    /// Fails if either database isn't in the required state, or if the copy differs from the
+    /// source. Nothing is copied then.
     pub async fn copy(
         from: &str,
         to: &str,
@@ -124,7 +124,7 @@ async fn copy_all(
         });
     }
     drop(conn);
-    // In a transaction that writes: a command beside the copy could still write, and its changes
+    // A write transaction, because a command could otherwise write during the copy, and its changes
     // would be lost.
     let mut from = source.begin().await?;
     let violations = violations(&mut from, 1).await?;
@@ -132,8 +132,8 @@ async fn copy_all(
         return Err(CopyError::Violations(violations));
     }
     target.migrate().await?;
-    // The tables of each day or week in a transaction of their own, as the service makes them; a
-    // copy that fails leaves them empty.
+    // Each day's or week's tables are created in their own transaction, as the service does it. A
+    // failed copy leaves them empty.
     history::make_tables(target, copy::days(&mut from).await?, tables).await?;
     let mut to = target.begin().await?;
     copy::take_over(&mut to).await?;
@@ -143,7 +143,7 @@ async fn copy_all(
     for table in TABLES {
         copy_table(&mut from, &mut to, table).await?;
     }
-    // What is sealed stays sealed: processes elsewhere find the key in the database.
+    // Sealed values stay sealed. Processes on other machines find the key in the database.
     if let Some(key) = sealing::read(key_file).map_err(|error| Error::Failed(Fault::File(error)))? {
         installation::keep_sealing_key(&mut to, key.trim()).await?;
     }
@@ -176,8 +176,7 @@ async fn copy_table(
     Ok(())
 }
 
-/// Moves the rows that aren't messages yet from files into a table, where every process can read
-/// them.
+/// Moves the rows that aren't messages yet from files to a table that every process can read.
 async fn copy_uploads(
     from: &mut WriteTx<'_>,
     to: &mut WriteTx<'_>,
@@ -186,7 +185,7 @@ async fn copy_uploads(
 ) -> Result<i64> {
     let mut rows = 0;
     for upload in copy::waiting(from).await? {
-        // The time of older uploads has run out: they are given up without a look at their rows.
+        // Older uploads have expired. They will be given up without reading their rows.
         if upload.first_message_id >= first_unexpired(now) {
             copy_upload(to, spool, &upload, now).await?;
             rows += upload.rows;
@@ -218,7 +217,7 @@ async fn copy_upload(
         });
         let (bytes, chunk) = match reading.await? {
             Ok((_, chunk)) if !(1..=left).contains(&chunk.rows) => {
-                return refuse("they aren't those counted".to_owned());
+                return refuse("the number of rows isn't the one that was counted".to_owned());
             }
             Ok(read) => read,
             Err(ChunkError::Lost(why)) => return refuse(why),
@@ -231,7 +230,8 @@ async fn copy_upload(
     Ok(())
 }
 
-/// Counts, adds up and checks the rows that arrived, before they are committed.
+/// Compares the counts and sums of both sides and checks the rows that arrived, before they are
+/// committed.
 async fn prove(from: &mut WriteTx<'_>, to: &mut WriteTx<'_>, upload_rows: i64) -> Result<Copied> {
     let mut differences = Vec::new();
     let mut differs = |what: String, from: i64, to: i64| {
@@ -281,7 +281,7 @@ fn sums(before: &Ledger, after: &Ledger) -> Vec<CopiedSum> {
         .collect()
 }
 
-/// The values of each key on both sides; 0 where a side has none.
+/// Returns the values of each key on both sides, with 0 where a side has no value.
 fn pairs<'a, K: Ord>(
     before: &'a BTreeMap<K, i64>,
     after: &'a BTreeMap<K, i64>,

@@ -1,4 +1,4 @@
-//! Distributing a PostgreSQL database with the extension citus over the servers of its cluster.
+//! Distributes a PostgreSQL database with the extension citus over the servers of its cluster.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,37 +15,37 @@ use crate::{Config, Service};
 
 type Result<T> = std::result::Result<T, DistributeError>;
 
-/// The plan of a distribution. The caller is told the plan before anything is changed.
+/// The plan of a distribution. The caller receives it before anything is changed.
 #[derive(Clone, Debug)]
 pub struct DistributionPlan {
     pub shards: i64,
     pub workers: usize,
-    /// How many parts each distributed table has.
+    /// The number of Citus shards of each distributed table.
     pub citus_shards: usize,
-    /// The tables that every server gets a copy of.
+    /// The tables of which every server gets a copy.
     pub copied: Vec<String>,
     /// The tables that are distributed.
     pub distributed: Vec<String>,
-    /// How many applications will get another shard.
+    /// The number of applications that move to another shard.
     pub applications: i64,
 }
 
-/// A step of a distribution, which the caller is told.
+/// A step of a distribution, which is reported to the caller.
 #[derive(Clone, Debug)]
 pub enum DistributionStep {
     Planned(DistributionPlan),
     Done(String),
 }
 
-/// A database that is distributed.
+/// A distributed database.
 #[derive(Clone, Debug)]
 pub struct Distributed {
     pub shards: i64,
-    /// The shards of each worker, which is named by host and port.
+    /// The shards of each worker, by the worker's host and port.
     pub workers: BTreeMap<String, Vec<i64>>,
 }
 
-/// Why a database isn't distributed.
+/// Why a database wasn't distributed.
 #[derive(Debug, thiserror::Error)]
 pub enum DistributeError {
     #[error("an installation has at least one shard")]
@@ -55,18 +55,18 @@ pub enum DistributeError {
     )]
     File,
     #[error(
-        "this PostgreSQL has no extension citus in the database: it takes CREATE EXTENSION citus \
-         on every server of a Citus cluster"
+        "the database has no extension citus: run CREATE EXTENSION citus in it on every server of a \
+         Citus cluster"
     )]
     NoCitus,
     #[error("this server is a worker of its cluster: name the coordinator")]
     NotCoordinator,
     #[error("the cluster has no worker: add one on the coordinator with citus_add_node")]
     NoWorker,
-    #[error("another `heliograph distribute` is at work on this database")]
+    #[error("another `heliograph distribute` is running on this database")]
     UnderWay,
     #[error(
-        "a process serves the database, or was killed within the last half minute: end it, or \
+        "a process serves the database, or was killed within the last 30 seconds: stop it, or \
          wait, and try again"
     )]
     Served,
@@ -82,13 +82,13 @@ pub enum DistributeError {
 }
 
 impl Service {
-    /// Distributes a database, which no process may serve meanwhile, over the workers of its
-    /// cluster; goes on where an earlier call was interrupted. `tell` is called with the plan
-    /// before anything is changed, then with each step.
+    /// Distributes a database over the workers of its cluster, or continues a distribution that was
+    /// interrupted. No process may serve the database meanwhile. Calls `tell` with the plan before
+    /// anything is changed, then with each step.
     ///
     /// # Errors
-    /// When the database can't be distributed. What was done by then stays, and no process can
-    /// serve the database until a later call has done the rest.
+    /// Fails if the database can't be distributed. Completed steps stay, and no process can serve
+    /// the database until a later call completes the rest.
     pub async fn distribute(
         config: &Config,
         shards: i64,
@@ -143,7 +143,7 @@ async fn distribute_in(
     Ok(Distributed { shards, workers })
 }
 
-/// How many workers the cluster has.
+/// Returns the number of workers in the cluster.
 async fn workers(conn: &mut AnyConnection) -> Result<usize> {
     let citus = distribute::citus(&mut *conn).await?;
     warn_if_untested(&citus.ok_or(DistributeError::NoCitus)?);
@@ -156,8 +156,8 @@ async fn workers(conn: &mut AnyConnection) -> Result<usize> {
     }
 }
 
-/// Tells the plan and gives accounts their shards. From here on no process serves the database
-/// until all is done.
+/// Reports the plan and assigns shards to accounts. From then on, no process can serve the database
+/// until the distribution is complete.
 async fn begin(
     store: &Store,
     conn: &mut AnyConnection,
@@ -165,8 +165,8 @@ async fn begin(
     (shards, workers): (i64, usize),
     tell: &(dyn Fn(DistributionStep) + Sync),
 ) -> Result<()> {
-    // The transaction in which a node takes its slot is a verb's, as this one is. Verbs run one
-    // after the other, so that the later of the two sees what the earlier one wrote.
+    // A node takes its slot in a verb's transaction, and this is a verb's transaction too. Verbs
+    // run one after the other, so the later one sees what the earlier one wrote.
     let mut tx = store.begin().await?;
     if nodes::is_served(&mut tx, config.clock.now()).await? {
         return Err(DistributeError::Served);
@@ -200,19 +200,19 @@ async fn begin(
     Ok(tx.commit().await?)
 }
 
-/// Whether all rows have their shards, and the number of shards can't be changed any more: the
-/// first of the tables is distributed then.
+/// Whether all rows are in their shards, so that the number of shards can't change any more. This
+/// is so once the first table is distributed.
 fn are_shards_fixed(distributed: &[String]) -> bool {
     distributed.iter().any(|table| table == REFERENCE_TABLES[0])
 }
 
-/// Gives rows the shard of their account, unless a table is distributed already.
+/// Moves rows to the shard of their account, unless a table is already distributed.
 async fn move_rows(conn: &mut AnyConnection, tell: &(dyn Fn(String) + Sync)) -> Result<()> {
     if are_shards_fixed(&distribute::distributed(&mut *conn).await?) {
         return Ok(());
     }
     let mut tables = distribute::tables(&mut *conn).await?;
-    // These come first, since the shards of other tables' rows are found by them.
+    // These tables come first, because they determine the shards of other tables' rows.
     tables.retain(|table| table != "applications" && table != "batches");
     for table in ["applications", "reference_shards", "batches"]
         .into_iter()
@@ -221,7 +221,7 @@ async fn move_rows(conn: &mut AnyConnection, tell: &(dyn Fn(String) + Sync)) -> 
         for part in distribute::parts(&mut *conn, table).await? {
             let moved = distribute::move_rows(conn, table, &part).await?;
             if moved > 0 {
-                tell(format!("{part}: {moved} rows have their shard"));
+                tell(format!("{part}: {moved} rows moved to their shard"));
             }
         }
     }
@@ -254,9 +254,9 @@ async fn distribute_tables(
     Ok(())
 }
 
-/// Gives all workers about the same number of shards. Citus gives them the same number of Citus
-/// shards, but some Citus shards have several shards and some have none. Citus puts the Citus
-/// shards of later tables beside those of `applications`.
+/// Gives all workers about the same number of shards. Citus gives each worker the same number of
+/// Citus shards, but some Citus shards have several shards and some have none. Citus places the
+/// Citus shards of later tables with those of `applications`.
 async fn spread_shards(conn: &mut AnyConnection, shards: i64) -> Result<()> {
     let mut citus_shards: BTreeMap<i64, (usize, Address)> = BTreeMap::new();
     for place in distribute::places(&mut *conn, shards).await? {
@@ -282,8 +282,8 @@ async fn spread_shards(conn: &mut AnyConnection, shards: i64) -> Result<()> {
     Ok(())
 }
 
-/// Finds out whether the database is distributed. Refuses one that is half distributed, and warns
-/// of a Citus that wasn't tested.
+/// Checks whether the database is distributed. Refuses a database that is half distributed, and
+/// warns if this version of Citus wasn't tested.
 pub(crate) async fn look(store: &Store) -> std::result::Result<(), OpenError> {
     if store.dialect() == Dialect::Sqlite {
         return Ok(());

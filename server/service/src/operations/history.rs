@@ -1,5 +1,5 @@
-//! History: dropping old messages by day or week, folding the counts of days and quarter hours that
-//! are over, and with PostgreSQL making the tables of the days to come.
+//! History: dropping old messages by day or week, folding the counts of past days and quarter
+//! hours, and with PostgreSQL creating the tables of the coming days.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::store::history::{self, MessageTables, Range};
 use crate::store::{Chore, Store, WriteTx, installation, messages, quarters, tally};
 use crate::{Service, run_detached, run_detached_within};
 
-/// For how many days tables are made ahead: the rows of a day without tables go into the default
-/// partition.
+/// The number of days for which tables are created in advance. Rows of a day without tables go into
+/// the default partition.
 const DAYS_AHEAD: i64 = 3;
-/// How many rows one transaction deletes where a day has no tables.
+/// The number of rows that one transaction deletes if their day has no table.
 const CHUNK: i64 = 2000;
-/// How long one transaction may take: a table may have millions of messages to add up.
+/// The timeout of a transaction. A table may have millions of messages to add up.
 const DROP_TIMEOUT: Duration = Duration::from_mins(20);
-/// How many tables or chunks one run drops at most: other sweeps wait meanwhile.
+/// The most tables or chunks that one run drops, because other sweeps wait meanwhile.
 const CHUNKS_MAX: u32 = 500;
 
 impl Service {
-    /// Makes the tables of the days to come.
+    /// Creates the tables of the coming days.
     pub async fn make_days(&self) -> Result<()> {
         let service = self.clone();
         run_detached(async move {
@@ -33,8 +33,8 @@ impl Service {
         .await
     }
 
-    /// Drops messages of days that are no longer kept, once they are final; their transfers stay.
-    /// Those of a week's table are dropped once this holds for all of them.
+    /// Drops the final messages of days that are no longer kept. Their transfers stay. A week's
+    /// table is dropped once this applies to all its messages.
     pub async fn drop_history(&self) -> Result<()> {
         for _ in 0..CHUNKS_MAX {
             let service = self.clone();
@@ -45,7 +45,7 @@ impl Service {
         Ok(())
     }
 
-    /// Drops a table or a chunk; false when nothing is left to drop.
+    /// Drops a table or a chunk. Returns false if there is nothing left to drop.
     async fn drop_some(&self) -> Result<bool> {
         let now = self.now();
         let store = self.store();
@@ -63,7 +63,7 @@ impl Service {
         };
         let day = Timestamp::from_unix_ms(ids::id_unix_ms(first)).day();
         let table = store.dialect().day_table(&mut tx, day).await?;
-        // A table is dropped when all messages in it may be dropped.
+        // A table is dropped only when all messages in it may be dropped.
         let range = if let Some(table) = &table {
             let kept = self::first(&mut tx, &shards, below, table.range.below).await?;
             if table.range.below > kept_from || kept.is_some() {
@@ -100,10 +100,11 @@ impl Service {
         Ok(true)
     }
 
-    /// Drops messages of test keys of days that are no longer kept, with their counts and batches.
+    /// Drops the messages of test keys of days that are no longer kept, with their counts and
+    /// batches.
     pub async fn drop_tests(&self) -> Result<()> {
         let days = self.limits().test_history_days;
-        // The chore that folds counts must not add up what is deleted meanwhile.
+        // Runs as the chore that folds counts, so that nothing is folded while it is deleted.
         self.do_chore(Chore::FoldDays, Priority::Bulk, move |tx, now| {
             Box::pin(async move {
                 let below = now.day() - days;
@@ -116,11 +117,12 @@ impl Service {
         .await
     }
 
-    /// Folds the parts of counts by day and by quarter hour, where all messages are final.
+    /// Folds the parts of the counts by day and by quarter hour once all their messages are final.
     pub async fn fold_days(&self) -> Result<()> {
         self.do_chore(Chore::FoldDays, Priority::Bulk, |tx, _| {
             Box::pin(async move {
-                // Every message below the sweep's mark is final, but the mark's own day isn't over.
+                // Every message below the sweep's mark is final, but later messages of the mark's
+                // day may not be.
                 let low = installation::swept(tx).await?.low;
                 let low = Timestamp::from_unix_ms(ids::id_unix_ms(low));
                 if let Some(day) = tally::first_unfolded(tx, low.day()).await? {
@@ -138,8 +140,8 @@ impl Service {
     }
 }
 
-/// The first message in a range of ids, of all shards: a table, which has the messages of all
-/// shards, is dropped at once.
+/// Returns the first message in a range of IDs, over all shards. A table has the messages of all
+/// shards and is dropped as a whole.
 async fn first(
     tx: &mut WriteTx<'_>,
     shards: &[Shard],
@@ -155,21 +157,23 @@ async fn first(
     Ok(first)
 }
 
-/// Makes the tables of today and the days to come at a start. The start doesn't fail without them:
-/// the rows of a day without tables have a place, and making the tables is tried again.
+/// Creates the tables of today and the coming days when a process starts. If that fails, the start
+/// continues, because rows of a day without tables go into the default partition, and creating the
+/// tables is retried.
 pub(crate) async fn make_first_days(store: &Store, now: Timestamp, tables: MessageTables) {
     if let Err(error) = make_days(store, now, tables).await {
-        tracing::warn!(detail = ?error, "the tables of the days to come can't be made yet");
+        tracing::warn!(detail = ?error, "can't create the tables of the coming days yet");
     }
 }
 
-/// Makes the tables of today and the days to come, where days have tables.
+/// Creates the tables of today and the coming days, if messages are in tables by day or week.
 async fn make_days(store: &Store, now: Timestamp, tables: MessageTables) -> Result<()> {
     make_tables(store, now.day()..=now.day() + DAYS_AHEAD, tables).await
 }
 
-/// Makes the tables of some days (since 1970-01-01 UTC), where days have tables. One process at a
-/// time does so: those with another setting find the day in the table that is there.
+/// Creates the tables of some days (since 1970-01-01 UTC), if messages are in tables by day or
+/// week. Only one process at a time does so. A process with another setting finds the day in the
+/// existing table.
 pub(crate) async fn make_tables(
     store: &Store,
     days: impl IntoIterator<Item = i64>,
@@ -181,8 +185,8 @@ pub(crate) async fn make_tables(
             .await?;
         let Some(mut tx) = tx else { return Ok(()) };
         store.dialect().make_day(&mut tx, day, tables).await?;
-        // Also where nothing was made: a rollback might end only after the next day was passed
-        // over, because the chore is still locked.
+        // Commits even if nothing was created. A rollback might end after the next day's attempt,
+        // and that attempt would find the chore still locked and skip the day.
         tx.commit().await?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What operators need: the check, copies, the dropping of history, and the processes that serve.
+//! Operators' tasks: the check, copies, distribution, dropping history, and the serving processes.
 
 pub(crate) mod check;
 pub(crate) mod copy;

@@ -1,5 +1,5 @@
-//! Nodes: this process among those that serve the same database. No node leads: each takes a slot,
-//! a number that stands in the ids that it makes, and renews its row every few seconds.
+//! Nodes, which are the processes that serve the same database. No node leads. Each node takes a
+//! slot, a number that is part of the IDs it generates, and renews its row every few seconds.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,35 +15,36 @@ use crate::store::nodes::{self, NodeRow};
 use crate::store::shared::{self, NodeKey};
 use crate::store::{Chore, Store, WriteTx};
 
-/// How many slots there are: an id has 10 bits for the node, and uploads have node numbers of their
-/// own.
+/// The number of slots. An ID has 10 bits for the node, and uploads use half of the node numbers.
 pub(crate) const SLOTS: i64 = 512;
-/// A process that wasn't seen for this long is gone, or can't reach the database.
+/// How long ago a process may have been seen last, in milliseconds. After that it counts as gone,
+/// or as unable to reach the database.
 const LOST_AFTER_MS: i64 = 30_000;
-/// How long a slot rests before another process gets it: a process that wakes from a long pause may
-/// still make an id or two with it.
+/// How long a slot stays unused before another process gets it, in milliseconds. A process that
+/// resumes after a long pause may still generate a few IDs with it.
 const REST_MS: i64 = 60 * 60 * 1000;
-/// How long asking for the server's time may take.
+/// The longest time that a query for the server's time may take for its answer to be used.
 const ASKING_MAX: Duration = Duration::from_millis(500);
-/// Clocks differ a little; a greater difference is worth a warning.
+/// The difference between two clocks above which a warning is logged, in milliseconds. Clocks
+/// always differ a little.
 const CLOCK_APART_MS: i64 = 5_000;
-/// How long the spools of uploads that never became a batch are kept.
+/// How long the spools of uploads that never became a batch are kept, in milliseconds.
 const SPOOL_KEPT_MS: i64 = DAY_MS;
 
-/// This process among the nodes, as chosen when the service is opened.
+/// The role of this process among the nodes. It is chosen when the service is opened.
 pub(crate) enum Node {
-    /// The only process that serves its database, or a command beside the processes that do.
+    /// The only process that serves its database, or a command.
     Alone,
-    /// One of the processes that serve the database, however many there are now.
+    /// One of the processes that serve the database. There may be others at any time.
     Member(Member),
 }
 
-/// A process that serves beside others.
+/// A process that may serve its database together with others.
 pub(crate) struct Member {
     slot: AtomicI64,
     token: i64,
     name: String,
-    /// When a process was last seen to end, in unix milliseconds.
+    /// The latest time at which another process is known to have ended, in Unix milliseconds.
     last_end: AtomicI64,
 }
 
@@ -67,13 +68,13 @@ impl Node {
         }))
     }
 
-    /// The slot, which stands in the ids that this process makes.
+    /// Returns the slot, which is part of the IDs that this process generates.
     pub(crate) fn slot(&self) -> i64 {
         self.key().map_or(0, |key| key.slot)
     }
 
-    /// The slot and the token that the other processes know this one by; `None` where there are no
-    /// others.
+    /// Returns the slot and token by which other processes know this one. Returns `None` if there
+    /// can be no others.
     pub(crate) fn key(&self) -> Option<NodeKey> {
         match self {
             Self::Alone => None,
@@ -84,7 +85,7 @@ impl Node {
         }
     }
 
-    /// Gives the slot back.
+    /// Releases the slot.
     pub(crate) async fn leave(&self, store: &Store, now: Timestamp) {
         let Some(key) = self.key() else { return };
         let left = async {
@@ -92,12 +93,12 @@ impl Node {
             nodes::end(&mut conn, key.slot, key.token, now).await
         };
         if let Err(error) = left.await {
-            tracing::warn!(detail = ?error, "the others aren't told that this process ends");
+            tracing::warn!(detail = ?error, "can't tell the other processes that this one is stopping");
         }
     }
 }
 
-/// Whether a process serves the database, or ended just now without giving its slot back.
+/// Whether a process serves the database, or ended just now without releasing its slot.
 pub(crate) async fn is_served(tx: &mut WriteTx<'_>, now: Timestamp) -> Result<bool> {
     nodes::was_any_seen(tx, now.plus_ms(-LOST_AFTER_MS)).await
 }
@@ -120,7 +121,7 @@ async fn take_slot(store: &Store, token: i64, name: &str, now: Timestamp) -> Res
 }
 
 impl Service {
-    /// Whether other processes may serve the same database beside this one.
+    /// Whether other processes may serve the same database.
     pub fn is_shared(&self) -> bool {
         matches!(self.inner.node, Node::Member(_))
     }
@@ -138,26 +139,26 @@ impl Service {
             return Ok(());
         }
         drop(conn);
-        tracing::warn!("this process was given up by the others and takes a new number");
+        tracing::warn!("other processes have counted this one as ended; taking a new slot");
         if let Some(slot) = take_slot(self.store(), node.token, &node.name, now).await? {
             node.slot.store(slot, Ordering::Relaxed);
         } else {
             tracing::error!(
-                "no number is free: there were too many processes within the last hour"
+                "no slot is free: there were too many processes within the last hour"
             );
         }
         Ok(())
     }
 
-    /// How long the oldest transaction of the database has been open, in milliseconds; `None` with
-    /// SQLite.
+    /// Returns the age of the oldest open transaction of the database, in milliseconds. Returns
+    /// `None` with SQLite.
     pub async fn oldest_transaction_ms(&self) -> Result<Option<i64>> {
         let mut conn = self.store().read().await?;
         self.store().dialect().oldest_ms(&mut conn).await
     }
 
-    /// Whether other processes ended since the last call. Processes that weren't seen for half a
-    /// minute are given up; the messages that they claimed are freed when the lease ends.
+    /// Whether other processes have ended since the last call. A process that wasn't seen for half
+    /// a minute counts as ended. The messages that it claimed are released when their lease ends.
     pub async fn nodes_ended(&self) -> Result<bool> {
         let Node::Member(node) = &self.inner.node else {
             return Ok(false);
@@ -178,7 +179,7 @@ impl Service {
                 Box::pin(async move {
                     let lost = nodes::lost(tx, now.plus_ms(-LOST_AFTER_MS)).await?;
                     for node in &lost {
-                        tracing::warn!(node = node.name, "a process wasn't seen for too long");
+                        tracing::warn!(node = node.name, "a process wasn't seen for too long and counts as ended");
                         nodes::end(tx, node.slot, node.token, now).await?;
                     }
                     nodes::forget_connections(tx).await?;
@@ -198,13 +199,13 @@ impl Service {
     }
 }
 
-/// Follows the clock of the database server, where there is one.
+/// Follows the clock of the database server, if there is one.
 pub(crate) async fn follow_server(store: &Store, clock: &crate::Clock) -> Result<()> {
     let mut conn = store.read().await?;
     let asked = Instant::now();
     if let Some(ms) = store.dialect().server_ms(&mut conn).await? {
         let took = asked.elapsed();
-        // An answer that was held up says what time it was when it was made.
+        // The time in a delayed answer may be outdated.
         if took > ASKING_MAX {
             return Ok(());
         }
@@ -213,8 +214,8 @@ pub(crate) async fn follow_server(store: &Store, clock: &crate::Clock) -> Result
         if ahead_ms.abs() > CLOCK_APART_MS {
             tracing::warn!(
                 ahead_ms,
-                "this machine's clock isn't the database server's, which is gone by: is one of \
-                 them wrong?"
+                "this machine's clock differs from the database server's, which is used: is one \
+                 of them wrong?"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! How much of the database test messages take of accounts that never had a deposit.
+//! Measures the storage of test messages whose accounts never had a deposit.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,18 +8,18 @@ use crate::Service;
 use crate::error::Result;
 use crate::store::unpaid;
 
-/// What a message takes beside its text with PostgreSQL: its row, with the entries of indexes. With
-/// SQLite it is a third of that (`server/tests/api/costs.rs` measures it).
+/// The bytes that a message takes with PostgreSQL besides its text: its row and its index entries.
+/// With SQLite, they are a third of that. `server/tests/api/costs.rs` measures this.
 const MESSAGE_BYTES: i64 = 436;
-/// How many messages a shard is looked through for: what there are more of isn't needed to know
-/// that there are too many.
+/// The most messages that are counted per shard. More needn't be counted to know that there are too
+/// many.
 const MESSAGES_MAX: i64 = 5_000_000;
 
-/// What was measured last, by this process.
+/// The latest measurement of this process.
 pub(crate) type LastUse = Mutex<Option<UnpaidUse>>;
 
 impl Service {
-    /// Measures what is kept of test messages of accounts that never had a deposit.
+    /// Measures the stored test messages of accounts that never had a deposit.
     pub async fn measure_unpaid(&self) -> Result<UnpaidUse> {
         let kept = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -37,7 +37,7 @@ impl Service {
         Ok(measured)
     }
 
-    /// What this process measured last; `None` before it has.
+    /// Returns the latest measurement of this process, or `None` if there was none yet.
     pub fn unpaid_use(&self) -> Option<UnpaidUse> {
         *self.last_use()
     }

@@ -1,4 +1,4 @@
-//! Upkeep: first start, prices, backup.
+//! Upkeep: the first start, prices, and backups.
 
 use std::path::Path;
 
@@ -16,9 +16,10 @@ use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_store::Spools;
 use crate::{Config, Service, run_blocking};
 
-/// Records the currency at first start, and the prices whenever a start brings other prices, unless
-/// somebody else has set prices. A command beside the server (`keep`) leaves what is recorded as it
-/// is: it may run without the server's environment, and must not change what sends cost.
+/// Records the currency at the first start. Records the configured prices whenever a start brings
+/// other prices, unless prices were set at the support desk or by command. With `keep`, the
+/// recorded values stay as they are. Commands use `keep`, because they may run without the server's
+/// environment and must not change what sends cost.
 pub(crate) async fn install(
     store: &Store,
     config: &Config,
@@ -76,14 +77,14 @@ fn same_currency(stored: &str, wanted: &str) -> std::result::Result<(), OpenErro
     })
 }
 
-/// How many shards the installation has.
+/// Returns the number of shards of the installation.
 pub(crate) async fn shards(store: &Store) -> Result<i64> {
     let mut conn = store.read().await?;
     installation::shards(&mut conn).await
 }
 
-/// The ids after which new ids begin: of messages, and of messages of batches. Neither is below the
-/// sweep's mark, since ids below the mark count as final.
+/// Returns the IDs after which new IDs begin: one for messages, and one for messages of batches.
+/// Neither is below the sweep's mark, because IDs below the mark count as final.
 pub(crate) async fn last_ids(store: &Store, shards: i64, now: Timestamp) -> Result<(i64, i64)> {
     let (mut last, mut last_batch, mut last_of_batches) = (0, 0, 0);
     for shard in shards::all(shards) {
@@ -104,18 +105,19 @@ pub(crate) async fn last_ids(store: &Store, shards: i64, now: Timestamp) -> Resu
     Ok((last.max(last_batch).max(swept), last_of_batches.max(swept)))
 }
 
-/// Clocks differ a little; a greater difference is worth a warning.
+/// How far ahead of the clock the newest message may be before a warning is logged, in
+/// milliseconds. Clocks always differ a little.
 const CLOCK_AHEAD_MS: i64 = 60_000;
 
-/// How many answers, and how many commit groups, one transaction deletes.
+/// The number of answers, and of commit groups, that one transaction deletes.
 const FORGOTTEN_CHUNK: i64 = 1000;
-/// How long the ids of commit groups are kept. A process asks for a commit group for less than a
-/// minute, and a busy process stores hundreds of commit groups a second.
+/// How long the IDs of commit groups are kept, in milliseconds. A process queries a group's outcome
+/// for less than a minute, and a busy process stores hundreds of groups per second.
 const GROUPS_KEPT_MS: i64 = 60 * 60 * 1000;
 
 impl Service {
-    /// Forgets the answers whose idempotency keys are too old to count, and the commit groups that
-    /// nobody asks for any more.
+    /// Deletes the answers whose idempotency keys are too old to count, and the commit groups whose
+    /// outcome nobody queries any more.
     pub async fn forget_answers(&self) -> Result<()> {
         self.do_chore(Chore::ForgetAnswers, Priority::Bulk, |tx, now| {
             Box::pin(async move {
@@ -131,12 +133,12 @@ impl Service {
         .await
     }
 
-    /// Writes a copy of the database as it is now into a new file, while the service goes on; and
-    /// beside it, in a folder of the same name with `.spool` added, the uploads that aren't
-    /// messages yet. Spool files that the copy doesn't need are swept when the copy is served.
+    /// Copies the database into a new file while the service keeps running. Also copies the uploads
+    /// that aren't messages yet, into a folder named like the file with `.spool` added. Spool files
+    /// that the copy doesn't need are removed when the copy is served.
     ///
     /// # Errors
-    /// `NoFileDatabase`; `FileExists`; `Failed` when the copy can't be written.
+    /// `NoFileDatabase`, `FileExists`. `Failed` if the copy can't be written.
     pub async fn backup(&self, file: &Path) -> Result<()> {
         let Spools::Folder(spools) = &self.inner.spools else {
             return Err(Refusal::NoFileDatabase.into());
@@ -144,8 +146,8 @@ impl Service {
         if file.exists() {
             return Err(Refusal::FileExists.into());
         }
-        // Once before the copy, for uploads that are expanded meanwhile, and once after it, for
-        // uploads that are accepted meanwhile.
+        // Linked once before the copy, for uploads that are expanded meanwhile, and once after it,
+        // for uploads that are accepted meanwhile.
         link_spools(spools, file).await?;
         self.store().copy(file).await?;
         link_spools(spools, file).await

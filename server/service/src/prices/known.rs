@@ -51,7 +51,8 @@ impl CurrentPrices {
     }
 }
 
-/// The price changes that are cached for transactions outside group commit.
+/// The price changes that this process has cached. Optimistic commit groups have a cache of their
+/// own.
 #[derive(Default)]
 pub(crate) struct KnownPrices(Mutex<CurrentPrices>);
 

@@ -169,7 +169,7 @@ pub(crate) async fn next_due(
         .await
 }
 
-/// Claims rows under a lease with this token that ends at `until`.
+/// Claims rows under a lease with this token that expires at `until`.
 pub(crate) async fn claim(
     tx: &mut WriteTx<'_>,
     ids: &[Transid],
@@ -244,7 +244,7 @@ pub(crate) async fn held(
     Ok(held.into_iter().map(|held| (held.id, held)).collect())
 }
 
-/// A claimed row whose lease has ended.
+/// A claimed row whose lease has expired.
 #[derive(Clone)]
 pub(crate) struct EndedLease {
     pub(crate) id: Transid,
@@ -256,8 +256,8 @@ pub(crate) struct EndedLease {
     pub(crate) lost_answer: LostAnswer,
 }
 
-/// Returns at most `limit` claimed rows whose lease ended at or before `ended_by` and whose message
-/// IDs are at least `least`.
+/// Returns at most `limit` claimed rows whose lease expired at or before `ended_by` and whose
+/// message IDs are at least `least`.
 pub(crate) async fn ended_leases(
     conn: &mut dyn Connection,
     ended_by: Timestamp,

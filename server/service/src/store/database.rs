@@ -392,7 +392,7 @@ where
         .after_release(move |conn, _| Box::pin(dialect.is_reusable(conn)))
 }
 
-/// Creates the database's file if it is missing and may be created. Checks that the file is a
+/// Creates the database file if it is missing and may be created. Checks that the file is a
 /// database.
 fn find_file(
     dialect: Dialect,

@@ -93,7 +93,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the path of the database's file, or `None` for a server.
+    /// Returns the path of the database file, or `None` for a server.
     pub(crate) fn file(self, url: &str) -> Option<&Path> {
         match self {
             Self::Sqlite => {

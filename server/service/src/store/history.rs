@@ -111,7 +111,8 @@ impl Range {
 }
 
 /// The time span of a new table of messages, if the database has tables by day or week.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MessageTables {
     Day,
     /// From Monday to Sunday. If a day of the week already has its own table, the week's other days

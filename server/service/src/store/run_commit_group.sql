@@ -1,16 +1,17 @@
--- The group: everything that sends, carriers and their connections bring within a short time is
--- stored by one call of `run_commit_group`, which is one transaction. The calling process has
--- decided already, by rows that it caches: the call stores only what still holds by the rows
--- that it reads itself, and returns those rows. The head of `store/postgres.rs` says in which order
--- rows are locked.
+-- A commit group stores everything that sends, carriers and their connections bring within a short
+-- time. It is one call of `run_commit_group`, which is one transaction. The calling process has
+-- already made an optimistic decision, based on the rows that it has cached. The call reads these
+-- rows, stores only what still holds, and returns the rows. The comment at the top of
+-- `store/postgres.rs` lists the order in which rows are locked.
 --
--- Statements over messages are run by EXECUTE, so that each is planned with its ids: a plan for any
--- ids would open the tables of all days. Rows are found by `= ANY`, or looked up one by one in a
--- LATERAL query that OFFSET 0 keeps apart: of new rows PostgreSQL knows so little that it would
--- rather read the whole table and join. So rows that are changed alike are changed together.
+-- Statements over messages are run by EXECUTE, so that each is planned with its IDs: a generic plan
+-- would open the partitions of all days. Rows are found by `= ANY`, or looked up one by one in a
+-- LATERAL query that OFFSET 0 keeps separate. PostgreSQL knows so little about new rows that it
+-- would otherwise read the whole table and join. So rows that change in the same way are changed
+-- together.
 
 -- A change of a count by a group: `n` messages are added, or removed if `n` is negative. With a
--- `figure`, they are also added to that figure of the quarter hour, and so is what they cost.
+-- `figure`, the messages and their cost are also added to that figure of the quarter hour.
 CREATE TYPE counted AS (
     application_id BIGINT,
     test           BIGINT,
@@ -22,9 +23,9 @@ CREATE TYPE counted AS (
     cost           BIGINT
 );
 
--- Groups that were stored, kept for an hour. A process that gets no answer to a call inserts the
--- group's id itself: the insert waits for the call where that is under way, and either the call is
--- stored or the id, never both.
+-- The groups that were stored. A row is kept for an hour. If a call gets no answer, the process
+-- inserts the group's ID itself. The insert waits for the original call if that is still running.
+-- So either the call is stored or the inserted ID, but never both.
 CREATE TABLE commit_groups (
     shard       BIGINT NOT NULL,
     id         BIGINT NOT NULL,
@@ -34,54 +35,55 @@ CREATE TABLE commit_groups (
 );
 CREATE INDEX commit_groups_by_age ON commit_groups (created_at);
 
--- What a call of `run_commit_group` is given: rows, each column as an array. These are messages
--- that a carrier took as a whole at their first submit, each with the lease that it was submitted
--- under.
+-- The parameters of `run_commit_group` are rows, with an array for each column. These are the
+-- messages that a carrier accepted as a whole at the first submit, each with the lease under which
+-- it was submitted.
 CREATE TYPE submitted_rows AS (
     ids BIGINT[], tokens BIGINT[], carriers TEXT[], segment_counts BIGINT[]
 );
--- The segments of these messages, where the carrier names segments.
+-- The segments of these messages, if the carrier identifies segments. `names` are the carrier
+-- message IDs.
 CREATE TYPE segment_rows AS (
     ids BIGINT[], numbers BIGINT[], segment_counts BIGINT[], applications BIGINT[],
     carriers TEXT[], names TEXT[]
 );
--- Receipts that name the message.
+-- Receipts with our message ID.
 CREATE TYPE receipt_rows AS (ids BIGINT[], statuses BIGINT[], errors TEXT[]);
--- Receipts that have the carrier's name for the segment. A receipt has a row for each form that the
--- name may have been given in.
+-- Receipts with a carrier message ID, which is in `names`. A receipt has a row for each format in
+-- which the carrier may have returned the ID.
 CREATE TYPE named_receipt_rows AS (
     receipts BIGINT[], carriers TEXT[], names TEXT[], statuses BIGINT[], errors TEXT[]
 );
--- The applications of the sends, as the group caches them; nulls where it doesn't. `totals` and
--- `test_totals` are what the sends cost together, `transfers` how many live ones there are, and
--- `tests` how many with the test key.
+-- The applications of the sends, as the group has cached them. An application that isn't cached has
+-- nulls. `totals` and `test_totals` are the total costs of the live and the test sends, and
+-- `transfers` and `tests` are the numbers of these sends.
 CREATE TYPE application_rows AS (
     ids BIGINT[], statuses TEXT[], live_hashes TEXT[], test_hashes TEXT[], sender_states TEXT[],
     sender_names TEXT[], totals BIGINT[], test_totals BIGINT[], transfers BIGINT[], tests BIGINT[]
 );
--- The idempotency keys of sends. For a send that is accepted, `answers` has the answer to keep, in
--- which `balance` is what the application's sends have spent so far.
+-- The idempotency keys of sends. For an accepted send, `answers` has the answer to store. The
+-- `balance` in it is the cost of the application's sends so far.
 CREATE TYPE key_rows AS (
     applications BIGINT[], tests BIGINT[], keys TEXT[], digests TEXT[], answers TEXT[]
 );
--- Accepted sends. `spent` is what the application's sends cost so far, and `transfers` how many
--- live ones there are, this one included.
+-- Accepted sends. `spent` is the cost of the application's sends so far, and `transfers` is the
+-- number of live ones. Both include this send.
 CREATE TYPE send_rows AS (
     ids BIGINT[], applications BIGINT[], tests BIGINT[], numbers TEXT[], kinds TEXT[],
     senders TEXT[], bodies TEXT[], requestids TEXT[], pages BIGINT[], segment_counts BIGINT[],
     unit_prices BIGINT[], costs BIGINT[], spent BIGINT[], transfers BIGINT[], created_ats BIGINT[],
     sending_ats BIGINT[], carriers TEXT[], due_ats BIGINT[], tokens BIGINT[]
 );
--- The carriers that messages are claimed for. `all_max` is the most rows to claim for a carrier,
--- and `singles_max` the most single messages among them; the search begins at the times
+-- The carriers to claim messages for. `all_max` is the maximum number of rows for a carrier, and
+-- `singles_max` is the maximum number of single messages among them. The search starts at the times
 -- `singles_from` and `batches_from`.
 CREATE TYPE claim_rows AS (
     carriers TEXT[], all_max BIGINT[], singles_max BIGINT[], singles_from BIGINT[],
     batches_from BIGINT[]
 );
 
--- Messages that a carrier took as a whole at their first submit. Returns the messages whose lease
--- held: each left the queue, and its segments are stored.
+-- Stores messages that a carrier accepted as a whole at the first submit. Returns the messages
+-- whose lease was still valid. They leave the queue, and their segments are stored.
 CREATE FUNCTION commit_group_submitted(
     of_shard BIGINT, now_ms BIGINT, submitted submitted_rows, parts segment_rows,
     OUT held BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
@@ -142,14 +144,14 @@ BEGIN
     END IF;
 END $$;
 
--- Messages that receipts make final: receipts that name the message, or that have the carrier's
--- name for its only segment. Returns the messages that were submitted and are final now, and the
--- receipts by which the named ones became final.
+-- Makes messages final according to receipts. A receipt has our message ID, or the carrier message
+-- ID of the message's only segment. Returns the messages that were submitted and are final now, and
+-- the receipts with a carrier message ID that made one of them final.
 CREATE FUNCTION commit_group_receipts(
     of_shard BIGINT, now_ms BIGINT, of_messages receipt_rows, of_names named_receipt_rows,
     OUT done BIGINT[], OUT done_receipts BIGINT[], OUT counts counted[]) LANGUAGE plpgsql AS $$
 DECLARE
-    -- The receipts whose names are known, each with its message, status and error.
+    -- The receipts whose carrier message ID is known, each with its message, status and error.
     receipts BIGINT[];
     named BIGINT[];
     named_statuses BIGINT[];
@@ -159,8 +161,8 @@ DECLARE
     more counted[];
 BEGIN
     IF of_names.receipts <> '{}' THEN
-        -- Where a carrier used a name again, the newest message counts. Of several receipts for a
-        -- message only the first is stored here.
+        -- If a carrier has used an ID again, the newest message counts. If a message has several
+        -- receipts, only the first one is stored here.
         SELECT array_agg(receipt), array_agg(message_id), array_agg(status), array_agg(error)
         INTO receipts, named, named_statuses, named_errors
         FROM (
@@ -192,11 +194,11 @@ BEGIN
                     submitted_at = COALESCE(submitted_at, $3)
                 WHERE id = ANY ($2) AND status = 3
                 RETURNING id, application_id, test, created_at / 900000 AS quarter, batch_id,
-                    -- As `Figure::of_ending` counts: by the first limit that isn't exceeded.
+                    -- Like `Figure::of_ending`: the first limit that isn't exceeded.
                     CASE status WHEN 4 THEN 100 + width_bucket(final_at - created_at - 1, ARRAY[
                         1000, 2000, 3000, 5000, 10000, 20000, 30000, 60000, 120000, 300000, 900000,
                         3600000, 21600000, 86400000]::bigint[]) ELSE status END AS figure),
-            -- As `Tally` does it: messages that aren't delivered are found by a row of their own.
+            -- Like `Tally`: a message that isn't delivered gets a row by which it is found.
             noted AS (
                 INSERT INTO unusual_messages (shard, application_id, test, status, message_id)
                 SELECT $1, application_id, test, $4, id FROM moved WHERE $4 > 4)
@@ -224,25 +226,29 @@ BEGIN
     END IF;
 END $$;
 
--- Sends. The sends of an application are stored if its row is still as the group caches it and
--- has the money, none of their idempotency keys has an answer, and its test key sends no more than
--- `test_max` messages in the day unless there was a deposit. Returns the rows as they were
--- before the charge, each with whether it is as cached; the applications whose sends are
--- stored; and the answers that were kept for the keys.
+-- Stores sends. The sends of an application are stored if all of the following is true:
+--
+-- - Its row is still as the group has cached it.
+-- - Its balances cover the sends.
+-- - None of the idempotency keys has an answer.
+-- - Its test key sends at most `test_max` messages on this day, or its account has had a deposit.
+--
+-- Returns the rows as they were before the charge, each with whether it is as cached; the
+-- applications whose sends are stored; and the stored answers to the keys.
 CREATE FUNCTION commit_group_sends(
     of_shard BIGINT, now_ms BIGINT, today BIGINT, play_money BIGINT, kept_since BIGINT,
     test_max BIGINT, cached application_rows, keys key_rows, sends send_rows,
     OUT read JSON, OUT kept JSON, OUT charged BIGINT[], OUT counts counted[])
 LANGUAGE plpgsql AS $$
 DECLARE
-    -- The balances, before the charge, of the applications whose sends are stored.
+    -- The balances before the charge, of the applications whose sends are stored.
     balances BIGINT[];
     test_balances BIGINT[];
     last_transfers BIGINT[];
     repeated BIGINT[];
 BEGIN
-    -- Applications are locked by an earlier statement than the one that reads the keys: a statement
-    -- reads what was committed before it began to wait for a lock.
+    -- This statement locks the applications, and a later one reads the keys. One statement couldn't
+    -- do both: it wouldn't see what was committed while it waited for a lock.
     SELECT json_agg(
                json_build_array(id, same, balance, test_balance, test_day, test_sent,
                    paid_at IS NOT NULL,
@@ -360,10 +366,10 @@ BEGIN
         GROUP BY 1, 2, 3, 4) s;
 END $$;
 
--- Claims for a carrier: rows that are due, at most `all_max`, of which single messages at most
--- `singles_max`. Rows of suspended applications are deferred. Returns the rows that were found,
--- the messages that are being sent from now on, the segments that a carrier has of them or may
--- have, and when the next row is due where fewer were found than asked for.
+-- Claims rows for a carrier: rows that are due, at most `all_max`, of which at most `singles_max`
+-- are single messages. Defers rows of suspended applications. Returns the rows that were found, the
+-- messages that are being sent from now on, and their segments that a carrier has or may have. If
+-- fewer rows were found than requested, also returns when the next row is due.
 CREATE FUNCTION commit_group_claims(
     of_shard BIGINT, now_ms BIGINT, of_carrier TEXT, singles_max BIGINT, all_max BIGINT,
     singles_from BIGINT, batches_from BIGINT, least_id BIGINT, new_token BIGINT, lease_until BIGINT,
@@ -422,8 +428,8 @@ BEGIN
             ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles)
             FOR UPDATE SKIP LOCKED),
         due AS (SELECT * FROM singles UNION ALL SELECT * FROM of_batches),
-        -- An application's row may have many dead versions: it is looked up once, not for each
-        -- message.
+        -- Looked up once and not for each message, because an application's row may have many dead
+        -- versions.
         suspended AS MATERIALIZED (
             SELECT id
             FROM applications
@@ -450,7 +456,7 @@ BEGIN
     IF due IS NOT NULL THEN
         UPDATE queue SET due_at = lease_until, lease_token = new_token
         WHERE message_id = ANY (due);
-        -- Nearly all messages are queued. The others were claimed before, and keep their status.
+        -- Nearly all messages are queued. The others were claimed before and keep their status.
         EXECUTE start INTO started, ids, counts USING due, now_ms, 0, 0, 1;
         IF COALESCE(cardinality(ids), 0) < cardinality(due) THEN
             due := ARRAY(SELECT id FROM unnest(due) AS id WHERE id <> ALL (COALESCE(ids, '{}')));
@@ -483,7 +489,7 @@ BEGIN
         'started_before', started_before, 'submitted_segments', submitted_segments, 'next_due', next_due);
 END $$;
 
--- Adds to the counts what a group changes.
+-- Adds the changes that a group makes to the counts.
 CREATE FUNCTION commit_group_counts(of_shard BIGINT, now_ms BIGINT, of_node BIGINT, counts counted[])
 RETURNS VOID LANGUAGE plpgsql AS $$
 BEGIN
@@ -535,13 +541,17 @@ BEGIN
       AND b.id = c.batch_id;
 END $$;
 
--- Stores a group. Sends and claims count on the prices and the drained carriers that the group
--- caches, the prices by their newest change: if these have changed, they are returned, the
--- prices with all of their changes, and neither sends nor claims are done. The answer: `missing`:
--- messages of `submitted` whose lease didn't hold; `done` and `done_receipts`: messages that
--- receipts made final, and the receipts that named a segment of such a message; `prices` and
--- `drained`, if they have changed; `applications`, `charged` and `kept`: see `commit_group_sends`;
--- `claims`: see `commit_group_claims`.
+-- Stores a group. Sends and claims are decided by the prices and the drained carriers that the
+-- group has cached. If there is a newer price change, or if other carriers are drained, neither
+-- sends nor claims are done. The answer has these fields:
+--
+-- - `missing`: the messages of `submitted` whose lease was no longer valid.
+-- - `done`: the messages that receipts made final.
+-- - `done_receipts`: the receipts with a carrier message ID that made one of these messages final.
+-- - `prices`: all price changes, if there is a newer one.
+-- - `drained`: the drained carriers, if the cached prices or carriers are outdated.
+-- - `applications`, `charged` and `kept`: see `commit_group_sends`.
+-- - `claims`: see `commit_group_claims`.
 CREATE FUNCTION run_commit_group(
     of_shard BIGINT, group_id BIGINT, now_ms BIGINT, of_node BIGINT, least_id BIGINT,
     submitted submitted_rows, parts segment_rows, receipts receipt_rows,
@@ -615,8 +625,8 @@ BEGIN
             claimed := claimed || one;
         END LOOP;
     END IF;
-    -- The id of a group that stored nothing isn't kept: to repeat such a group does no harm. (While
-    -- nothing is sent, groups only look for messages that wait, and write nothing.)
+    -- The ID of a group that stored nothing isn't kept, because such a group can safely run again.
+    -- While nothing is sent, groups only look for pending messages and write nothing.
     IF is_stored THEN
         INSERT INTO commit_groups (shard, id, created_at, answer)
         VALUES (of_shard, group_id, now_ms, answer::text);

@@ -1,4 +1,4 @@
-//! Segments that carriers were handed, and how the segments ended.
+//! Segments that were submitted to carriers, and their final statuses.
 
 use domain::support::SegmentRecord;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
@@ -11,7 +11,7 @@ use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    /// Compares numbers as the carrier has them: local numbers behind the country code.
+    /// Compares numbers in the carrier's format: local numbers follow the country code.
     const BEING_SUBMITTED: Sql = in_shard!(
         r"
         SELECT q.message_id
@@ -36,8 +36,8 @@ statements! {
     const OLDEST: Sql = in_shard!(
         "SELECT MIN(message_id) AS id FROM segments" => " WHERE shard = $1",
     );
-    /// `[[message, segment, segments, application, carrier's id, status]]`: segments that were
-    /// submitted, for the first time or once more.
+    /// `$1` is `[[message, segment, segments, application, carrier message ID, status]]`. These
+    /// segments were submitted, for the first time or again.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
@@ -63,8 +63,8 @@ statements! {
                 submits = 2, submitted_at = excluded.submitted_at",
         ..Sql::IN_SHARD
     };
-    /// The same rows as for [`INSERT`]. The status in the rows isn't used: the status of a segment
-    /// whose claim was over isn't known.
+    /// Takes the same rows as [`INSERT`] but ignores the status, because nobody knows the status of
+    /// a segment after its claim has ended.
     const NAME: Sql = Sql {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
@@ -121,7 +121,7 @@ statements! {
               AND s.shard = $3",
         ..Sql::IN_SHARD
     };
-    /// Compares numbers as the carrier has them: local numbers behind the country code.
+    /// Compares numbers in the carrier's format: local numbers follow the country code.
     const UNANSWERED: Sql = Sql {
         sqlite: r"
             SELECT json_group_array(
@@ -155,7 +155,7 @@ statements! {
             WHERE address IN (SELECT value FROM jsonb_array_elements_text($1::text::jsonb))",
         ..Sql::IN_SHARD
     };
-    /// `[[message, segment, status, error]]`.
+    /// `$1` is `[[message, segment, status, error]]`.
     const FINISH: Sql = Sql {
         sqlite: r"
             UPDATE segments SET status = ?3, error = ?4
@@ -170,23 +170,23 @@ statements! {
     };
 }
 
-/// A segment that was submitted.
+/// A submitted segment.
 pub(crate) struct NewSegment {
     pub(crate) message_id: Transid,
     pub(crate) segment: u16,
-    /// How many segments the message has.
+    /// The number of segments of the message.
     pub(crate) segments: u16,
     pub(crate) application_id: ApplicationId,
-    /// The carrier's name for the segment.
+    /// The carrier message ID.
     pub(crate) name: Option<String>,
     pub(crate) status: MessageStatus,
 }
 
-/// A segment as it is stored, in the order of [`OF`].
+/// A stored segment. The fields are in the order of [`OF`].
 #[derive(Clone, Debug, Deserialize)]
 #[expect(
     clippy::struct_field_names,
-    reason = "a segment's number and how many there are have the columns' names"
+    reason = "the fields are named like the columns"
 )]
 pub(crate) struct Segment {
     #[serde(deserialize_with = "row::transid_from_number")]
@@ -201,7 +201,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Whether a carrier certainly took the segment.
+    /// Returns whether a carrier has certainly accepted the segment.
     pub(crate) fn is_taken(&self) -> bool {
         self.named == 1 || self.status != MessageStatus::Unknown
     }
@@ -213,26 +213,26 @@ pub(crate) struct SegmentId {
     #[serde(deserialize_with = "row::transid_from_number")]
     pub(crate) message_id: Transid,
     pub(crate) segment: u16,
-    /// How many segments the message has.
+    /// The number of segments of the message.
     pub(crate) segments: u16,
     pub(crate) application_id: ApplicationId,
-    /// The status as it is stored.
+    /// The stored status.
     #[serde(deserialize_with = "row::status_from_number")]
     pub(crate) status: MessageStatus,
 }
 
-/// A segment whose submit wasn't answered. The fields are in the order of [`UNANSWERED`].
+/// A segment whose submit got no answer. The fields are in the order of [`UNANSWERED`].
 #[derive(Deserialize)]
 pub(crate) struct Unanswered {
     pub(crate) id: SegmentId,
     #[serde(deserialize_with = "row::timestamp_from_number")]
     pub(crate) submitted_at: Timestamp,
     pub(crate) sender: Option<String>,
-    /// The number that the message is for, as the carrier has it.
+    /// The number that the message is for, in the carrier's format.
     pub(crate) address: String,
 }
 
-/// Stores segments that were submitted.
+/// Stores submitted segments.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     rows: &[NewSegment],
@@ -242,8 +242,7 @@ pub(crate) async fn insert(
     write(conn, INSERT, rows, carrier, now).await
 }
 
-/// Stores the carrier's names that came when the claim was over; nothing else of the segments
-/// changes.
+/// Stores carrier message IDs that arrived after the claim had ended. Changes nothing else.
 pub(crate) async fn name(
     conn: &mut dyn Connection,
     rows: &[NewSegment],
@@ -275,7 +274,7 @@ async fn write(
     writing.execute_each(conn, values).await.map(drop)
 }
 
-/// The segments of a message as staff see them, in their order.
+/// Returns the segments of a message in order, as staff see them.
 pub(crate) async fn of_message(
     conn: &mut dyn Connection,
     message: Transid,
@@ -294,7 +293,7 @@ pub(crate) async fn of_message(
     query(OF_MESSAGE, message).fetch_all(conn, read).await
 }
 
-/// The segments of these messages that were submitted.
+/// Returns the submitted segments of these messages.
 pub(crate) async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec<Segment>> {
     if messages.is_empty() {
         return Ok(Vec::new());
@@ -305,8 +304,8 @@ pub(crate) async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec
         .await
 }
 
-/// The segments that a carrier has these names for, each with the place of its name. Where the
-/// carrier used a name again, the newest segment is the last.
+/// Returns the segments with these carrier message IDs, each with the index of its ID in `names`.
+/// If the carrier has used an ID again, the newest segment comes last.
 pub(crate) async fn named(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -319,8 +318,8 @@ pub(crate) async fn named(
     Ok(found)
 }
 
-/// The segments that a carrier was handed for these numbers and didn't answer; numbers as the
-/// carrier has them.
+/// Returns the segments for these numbers that were submitted to a carrier and got no answer. The
+/// numbers are in the carrier's format.
 pub(crate) async fn unanswered(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -338,7 +337,7 @@ pub(crate) async fn unanswered(
         .await
 }
 
-/// Whether another message than this one is being submitted to the number now.
+/// Returns whether another message is being submitted to this number.
 pub(crate) async fn is_another_submitted(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -351,7 +350,7 @@ pub(crate) async fn is_another_submitted(
     query(BEING_SUBMITTED, values).finds(conn).await
 }
 
-/// How a segment is made final.
+/// How a segment becomes final.
 pub(crate) struct SegmentEnding<'a> {
     pub(crate) message_id: Transid,
     pub(crate) segment: u16,
@@ -359,7 +358,7 @@ pub(crate) struct SegmentEnding<'a> {
     pub(crate) error: Option<&'a str>,
 }
 
-/// Makes segments final by their receipts.
+/// Makes segments final. Skips segments that were already final.
 pub(crate) async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
@@ -371,8 +370,8 @@ pub(crate) async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> 
     finishing.execute_each(tx, values).await.map(drop)
 }
 
-/// Deletes the segments of messages below this id, for a range of `ids` ids at a time; false when
-/// none is left.
+/// Deletes segments of messages below this ID, from a range of `ids` IDs per call. Returns false if
+/// there was nothing to delete.
 pub(crate) async fn forget(conn: &mut dyn Connection, below: i64, ids: i64) -> Result<bool> {
     let oldest: Option<i64> = query(OLDEST, ())
         .fetch_one(conn, |row| row.get("id"))

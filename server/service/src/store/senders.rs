@@ -1,4 +1,4 @@
-//! Requests for sender names, and the accounts that sender names belong to.
+//! Requests for sender names, and the accounts that own sender names.
 
 use domain::records::{SenderRequestRecord, SimilarName};
 use domain::{ApplicationId, Category, SenderName, SenderStatus, Timestamp};
@@ -63,7 +63,6 @@ statements! {
         WHERE s.status = 'pending' AND s.id > $1" => " AND s.shard = $3 AND a.shard = $3",
         " ORDER BY s.id LIMIT $2",
     );
-    /// An account's requests before another one.
     const EARLIER: Sql = listed!(
         " WHERE a.account_id = $1 AND s.id < $2" => " AND s.shard = $4 AND a.shard = $4",
         " ORDER BY s.id DESC LIMIT $3"
@@ -96,7 +95,7 @@ fn request(row: &Row<'_>) -> Result<SenderRequestRecord> {
     })
 }
 
-/// Stores a request for a sender name, in place of a pending one.
+/// Stores a request for a sender name. It replaces a pending request.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -112,7 +111,7 @@ pub(crate) async fn insert(
         .map(drop)
 }
 
-/// Marks the accepted request of an application as replaced.
+/// Marks an application's accepted request as replaced.
 pub(crate) async fn replace_accepted(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -123,7 +122,7 @@ pub(crate) async fn replace_accepted(
         .map(drop)
 }
 
-/// Decides a request; false when the request isn't pending any more.
+/// Decides a request. Returns false if it is no longer pending.
 pub(crate) async fn decide(
     conn: &mut dyn Connection,
     id: i64,
@@ -158,8 +157,7 @@ pub(crate) async fn list(
     query(statement, ()).fetch_all(conn, request).await
 }
 
-/// Gives a sender name to an account unless another account has it; returns the account that has
-/// it.
+/// Assigns a sender name to an account, unless another account owns it. Returns the owner.
 pub(crate) async fn own(
     conn: &mut dyn Connection,
     name: &SenderName,
@@ -173,14 +171,14 @@ pub(crate) async fn own(
         .await
 }
 
-/// The account that a sender name belongs to.
+/// Returns the account that owns a sender name.
 pub(crate) async fn owner(conn: &mut dyn Connection, folded: &str) -> Result<Option<i64>> {
     query(OWNER, folded)
         .fetch_optional(conn, |row| row.get("account_id"))
         .await
 }
 
-/// A pending request, and whose it is.
+/// A pending request, with the category and the owner of its application.
 pub(crate) struct Case {
     pub(crate) request: SenderRequestRecord,
     pub(crate) category: Category,
@@ -188,7 +186,7 @@ pub(crate) struct Case {
     pub(crate) email: String,
 }
 
-/// The pending requests after one, oldest first.
+/// Returns the pending requests with IDs above `after`, oldest first.
 pub(crate) async fn cases(conn: &mut dyn Connection, after: i64, limit: i64) -> Result<Vec<Case>> {
     let read = |row: &Row<'_>| {
         Ok(Case {
@@ -201,7 +199,7 @@ pub(crate) async fn cases(conn: &mut dyn Connection, after: i64, limit: i64) -> 
     query(CASES, (after, limit)).fetch_all(conn, read).await
 }
 
-/// An account's requests before another one, newest first.
+/// Returns an account's requests with IDs below `before`, newest first.
 pub(crate) async fn earlier(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -213,7 +211,7 @@ pub(crate) async fn earlier(
         .await
 }
 
-/// An application's requests, newest first.
+/// Returns an application's requests, newest first.
 pub(crate) async fn of_application(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -224,7 +222,7 @@ pub(crate) async fn of_application(
         .await
 }
 
-/// Names of other accounts that look the same.
+/// Returns sender names of other accounts that look like this one.
 pub(crate) async fn similar(
     conn: &mut dyn Connection,
     looks: &str,

@@ -1,4 +1,4 @@
-//! Sessions, and the devices that they are once somebody has signed in.
+//! Sessions. A session becomes a device when somebody signs in.
 
 use domain::Timestamp;
 use domain::records::{AccountRecord, DeviceRecord};
@@ -23,7 +23,8 @@ statements! {
         UPDATE sessions SET last_seen_at = $2 WHERE token_hash = $1 AND last_seen_at < $2");
     const RENAME: Sql = Sql::same("UPDATE sessions SET token_hash = $2 WHERE token_hash = $1");
     const DELETE: Sql = Sql::same("DELETE FROM sessions WHERE token_hash = $1");
-    /// `$7` is how many second factors were asked for: none isn't enough where there is one.
+    /// `$7` is the number of second factors that the sign-in has checked. Updates no row if the
+    /// account has more.
     const BIND: Sql = Sql::same(r"
         UPDATE sessions SET account_id = $2, user_agent = $3, address = $4, stepped_up_at = $6,
             awaited_account_id = NULL
@@ -79,14 +80,14 @@ statements! {
         DELETE FROM sessions WHERE last_seen_at <= $1 OR created_at <= $2");
 }
 
-/// Which sessions are valid: those seen after one time and made after another.
+/// The limits of valid sessions: last seen after one time, and created after another.
 #[derive(Clone, Copy)]
 pub(crate) struct Valid {
     pub(crate) seen_after: Timestamp,
     pub(crate) made_after: Timestamp,
 }
 
-/// A session as it is stored.
+/// A stored session.
 pub(crate) struct Stored {
     pub(crate) account_id: Option<i64>,
     pub(crate) data: String,
@@ -94,7 +95,7 @@ pub(crate) struct Stored {
     pub(crate) last_seen_at: Timestamp,
 }
 
-/// Stores a session; false when a session with this token exists.
+/// Stores a session. Returns false if a session with this token already exists.
 pub(crate) async fn insert(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -104,7 +105,7 @@ pub(crate) async fn insert(
     Ok(query(INSERT, (token_hash, data, now)).execute(conn).await? == 1)
 }
 
-/// Saves a session's data; does nothing when there is no such session.
+/// Saves a session's data. Does nothing if there is no such session.
 pub(crate) async fn save(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -160,17 +161,18 @@ pub(crate) async fn delete(conn: &mut dyn Connection, token_hash: &str) -> Resul
     query(DELETE, token_hash).execute(conn).await.map(drop)
 }
 
-/// A sign-in that makes a session a device.
+/// A sign-in, which makes a session a device.
 pub(crate) struct SignIn<'a> {
     pub(crate) account: &'a AccountRecord,
     pub(crate) user_agent: &'a str,
     pub(crate) address: &'a str,
-    /// How many second factors were asked for.
+    /// The number of second factors that the sign-in has checked.
     pub(crate) factors: i64,
 }
 
-/// Makes a session a signed-in device; false when there is no such session, when the password was
-/// changed or the account disabled after it was read, or when its second factor wasn't asked for.
+/// Makes a session a signed-in device. Returns false if there is no such session, if the account's
+/// password was changed or the account was disabled after it was read, or if its second factor
+/// wasn't checked.
 pub(crate) async fn bind(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -189,7 +191,9 @@ pub(crate) async fn bind(
     Ok(query(BIND, values).execute(conn).await? == 1)
 }
 
-/// Notes in a session for whose code it waits; false as with [`bind`].
+/// Stores that a session waits for a code of this account. Returns false if there is no such
+/// session or it is already signed in, or if the password was changed or the account was disabled
+/// after it was read.
 pub(crate) async fn await_code(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -199,7 +203,7 @@ pub(crate) async fn await_code(
     Ok(query(AWAIT, values).execute(conn).await? == 1)
 }
 
-/// The account whose code is awaited in a session that was made after this time.
+/// Returns the account whose code a session waits for. The session must be created after this time.
 pub(crate) async fn awaited(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -210,7 +214,7 @@ pub(crate) async fn awaited(
         .await
 }
 
-/// When it was last confirmed who is signed in with a session.
+/// Returns the time of a session's last step-up authentication.
 pub(crate) async fn stepped_up_at(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -234,7 +238,7 @@ pub(crate) async fn set_stepped_up(
         .map(drop)
 }
 
-/// The account that is signed in with a session, and when the session was last seen.
+/// Returns the account that is signed in with a session, and when the session was last seen.
 pub(crate) async fn account(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -266,7 +270,7 @@ pub(crate) async fn devices(
         .await
 }
 
-/// The browser and the address of a device of an account.
+/// Returns the browser and the address of an account's device.
 pub(crate) async fn device(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -279,8 +283,8 @@ pub(crate) async fn device(
         .await
 }
 
-/// Signs out a device, and ends a change of the account's email; false when the account has no such
-/// device.
+/// Signs out a device and cancels a change of the account's email. Returns false if the account has
+/// no such device.
 pub(crate) async fn delete_device(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -290,9 +294,9 @@ pub(crate) async fn delete_device(
     Ok(query(DELETE_DEVICE, (account_id, id)).execute(conn).await? == 1)
 }
 
-/// Signs out every device of an account except one; an empty hash keeps none. Returns how many
-/// there were. Whoever does that fears that somebody else was in, so a change of the email that was
-/// asked for ends too.
+/// Signs out all devices of an account except one, or all of them if `keep_hash` is empty. Returns
+/// how many were signed out. Also cancels a change of the email, because the user suspects that
+/// somebody else had access.
 pub(crate) async fn delete_others(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -304,7 +308,7 @@ pub(crate) async fn delete_others(
         .await
 }
 
-/// Deletes sessions that aren't valid any more.
+/// Deletes sessions that are no longer valid, and returns how many there were.
 pub(crate) async fn sweep(conn: &mut dyn Connection, valid: Valid) -> Result<u64> {
     query(SWEEP, (valid.seen_after, valid.made_after))
         .execute(conn)

@@ -1,6 +1,5 @@
-//! State that processes share through PostgreSQL, and that the one process of a SQLite database has
-//! in memory or in files: uploads under way and their rows, and how many requests a key may still
-//! make.
+//! State that processes share through PostgreSQL: uploads in progress, their rows, and the request
+//! buckets of keys. With SQLite the only process has this state in memory or in files.
 
 use domain::{ApplicationId, KeyKind, Reference, Timestamp};
 
@@ -22,7 +21,7 @@ statements! {
         VALUES ($1, $2, $3, $4, $5)
         RETURNING id");
     const END_UPLOAD: Sql = Sql::postgres("DELETE FROM uploads WHERE id = $1");
-    /// Deletes the uploads of processes that are gone.
+    /// Deletes the uploads of processes that no longer have their slot.
     const FORGET_UPLOADS: Sql = Sql::postgres(r"
         DELETE FROM uploads u
         WHERE NOT EXISTS (SELECT 1 FROM nodes n WHERE n.slot = u.node AND n.token = u.token)");
@@ -36,7 +35,7 @@ statements! {
         ORDER BY start LIMIT $3");
     const REMOVE_SPOOL: Sql = Sql::postgres_in_shard(r"
         DELETE FROM spool_chunks WHERE spool = $1 AND shard = $2");
-    /// Deletes the spools of uploads that never became a batch, and of batches that are expanded.
+    /// Deletes the spools of uploads that never became a batch, and the spools of expanded batches.
     const FORGET_SPOOLS: Sql = Sql::postgres_in_shard(r"
         DELETE FROM spool_chunks
         WHERE created_at < $1 AND shard = $2
@@ -45,9 +44,10 @@ statements! {
         INSERT INTO rate_buckets (reference, test, level, filled_at)
         VALUES ($1, $2, $3, $4)
         ON CONFLICT DO NOTHING");
-    /// Fills the bucket up to now, then takes at most `$3` requests, as far as there are any. What
-    /// flows in within a millisecond is the limit, in thousandths of a request. A time that is a
-    /// little behind another process's adds nothing, and isn't counted again.
+    /// Fills the bucket up to now, then takes at most `$3` requests. `$4` is the limit in requests
+    /// per second, which is also how many thousandths of a request flow in per millisecond. A time
+    /// that is slightly behind another process's adds nothing, and that time span isn't counted
+    /// again.
     const TAKE: Sql = Sql::postgres(r"
         WITH b AS (
             SELECT LEAST(
@@ -60,7 +60,7 @@ statements! {
         RETURNING LEAST($3, b.filled / 1000) AS taken, level");
 }
 
-/// How many uploads of an application are under way in all processes.
+/// The number of uploads of an application that are in progress, in all processes.
 pub(crate) struct UploadsUnderWay {
     pub(crate) of_application: usize,
     pub(crate) of_key: usize,
@@ -95,7 +95,7 @@ pub(crate) struct NodeKey {
     pub(crate) token: i64,
 }
 
-/// Records that an upload is under way; returns the id to end it by.
+/// Records that an upload is in progress. Returns the ID to end it by.
 pub(crate) async fn begin_upload(
     conn: &mut dyn Connection,
     node: NodeKey,
@@ -136,7 +136,7 @@ pub(crate) async fn insert_chunk(
         .map(drop)
 }
 
-/// The first chunks of a spool from this place on, each with the place where it begins.
+/// Returns the first chunks of a spool from the offset `from` on, each with its own offset.
 pub(crate) async fn chunks(
     conn: &mut dyn Connection,
     spool: &str,
@@ -152,19 +152,19 @@ pub(crate) async fn remove_spool(conn: &mut dyn Connection, spool: &str) -> Resu
     query(REMOVE_SPOOL, spool).execute(conn).await.map(drop)
 }
 
-/// Deletes the rows that were uploaded before this time and aren't needed any more.
+/// Deletes uploaded rows from before this time that are no longer needed.
 pub(crate) async fn forget_spools(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
     query(FORGET_SPOOLS, before).execute(conn).await.map(drop)
 }
 
-/// Requests that were taken out of a key's bucket.
+/// The result of taking requests from a key's bucket.
 pub(crate) struct TakenRequests {
     pub(crate) taken: i64,
     /// The level of the bucket, in thousandths of a request.
     pub(crate) level: i64,
 }
 
-/// Takes requests out of a key's bucket, or gives requests back with a negative `wanted`.
+/// Takes requests from a key's bucket. A negative `wanted` puts requests back.
 pub(crate) async fn take_requests(
     conn: &mut dyn Connection,
     (reference, kind): (Reference, KeyKind),

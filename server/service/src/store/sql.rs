@@ -1,28 +1,27 @@
-//! The text of statements. Each statement stands in the file of the function that binds it.
+//! The text of statements. Each statement is declared in the file of the function that runs it.
 
 /// A kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// A file, for one process that serves it.
+    /// A file, served by one process.
     Sqlite,
-    /// A server, for any number of processes.
+    /// A server, shared by any number of processes.
     Postgres,
 }
 
-/// A statement's text for each database. The connection knows its database, and runs the text for
-/// it.
+/// A statement's text for each database. A connection knows its database and runs the text for it.
 ///
 /// The texts differ where PostgreSQL locks rows, and where many rows are written or looked up.
-/// SQLite runs such a statement once for each row ([`super::each`]): on a connection of the calling
-/// thread that costs half of what one parameter with all rows does. `?1`, `?2` and so on are the
-/// values of the row, and the values that all rows share follow. PostgreSQL runs the statement
-/// once, and `$1` has all rows: a JSON array with an array per row. The rows found come back as one
-/// JSON value in the column `found`. Rows of an upload, which are many, are written by COPY.
+/// SQLite runs such a statement once per row ([`super::each`]). On a connection of the calling
+/// thread that costs half as much as passing all rows in one parameter. `?1`, `?2` and so on are
+/// the values of the row, followed by the values that all rows share. PostgreSQL runs the statement
+/// once. Its `$1` has all rows, as a JSON array with an array per row. It returns the rows found as
+/// one JSON value in the column `found`. Uploads have many rows, which are written by COPY.
 ///
-/// Statements over messages have two more parameters, for PostgreSQL alone
-/// ([`super::WriteTx::among`]): the least and the greatest of the messages' ids, since messages are
-/// in a table for each day or week. A statement over tables that can be distributed names a shard
-/// in PostgreSQL's text, by its last parameter, which is the shard of the connection
+/// On PostgreSQL, statements over messages have two more parameters ([`super::WriteTx::among`]):
+/// the least and the greatest of the messages' IDs. They limit the statement to the partitions of
+/// these days or weeks. On PostgreSQL, a statement over tables that can be distributed names a
+/// shard. The shard is its last parameter and comes from the connection
 /// ([`super::query::Connection::shard`]).
 #[derive(Clone, Copy)]
 pub(crate) struct Sql {
@@ -33,16 +32,16 @@ pub(crate) struct Sql {
 }
 
 impl Sql {
-    /// What a statement with a text for each database adds, over tables that can be distributed.
-    /// Where PostgreSQL's text inserts rows of a parameter, it takes the shard from a row of
-    /// `applications`, where it always stands: Citus then gives the whole statement to the shard's
-    /// worker, and would otherwise copy the rows there and commit in two phases.
+    /// Completes a statement that has a text for each database, over tables that can be
+    /// distributed. If PostgreSQL's text inserts the rows of a parameter, it takes the shard from a
+    /// row of `applications`, because Citus then sends the whole statement to the shard's worker.
+    /// Otherwise Citus would copy the rows there and commit in two phases.
     pub(crate) const IN_SHARD: Self = Self {
         sqlite: "",
         postgres: "",
         names_shard: true,
     };
-    /// Likewise, over other tables.
+    /// Like [`Self::IN_SHARD`], over tables that can't be distributed.
     pub(crate) const ANYWHERE: Self = Self {
         names_shard: false,
         ..Self::IN_SHARD
@@ -57,7 +56,7 @@ impl Sql {
         }
     }
 
-    /// A statement that only PostgreSQL is given.
+    /// A statement that only PostgreSQL runs.
     pub(crate) const fn postgres(text: &'static str) -> Self {
         Self {
             sqlite: "",
@@ -66,7 +65,7 @@ impl Sql {
         }
     }
 
-    /// A statement that only PostgreSQL is given, over tables that can be distributed.
+    /// A statement that only PostgreSQL runs, over tables that can be distributed.
     pub(crate) const fn postgres_in_shard(text: &'static str) -> Self {
         Self {
             names_shard: true,
@@ -74,7 +73,7 @@ impl Sql {
         }
     }
 
-    /// A statement that only SQLite is given.
+    /// A statement that only SQLite runs.
     pub(crate) const fn sqlite(text: &'static str) -> Self {
         Self {
             sqlite: text,
@@ -83,7 +82,7 @@ impl Sql {
         }
     }
 
-    /// The text for this database; empty where the statement is only for the other one.
+    /// Returns the text for this database. It is empty if the statement is only for the other one.
     pub(crate) const fn of(self, dialect: Dialect) -> &'static str {
         match dialect {
             Dialect::Sqlite => self.sqlite,
@@ -92,8 +91,9 @@ impl Sql {
     }
 }
 
-/// A statement over tables that can be distributed: the texts that both databases share, each with
-/// what only PostgreSQL's text has after it: `in_shard!("… WHERE id = $1" => " AND shard = $2")`.
+/// Makes a statement over tables that can be distributed. Takes the parts that both databases
+/// share. Each may be followed by a part for PostgreSQL only: `in_shard!("… WHERE id = $1" => " AND
+/// shard = $2")`.
 macro_rules! in_shard {
     ($($text:expr $(=> $shard:expr)?),+ $(,)?) => {
         $crate::store::sql::Sql {
@@ -105,12 +105,12 @@ macro_rules! in_shard {
 }
 pub(crate) use in_shard;
 
-/// Declares a file's statements, and lists them: for the tests, which prepare each statement, and
-/// for the check, which runs all statements of its file.
+/// Declares a file's statements and lists them. The tests prepare every statement in these lists,
+/// and the check runs all statements in the list of its file.
 macro_rules! statements {
     ($($(#[$doc:meta])* const $name:ident: Sql = $sql:expr;)*) => {
         $($(#[$doc])* const $name: Sql = $sql;)*
-        #[cfg_attr(not(test), allow(dead_code, reason = "the check's alone is read"))]
+        #[cfg_attr(not(test), allow(dead_code, reason = "only the check reads its list"))]
         pub(crate) const STATEMENTS: &[(&str, Sql)] = &[$((stringify!($name), $name)),*];
     };
 }

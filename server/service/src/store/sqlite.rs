@@ -1,12 +1,13 @@
-//! A SQLite file: how the file is made, and how connections to it are set up.
+//! SQLite: how the file is created, and how connections to it are set up.
 
 use std::path::Path;
 
-/// The bytes that every SQLite file begins with.
+/// The bytes at the start of every SQLite file.
 pub(super) const FILE_START: &[u8] = b"SQLite format 3\0";
 
-/// FULL syncs the log at each commit, so that what was answered survives a power cut. The cache (32
-/// MiB) holds the pages that an upload of a million rows keeps writing to.
+/// Sets up the connection that writes. FULL syncs the log at each commit, so that acknowledged
+/// writes survive a power failure. The cache (32 MiB) holds the pages that an upload of a million
+/// rows keeps writing to.
 pub(super) const WRITER: &str = r"
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
@@ -14,12 +15,12 @@ pub(super) const WRITER: &str = r"
     PRAGMA busy_timeout = 10000;
     PRAGMA journal_size_limit = 67108864;
     PRAGMA cache_size = -32768";
-/// Lets SQLite refuse a reader that tries to write, which is a fault of ours.
+/// Sets up a connection that only reads. Writing on it would be a bug, so SQLite refuses it.
 pub(super) const READER: &str = "PRAGMA query_only = ON; PRAGMA busy_timeout = 10000";
 
-/// Makes the database's file and its folder, unless they exist. Phone numbers, texts and password
-/// hashes are inside: only the owner may read the file, the folder, and the files that SQLite makes
-/// beside.
+/// Creates the database file and its folder, unless they exist. Only the owner may read them and
+/// the files that SQLite creates next to them, because they contain phone numbers, texts and
+/// password hashes.
 pub(super) fn make_file(file: &Path) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         let mut builder = std::fs::DirBuilder::new();

@@ -1,4 +1,4 @@
-//! Lists that staff keep: a row for each list that was changed.
+//! Lists that staff edit. A list has a row once it has been changed.
 
 use super::query::{Connection, query};
 use super::sql::{Sql, statements};
@@ -12,7 +12,7 @@ statements! {
         ON CONFLICT (list) DO UPDATE SET lines = $2");
 }
 
-/// The entries of a list, a line each; `None` for one that was never changed.
+/// Returns the entries of a list, one per line, or `None` if the list was never changed.
 pub(crate) async fn lines(conn: &mut dyn Connection, list: &str) -> Result<Option<String>> {
     query(LINES, list)
         .fetch_optional(conn, |row| row.get("lines"))

@@ -1,4 +1,4 @@
-//! Bank statements that staff imported, and which of their columns are which.
+//! Bank statements that staff imported, and the order of their columns.
 
 use domain::records::{BankStatement, BankStatementLine, LineOutcome};
 use domain::{Money, Timestamp};
@@ -8,13 +8,13 @@ use super::row;
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
-/// The lines of the statement `$1`: as they are stored where they are done, and as they would be
-/// done now where they wait.
+/// The lines of the statement `$1`. A line that is done has its stored outcome, and a waiting line
+/// has the outcome that it would get now.
 macro_rules! judged {
     ($select:literal, $rest:literal) => {
         Sql {
             sqlite: judged!($select, "applications", $rest),
-            // Applications can be distributed, which statements can't be.
+            // Applications can be distributed, but statements can't.
             postgres: judged!($select, "reference_shards", $rest),
             ..Sql::ANYWHERE
         }
@@ -57,7 +57,7 @@ statements! {
         ..Sql::ANYWHERE
     };
     const LOADED: Sql = Sql::same("UPDATE bank_statements SET loaded_at = $2 WHERE id = $1");
-    /// A statement that was begun before `$1`, and whose lines never were all stored.
+    /// A statement whose import began before `$1` and never finished.
     const ABANDONED: Sql = Sql::same(r"
         SELECT id FROM bank_statements WHERE loaded_at IS NULL AND created_at < $1 LIMIT 1");
     const FORGET_LINES: Sql = Sql::same(r"
@@ -105,18 +105,18 @@ statements! {
             currency = $5");
 }
 
-/// The places of a statement's columns, from 0.
+/// The positions of a statement's columns, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BankColumns {
     pub bank_id: usize,
     pub reference: usize,
     pub amount: usize,
-    /// `None`: every line is in the installation's currency.
+    /// `None` if every line is in the installation's currency.
     pub currency: Option<usize>,
 }
 
 impl BankColumns {
-    /// Whether one column is to be two things.
+    /// Returns whether two of the fields are the same column.
     pub(crate) fn are_repeated(self) -> bool {
         let all = [
             Some(self.bank_id),
@@ -132,30 +132,30 @@ impl BankColumns {
     }
 }
 
-/// A line as it is stored.
+/// A line to store.
 pub(crate) struct FileLine {
-    /// Its number in the file, from 1.
+    /// The number of the line in the file, from 1.
     pub(crate) line: i64,
     pub(crate) bank_id: String,
     pub(crate) reference: String,
-    /// Zero where the line is skipped.
+    /// Zero if the line is skipped.
     pub(crate) amount: Money,
-    /// Why it isn't credited in any case.
+    /// Why the line is skipped, if it is.
     pub(crate) skipped: Option<LineOutcome>,
 }
 
 /// A statement that is being credited.
 pub(crate) struct UnderWay {
     pub(crate) id: i64,
-    /// The account that confirmed it.
+    /// The account that confirmed the statement.
     pub(crate) confirmed_by: i64,
-    /// The account that asked for that, where it took two.
+    /// The account that requested the confirmation, if it took two people.
     pub(crate) asked_by: Option<i64>,
-    /// The lines up to this one are credited.
+    /// The last line that was credited.
     pub(crate) last_line: i64,
 }
 
-/// A line that is to be credited.
+/// A line to credit.
 pub(crate) struct Waiting {
     pub(crate) line: i64,
     pub(crate) bank_id: String,
@@ -176,7 +176,7 @@ fn outcome(row: &Row<'_>) -> Result<LineOutcome> {
     row::word(row, "bank_statement_lines", "outcome", LineOutcome::parse)
 }
 
-/// Begins a statement, which nobody sees before it is loaded; its id.
+/// Stores a new statement and returns its ID. The statement is hidden until it is loaded.
 pub(crate) async fn insert(conn: &mut dyn Connection, now: Timestamp) -> Result<i64> {
     query(INSERT, now)
         .fetch_one(conn, |row| row.get("id"))
@@ -197,17 +197,17 @@ pub(crate) async fn insert_lines(
     row::touched("bank_statement_lines", lines.len(), inserted.await?)
 }
 
-/// Notes that all lines are stored.
+/// Marks a statement as loaded, because all its lines are stored.
 ///
 /// # Errors
-/// When the statement was given up meanwhile.
+/// When the statement was deleted as abandoned in the meantime.
 pub(crate) async fn loaded(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
     let loaded = query(LOADED, (id, now)).execute(conn).await?;
     row::touched("bank_statements", 1, loaded)
 }
 
-/// Deletes some lines of a statement that was begun before this time and never was stored whole,
-/// and at last the statement; whether there may be more.
+/// Deletes some lines of a statement whose import began before this time and never finished. If it
+/// has no lines left, deletes the statement. Returns whether there may be more to delete.
 pub(crate) async fn forget_abandoned(
     conn: &mut dyn Connection,
     before: Timestamp,
@@ -223,7 +223,7 @@ pub(crate) async fn forget_abandoned(
     Ok(true)
 }
 
-/// Confirms a statement; false when it was confirmed before or isn't there.
+/// Confirms a statement. Returns false if it doesn't exist or was already confirmed.
 pub(crate) async fn confirm(
     conn: &mut dyn Connection,
     id: i64,
@@ -254,7 +254,7 @@ pub(crate) async fn under_way(conn: &mut dyn Connection) -> Result<Option<UnderW
     query(UNDER_WAY, ()).fetch_optional(conn, read).await
 }
 
-/// The next lines of a statement that are to be credited.
+/// Returns the next lines of a statement to credit.
 pub(crate) async fn next_lines(
     conn: &mut dyn Connection,
     statement: &UnderWay,
@@ -283,7 +283,7 @@ pub(crate) async fn set_outcome(
     row::touched("bank_statement_lines", 1, set.await?)
 }
 
-/// Notes up to which line a statement is credited.
+/// Stores the last line of a statement that was credited.
 pub(crate) async fn advance(conn: &mut dyn Connection, id: i64, line: i64) -> Result<()> {
     query(ADVANCE, (id, line)).execute(conn).await.map(drop)
 }
@@ -292,14 +292,14 @@ pub(crate) async fn done(conn: &mut dyn Connection, id: i64, now: Timestamp) -> 
     query(DONE, (id, now)).execute(conn).await.map(drop)
 }
 
-/// How many lines of a statement have each outcome, or would have it now.
+/// Returns how many lines of a statement have each outcome, or would get it now.
 pub(crate) async fn counts(conn: &mut dyn Connection, id: i64) -> Result<Vec<(LineOutcome, i64)>> {
     query(COUNTS, id)
         .fetch_all(conn, |row| Ok((outcome(row)?, row.get("lines")?)))
         .await
 }
 
-/// The first lines of a statement with an outcome.
+/// Returns the first lines of a statement that have an outcome, or would get it now.
 pub(crate) async fn first(
     conn: &mut dyn Connection,
     id: i64,
@@ -320,7 +320,7 @@ pub(crate) async fn first(
         .await
 }
 
-/// The columns that were chosen for statements with this header line.
+/// Returns the columns that staff chose for statements with this header line.
 pub(crate) async fn columns(
     conn: &mut dyn Connection,
     header: &str,

@@ -1,4 +1,4 @@
-//! Messages that a carrier has, or may have, as a whole or in part.
+//! Messages that a carrier has, or may have, in whole or in part.
 
 use domain::{ApplicationId, Kind, MessageStatus, Number, Timestamp, Transid};
 
@@ -18,14 +18,14 @@ statements! {
             => " AND shard = $6",
         " ORDER BY id LIMIT $3",
     );
-    /// `[[id, segments]]`.
+    /// `$1` is `[[ID, segments]]`.
     const SUBMIT: Sql = Sql {
         sqlite: r"
             UPDATE messages SET status = 3, carrier = ?3, segments = COALESCE(?2, segments),
                 submitted_at = COALESCE(submitted_at, ?4)
             WHERE id = ?1 AND status < 3",
         postgres: r"
-            -- The rows of the parameter are looked up by id, and not joined: see
+            -- The rows of the parameter are looked up by ID instead of being joined: see
             -- `messages::FINISH`.
             WITH r AS MATERIALIZED (
                 SELECT jsonb_object_agg(value ->> 0, value) AS by_id
@@ -40,7 +40,7 @@ statements! {
               AND status < 3",
         ..Sql::IN_SHARD
     };
-    /// `[[id, unknown 0|1, some of it taken 0|1]]`.
+    /// `$1` is `[[ID, unknown 0|1, partly accepted 0|1]]`.
     const BEGIN: Sql = Sql {
         sqlite: r"
             UPDATE messages SET carrier = ?4, status = CASE ?2 WHEN 1 THEN 2 ELSE status END,
@@ -64,14 +64,14 @@ statements! {
     };
 }
 
-/// A message of which a carrier took the whole.
+/// A message that a carrier accepted as a whole.
 pub(crate) struct Taken {
     pub(crate) id: Transid,
-    /// How many segments the message was submitted in, where the carrier shows that.
+    /// The number of segments that the message was submitted in, if the carrier reports it.
     pub(crate) segments: Option<u16>,
 }
 
-/// Records that a carrier took these messages as a whole.
+/// Stores that a carrier accepted these messages as a whole.
 pub(crate) async fn submitted(
     tx: &mut WriteTx<'_>,
     taken: &[Taken],
@@ -95,13 +95,13 @@ pub(crate) async fn submitted(
 /// A message of which a carrier has a part, or may have one.
 pub(crate) struct Begun {
     pub(crate) id: Transid,
-    /// Whether there are segments of which it isn't known whether the carrier has them.
+    /// Whether there are segments that the carrier may or may not have.
     pub(crate) unknown: bool,
     /// Whether the carrier certainly has some segments.
     pub(crate) taken: bool,
 }
 
-/// Records that a carrier has a part of these messages, or may have one.
+/// Stores that a carrier has, or may have, a part of these messages.
 pub(crate) async fn begin(
     tx: &mut WriteTx<'_>,
     begun: &[Begun],
@@ -123,7 +123,7 @@ pub(crate) async fn begin(
     beginning.execute_each(tx, rows).await.map(drop)
 }
 
-/// A message that a carrier took and that isn't final.
+/// A message that a carrier accepted and that isn't final.
 #[derive(Clone, Debug)]
 pub struct Outstanding {
     pub id: Transid,
@@ -132,7 +132,7 @@ pub struct Outstanding {
     pub submitted_at: Timestamp,
 }
 
-/// Messages that a carrier took and that aren't final, between these ids.
+/// Returns messages between these IDs that a carrier accepted before a time and that aren't final.
 pub(crate) async fn outstanding(
     conn: &mut dyn Connection,
     after: i64,

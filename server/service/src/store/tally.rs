@@ -1,6 +1,6 @@
-//! Counts of messages by status, kept beside the messages: for each day, and for each batch. Lists
-//! and charts read the counts, since counting millions of rows would take seconds. The same changes
-//! are counted by quarter hour ([`quarters`]).
+//! Counts of messages by status, for each day and for each batch. They are kept beside the
+//! messages: lists and charts read them, because counting millions of rows would take seconds. The
+//! same changes are also counted by quarter hour ([`quarters`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,8 +49,7 @@ statements! {
         HAVING SUM(n) > 0
         ORDER BY day DESC",
     );
-    /// The first day below `$1` whose counts are in several parts, or in one that a process counts
-    /// in.
+    /// The first day below `$1` whose counts aren't folded.
     const UNFOLDED: Sql = in_shard!(
         "SELECT MIN(day) AS day FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1"
             => " AND shard = $2",
@@ -83,7 +82,7 @@ statements! {
         "DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)"
             => " AND shard = $2",
     );
-    /// `[[application, test, day, status, n to add]]`.
+    /// `$1` is `[[application, test, day, status, n to add]]`.
     const ADD_DAYS: Sql = Sql {
         sqlite: r"
             INSERT INTO message_days (application_id, test, day, status, node, writer, n)
@@ -101,7 +100,7 @@ statements! {
             DO UPDATE SET n = message_days.n + excluded.n",
         ..Sql::IN_SHARD
     };
-    /// `[[application, test, status, message]]`.
+    /// `$1` is `[[application, test, status, message]]`.
     const FORGET_UNUSUAL: Sql = Sql::postgres_in_shard(r"
         DELETE FROM unusual_messages u
         USING jsonb_array_elements($1::text::jsonb) AS r
@@ -123,7 +122,7 @@ statements! {
                 ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
               AND shard = $2
             ORDER BY id FOR UPDATE) b");
-    /// `[[batch, what is added to each status, in the order of the columns, what is released]]`.
+    /// `$1` is `[[batch, n to add to each status in the order of the columns, amount released]]`.
     const MOVE_BATCHES: Sql = Sql {
         sqlite: r"
             UPDATE batches SET queued = queued + ?2, sending = sending + ?3, unknown = unknown + ?4,
@@ -157,19 +156,19 @@ statements! {
     };
 }
 
-/// What is counted: an application's messages of one day and one status. Transactions change counts
-/// in the order of these keys.
+/// The key of a count: an application's messages of one day and one status. Transactions update
+/// counts in the order of these keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct DayKey {
     application_id: ApplicationId,
     test: i64,
     day: i64,
-    /// The number of the status.
+    /// The code of the status.
     status: i64,
 }
 
-/// A message that is unknown, failed, expired or rejected: with PostgreSQL it has a row by which it
-/// is found, and with SQLite an index does that. The fields are in the order of the statements.
+/// A message that is unknown, failed, expired or rejected. PostgreSQL finds it by a row of
+/// `unusual_messages`, and SQLite by an index. The fields are in the order of the statements.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Unusual {
     application_id: ApplicationId,
@@ -194,16 +193,16 @@ impl Unusual {
     }
 }
 
-/// What a transaction adds to the figures of a batch.
+/// The changes that a transaction makes to a batch.
 #[derive(Default)]
 struct BatchChange {
     counts: StatusCounts,
-    /// What is released of its cost, in micro-units.
+    /// The released part of the cost, in micro-units.
     released: i64,
 }
 
-/// Who changes counts. In each process, each counter has rows of its own, so that no transaction
-/// waits for another counter's commit.
+/// A writer of counts. Each counter has its own rows in each process, so that no transaction waits
+/// for another counter's commit.
 #[derive(Clone, Copy)]
 pub(crate) enum Counter {
     /// Sends, claims, results and receipts.
@@ -213,7 +212,7 @@ pub(crate) enum Counter {
 }
 
 impl Counter {
-    /// The number in the column `writer`.
+    /// Returns the code in the column `writer`.
     const fn code(self) -> i64 {
         match self {
             Self::Traffic => 0,
@@ -222,9 +221,9 @@ impl Counter {
     }
 }
 
-/// What a transaction changes in the counts. The changes are written just before the commit, in one
-/// order: many transactions change the same counts, and each makes the others wait from its write
-/// until its commit.
+/// The changes that a transaction makes to the counts. They are written just before the commit and
+/// in a fixed order: many transactions change the same counts, and each blocks the others from its
+/// write until its commit.
 pub(crate) struct Tally {
     /// The slot of this process.
     node: i64,
@@ -232,7 +231,7 @@ pub(crate) struct Tally {
     days: BTreeMap<DayKey, i64>,
     quarters: quarters::Changes,
     batches: BTreeMap<BatchId, BatchChange>,
-    /// Rows of unusual messages that are to be deleted, and those that are to be stored.
+    /// The rows of `unusual_messages` to delete (`usual`) and to store (`unusual`).
     usual: BTreeSet<Unusual>,
     unusual: BTreeSet<Unusual>,
     /// The time at which a batch is done, if a change completes one.
@@ -253,12 +252,12 @@ impl Tally {
         }
     }
 
-    /// Returns the changes so far, and leaves none.
+    /// Returns the changes so far, and resets the tally.
     pub(crate) const fn take(&mut self) -> Self {
         std::mem::replace(self, Self::new(self.node, self.counter))
     }
 
-    /// Counts a new message. Messages of a batch are counted in the batch since its acceptance.
+    /// Counts a new message in its day. A batch counts its messages itself when it is accepted.
     pub(crate) fn add_new(
         &mut self,
         (application_id, test): (ApplicationId, bool),
@@ -279,7 +278,7 @@ impl Tally {
         (self.quarters).add(whose, accepted_at, Figure::Accepted, (1, cost.micros()));
     }
 
-    /// Counts a message whose status changes.
+    /// Counts a change of a message's status.
     pub(crate) fn change(&mut self, message: &OpenMessage, to: MessageStatus, now: Timestamp) {
         self.now = Some(now);
         let key = |status: MessageStatus| DayKey {
@@ -311,7 +310,7 @@ impl Tally {
         }
     }
 
-    /// Counts the price of a message, which is released.
+    /// Counts that the price of a message is released.
     pub(crate) fn release(&mut self, message: &OpenMessage) {
         let accepted_at = Timestamp::from_unix_ms(message.created_at);
         (self.quarters).add(
@@ -329,7 +328,7 @@ impl Tally {
         self.days.is_empty() && self.quarters.is_empty() && self.batches.is_empty()
     }
 
-    /// Writes the changes.
+    /// Writes the changes to the database.
     pub(super) async fn write(self, conn: &mut dyn Connection) -> Result<()> {
         let days = self.days.into_iter().filter(|(_, n)| *n != 0);
         let rows = days.map(|(key, n)| (key.application_id, key.test, key.day, key.status, n));
@@ -384,8 +383,7 @@ async fn move_batches(
     touched("batches", batches.len(), moved)
 }
 
-/// A message that isn't final, as it is before it is changed. The fields are in the order of
-/// `messages::OPEN`.
+/// A message that isn't final, before a change. The fields are in the order of `messages::OPEN`.
 #[derive(Deserialize)]
 pub(crate) struct OpenMessage {
     #[serde(deserialize_with = "row::transid_from_number")]
@@ -394,23 +392,22 @@ pub(crate) struct OpenMessage {
     pub(crate) test: i64,
     #[serde(deserialize_with = "row::batch_from_number")]
     pub(crate) batch_id: Option<BatchId>,
-    /// In unix milliseconds.
+    /// Unix milliseconds.
     pub(crate) created_at: i64,
     #[serde(deserialize_with = "row::status_from_number")]
     pub(crate) status: MessageStatus,
-    /// In micro-units.
+    /// Micro-units.
     pub(crate) cost: i64,
 }
 
 impl OpenMessage {
-    /// Its application, and whether it was sent with the test key.
+    /// Returns the message's application, and whether the message was sent with the test key.
     const fn whose(&self) -> (ApplicationId, i64) {
         (self.application_id, self.test)
     }
 }
 
-/// Counts of an application's messages of all days from the first one to the last one, both
-/// included.
+/// Returns the counts of an application's messages from day `first` to day `last`, both included.
 pub(crate) async fn totals(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -428,7 +425,7 @@ pub(crate) async fn totals(
     Ok(counts)
 }
 
-/// Counts of an application's messages by day, from the first day to the last one, both included.
+/// Returns the counts of an application's messages by day, from `first` to `last`, both included.
 pub(crate) async fn days(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -453,7 +450,7 @@ pub(crate) async fn days(
         .collect())
 }
 
-/// The first and the last day with messages of an application.
+/// Returns the first and the last day with messages of an application.
 pub(crate) async fn first_and_last(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -468,8 +465,8 @@ pub(crate) async fn first_and_last(
         .await
 }
 
-/// The days on which an application's messages of this status were accepted, the newest first, and
-/// how many messages each has; from the first day to the last one, both included.
+/// Returns the days on which messages of this status were accepted, newest first, each with the
+/// number of these messages. The days range from `first` to `last`, both included.
 pub(crate) async fn days_of_status(
     conn: &mut dyn Connection,
     (application_id, test): (ApplicationId, bool),
@@ -486,15 +483,16 @@ pub(crate) async fn days_of_status(
         .await
 }
 
-/// The first day below this one whose counts are in several parts, or in one that a process counts
-/// in.
+/// Returns the first day below this one whose counts aren't folded. Such counts are in several
+/// rows, or in a row that a process adds to.
 pub(crate) async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Result<Option<i64>> {
     query(UNFOLDED, below)
         .fetch_one(conn, |row| row.get("day"))
         .await
 }
 
-/// Adds up the parts of a day's counts, which no process changes any more.
+/// Folds a day's counts into one row per status. The caller makes sure that no process changes them
+/// any more.
 pub(crate) async fn fold(conn: &mut dyn Connection, day: i64) -> Result<()> {
     for statement in [FOLD, FORGET_NOTHING, FORGET_PARTS] {
         query(statement, day).execute(&mut *conn).await?;

@@ -1,4 +1,4 @@
-//! A transaction that writes, and its end.
+//! Write transactions and their commits.
 
 use std::time::Duration;
 
@@ -16,37 +16,37 @@ use super::sql::Dialect;
 use super::tally::Tally;
 use crate::error::{Fault, Result, Uncertain, is_cut, timed_out};
 
-/// How long a commit may take before its connection counts as lost.
+/// The maximum duration of a commit. After that its connection counts as lost.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long to ask what became of a commit whose connection was lost.
+/// The maximum time to query the outcome of a commit whose connection was lost.
 pub(super) const OUTCOME_TIMEOUT: Duration = Duration::from_secs(40);
-/// How long to wait before asking again what became of a commit.
+/// The pause between two queries for the outcome of a commit.
 pub(super) const OUTCOME_PAUSE: Duration = Duration::from_millis(100);
 
-/// A transaction that writes; dropping it rolls it back.
+/// A write transaction. Dropping it rolls it back.
 pub(crate) struct WriteTx<'a> {
     pub(super) way: Way,
-    /// What the transaction changes in the counts, to be written at its end.
+    /// The changes to the counts, which are written before the commit.
     pub(crate) tally: Tally,
     /// The shard whose rows the transaction reads and writes.
     pub(super) shard: Option<Shard>,
-    /// The network address of the client who asks, for the audit log.
+    /// The network address of the requesting client, for the audit log.
     pub(super) client_address: Option<String>,
     pub(super) dialect: Dialect,
     pub(super) is_distributed: bool,
     pub(super) halt: &'a Halt,
-    /// Connections that ask what became of a commit that wasn't answered.
+    /// Connections to query the outcome of a commit that got no answer.
     pub(super) readers: &'a AnyPool,
-    /// Lets in the next verb when dropped.
+    /// Lets the next verb start when it is dropped.
     pub(super) verb: Option<tokio::sync::OwnedMutexGuard<()>>,
 }
 
 /// How a transaction reaches the database.
 pub(super) enum Way {
-    /// On the connection that writes to a SQLite file, which comes with the permit.
+    /// The connection that writes to a SQLite file. It belongs to the permit.
     File(Permit),
-    /// On a connection of the pool. The permit is the last field, so that the connection is given
-    /// back before the next transaction is let in.
+    /// A connection of the pool. The permit is the last field, so that the connection returns to
+    /// the pool before the next transaction starts.
     Pool(
         Option<Box<Transaction<'static, Postgres>>>,
         #[expect(dead_code, reason = "held until it is dropped")] Permit,
@@ -56,29 +56,29 @@ pub(super) enum Way {
 /// The result of a commit.
 pub(crate) enum Committed {
     Yes,
-    /// The commit wasn't answered: its outcome has to be asked for.
+    /// The commit got no answer. Its outcome must be queried.
     Unanswered(Unanswered),
 }
 
-/// A transaction whose commit wasn't answered.
+/// A transaction whose commit got no answer.
 pub(crate) struct Unanswered {
     transaction: TransactionName,
     error: sqlx::Error,
 }
 
 impl WriteTx<'_> {
-    /// Goes on with the rows of this shard.
+    /// Continues with the rows of this shard.
     pub(crate) fn at(&mut self, shard: Shard) {
         self.shard = Some(shard);
     }
 
-    /// Goes on for the client at this network address; an empty one is that of no client.
+    /// Continues for the client at this network address. An empty address stands for no client.
     pub(crate) fn asked_from(&mut self, address: &str) {
         self.client_address = (!address.is_empty()).then(|| address.to_owned());
     }
 
-    /// The parameters by which a server finds these messages: the least and the greatest id. None
-    /// for a file, or without messages.
+    /// Returns the parameters that limit a statement to the partitions of these messages: the least
+    /// and the greatest ID. Returns nothing on SQLite or without messages.
     pub(crate) fn among(&self, ids: &[Transid]) -> Vec<Argument<'static>> {
         let Some(first) = ids.first().filter(|_| self.dialect.is_shared()) else {
             return Vec::new();
@@ -88,13 +88,13 @@ impl WriteTx<'_> {
         vec![least.into(), greatest.into()]
     }
 
-    /// Whether other transactions write at the same time, so that rows which decide something must
-    /// be locked.
+    /// Returns whether other transactions write at the same time. If so, this one must lock the
+    /// rows that it decides by.
     pub(crate) const fn must_lock(&self) -> bool {
         self.dialect.is_shared()
     }
 
-    /// Writes what the transaction changes in the counts.
+    /// Writes the changes to the counts.
     pub(crate) async fn write_counts(&mut self) -> Result<()> {
         let tally = self.tally.take();
         if tally.is_empty() {
@@ -106,9 +106,9 @@ impl WriteTx<'_> {
     /// Commits the transaction.
     ///
     /// # Errors
-    /// `Failed`: nothing was stored. `Uncertain`: whether it was stored isn't known. A failed sync
-    /// of SQLite's log is `Uncertain` too: the store takes no more writes then, and the process
-    /// should stop.
+    /// `Failed`: nothing was stored. `Uncertain`: the transaction may or may not be stored. A
+    /// failed sync of SQLite's log is `Uncertain` too. The store then accepts no more writes, and
+    /// the process should stop.
     pub(crate) async fn commit(self) -> Result<()> {
         let (readers, dialect) = (self.readers, self.dialect);
         match self.try_commit().await? {
@@ -117,7 +117,7 @@ impl WriteTx<'_> {
         }
     }
 
-    /// Like [`WriteTx::commit`], but doesn't ask for the outcome of a commit that wasn't answered.
+    /// Like [`WriteTx::commit`], but doesn't query the outcome of a commit that got no answer.
     pub(crate) async fn try_commit(mut self) -> Result<Committed> {
         self.write_counts().await?;
         let halt = self.halt;
@@ -131,7 +131,7 @@ impl WriteTx<'_> {
                     halt.note(&error);
                     error.of_commit()
                 })?;
-                // A failure from here on doesn't change the commit.
+                // Failures from here on don't affect the commit.
                 if let Err(error) = file.begin_to_move_log() {
                     halt.note(&error);
                     tracing::error!(
@@ -155,7 +155,7 @@ impl WriteTx<'_> {
         }
     }
 
-    /// Bytes of SQLite's log that aren't in the file yet; 0 with PostgreSQL.
+    /// Returns how many bytes of SQLite's log aren't in the database file yet. 0 on PostgreSQL.
     pub(crate) fn log_bytes(&mut self) -> u64 {
         match &mut self.way {
             Way::File(permit) => permit.file().map_or(0, |file| file.log_bytes()),
@@ -194,10 +194,10 @@ impl Connection for WriteTx<'_> {
 }
 
 impl Unanswered {
-    /// What became of the transaction; the server may still be committing it.
+    /// Queries the outcome of the transaction, which the server may still be committing.
     ///
     /// # Errors
-    /// `Failed`: nothing was stored. `Uncertain`: whether it was stored isn't known.
+    /// `Failed`: nothing was stored. `Uncertain`: the transaction may or may not be stored.
     pub(super) async fn outcome(self, readers: &AnyPool, dialect: Dialect) -> Result<()> {
         let Self { transaction, error } = self;
         let asked = tokio::time::timeout(OUTCOME_TIMEOUT, async {
@@ -210,7 +210,10 @@ impl Unanswered {
                     Ok(Outcome::UnderWay) => {}
                     Ok(outcome) => return outcome,
                     Err(error) => {
-                        tracing::debug!(detail = ?error, "a commit can't be asked about yet");
+                        tracing::debug!(
+                            detail = ?error,
+                            "the outcome of a commit can't be queried yet"
+                        );
                     }
                 }
                 tokio::time::sleep(OUTCOME_PAUSE).await;
@@ -225,7 +228,7 @@ impl Unanswered {
     }
 }
 
-/// The name by which the server knows a transaction that is about to be committed.
+/// Returns the name by which the server knows a transaction. Called before the commit.
 async fn name(
     distributed: bool,
     shard: Option<Shard>,
@@ -239,11 +242,11 @@ async fn name(
         }
     });
     let named = tokio::time::timeout(COMMIT_TIMEOUT, naming).await;
-    named.map_err(|_| Fault::TimedOut("naming a transaction"))?
+    named.map_err(|_| Fault::TimedOut("reading the ID of a transaction"))?
 }
 
-/// The result of a commit, by the server's answer. An error of a coordinator may come after a
-/// worker has committed.
+/// Returns the result of a commit according to the server's answer. A coordinator may answer with
+/// an error after a worker has committed.
 fn committed_on_server(
     committed: std::result::Result<(), sqlx::Error>,
     known_as: Option<TransactionName>,
@@ -251,12 +254,12 @@ fn committed_on_server(
 ) -> Result<Committed> {
     match (committed, known_as) {
         (Ok(()), _) => Ok(Committed::Yes),
-        // The server itself refused the commit, and didn't only end the connection.
+        // The server refused the commit. The error isn't just a lost connection.
         (Err(error @ sqlx::Error::Database(_)), Some(_)) if !distributed && !is_cut(&error) => {
             Err(error.into())
         }
         (Err(error), Some(transaction)) => {
-            tracing::warn!(%error, ?transaction, "a commit wasn't answered");
+            tracing::warn!(%error, ?transaction, "a commit got no answer");
             Ok(Committed::Unanswered(Unanswered { transaction, error }))
         }
         (Err(error), None) => Err(error.into()),

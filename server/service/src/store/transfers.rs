@@ -1,4 +1,4 @@
-//! The ledger: transfers, never changed and never deleted.
+//! The ledger: transfers, which are never changed or deleted.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,8 +11,8 @@ use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
-/// An account of the ledger, which money moves from or to: an application by its id, or one of the
-/// house's accounts, whose numbers are negative.
+/// A ledger account, which money moves from or to. An application's account has the application's
+/// ID. The service's own accounts have negative numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct LedgerAccount(i64);
 
@@ -24,11 +24,11 @@ impl From<ApplicationId> for LedgerAccount {
 
 /// The account that deposits come from.
 pub(crate) const BANK: LedgerAccount = LedgerAccount(-1);
-/// The account of deposits whose reference is nobody's.
+/// The account of deposits whose reference belongs to no application.
 pub(crate) const UNMATCHED: LedgerAccount = LedgerAccount(-2);
-/// The account of what messages earned.
+/// The account of the revenue from messages.
 pub(crate) const REVENUE: LedgerAccount = LedgerAccount(-3);
-/// The account of the prices of uploads whose rows aren't messages yet.
+/// The account of reservations: the prices of uploads whose rows aren't messages yet.
 pub(crate) const RESERVED: LedgerAccount = LedgerAccount(-4);
 
 statements! {
@@ -49,7 +49,8 @@ statements! {
         FROM transfers WHERE application_id = $1 AND id < $2 AND id >= $4" => " AND shard = $5",
         " ORDER BY id DESC LIMIT $3",
     );
-    /// Deposits or releases alone: `kind` is one of both. The condition on both is the index's own.
+    /// Lists either deposits or releases: `$5` is one of these kinds. The condition on both kinds
+    /// is that of the index.
     const DEPOSITS_OR_RELEASES: Sql = in_shard!(
         r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
@@ -65,9 +66,9 @@ statements! {
             => " AND shard = $5",
         " ORDER BY id DESC LIMIT $3",
     );
-    /// Where an application's transfers from a time on begin. Ids grow with time, so the place is
-    /// found by halving the ids between the first and the last one: an index over the times would
-    /// have to be written for each charge.
+    /// The ID at which an application's transfers from a time on begin. IDs grow with time, so a
+    /// binary search between the first and the last ID finds it. An index on the times would have
+    /// to be written for each charge.
     const PLACE_OF: Sql = in_shard!(
         r"
         WITH RECURSIVE search (low, high) AS (
@@ -98,7 +99,7 @@ statements! {
             => " AND shard = $4",
         " ORDER BY id LIMIT 1",
     );
-    /// The condition on both kinds is the index's own.
+    /// The condition on both kinds is that of the index.
     const SUM_BETWEEN: Sql = in_shard!(
         r"
         SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount FROM transfers
@@ -111,14 +112,14 @@ statements! {
                     AS BIGINT) AS amount
         FROM transfers WHERE (credit_account = -2 OR debit_account = -2)" => " AND shard = $1",
     );
-    /// `[[debit, credit, amount, kind, application, message, balance after, batch]]`.
+    /// `$1` is `[[debit, credit, amount, kind, application, message, balance after, batch]]`.
     const CHARGE_OR_RELEASE: Sql = Sql {
         sqlite: r"
             INSERT INTO transfers (debit_account, credit_account, amount, kind, application_id,
                 message_id, balance_after, batch_id, created_at)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         postgres: r"
-            -- Numbered in the order of the parameter, which is that of the balances.
+            -- Numbered in the order of the parameter, which is the order of the balances.
             INSERT INTO transfers (id, debit_account, credit_account, amount, kind, application_id,
                 message_id, balance_after, batch_id, created_at, shard)
             SELECT a.last_transfer_id + ROW_NUMBER() OVER (PARTITION BY a.id ORDER BY place),
@@ -129,24 +130,24 @@ statements! {
             JOIN applications a ON a.id = (value ->> 4)::bigint AND a.shard = $3",
         ..Sql::IN_SHARD
     };
-    /// `[[application, how many transfers were added]]`.
+    /// `$1` is `[[application, number of transfers added]]`.
     const COUNT_ON: Sql = Sql::postgres_in_shard(r"
         UPDATE applications SET last_transfer_id = last_transfer_id + (r.value ->> 1)::bigint
         FROM jsonb_array_elements($1::text::jsonb) AS r
         WHERE applications.id = (r.value ->> 0)::bigint AND applications.shard = $2");
 }
 
-/// A transfer that a deposit or a settlement makes.
+/// A transfer for a deposit or a settlement.
 pub(crate) struct Transfer<'a> {
-    /// Its number among the application's transfers, or the program's id for a transfer between the
-    /// house's own accounts. SQLite gives ids of its own.
+    /// The number among the application's transfers. A transfer between the service's own accounts
+    /// has an ID that the program made. SQLite ignores this field and assigns its own IDs.
     pub(crate) id: i64,
     pub(crate) debit: LedgerAccount,
     pub(crate) credit: LedgerAccount,
     pub(crate) amount: Money,
     pub(crate) kind: TransferKind,
-    /// The application on whose statement the transfer is, and its balance afterwards; `None`
-    /// between the house's own accounts.
+    /// The application whose statement shows the transfer, and its balance afterwards. `None`
+    /// between the service's own accounts.
     pub(crate) application: Option<(ApplicationId, Money)>,
     /// The bank's id of a deposit.
     pub(crate) bank_id: Option<&'a str>,
@@ -174,7 +175,8 @@ pub(crate) async fn insert(
     query(INSERT, values).execute(conn).await.map(drop)
 }
 
-/// What the ledger has of deposits whose reference is nobody's.
+/// Returns the sum of the deposits whose reference belongs to no application, according to the
+/// ledger.
 pub(crate) async fn unmatched_sum(conn: &mut dyn Connection) -> Result<Money> {
     query(UNMATCHED_SUM, ())
         .fetch_one(conn, |row| row.get("amount"))
@@ -200,7 +202,7 @@ fn line(row: &Row<'_>) -> Result<StatementLine> {
     })
 }
 
-/// The transfers of an application with ids of a range, the newest first.
+/// Returns an application's transfers with IDs in a range, newest first.
 pub(crate) async fn statement(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -217,8 +219,8 @@ pub(crate) async fn statement(
     listing.fetch_all(conn, line).await
 }
 
-/// A number that is greater than the ids of all transfers of an application before a time, and
-/// not than those of the others.
+/// Returns an ID that splits an application's transfers: those before this time have smaller IDs,
+/// and all others have at least this ID.
 pub(crate) async fn place_of(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -229,7 +231,7 @@ pub(crate) async fn place_of(
         .await
 }
 
-/// The time of the first transfer with an id of a range.
+/// Returns the time of the first transfer with an ID in a range.
 pub(crate) async fn first_between(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -240,7 +242,7 @@ pub(crate) async fn first_between(
         .await
 }
 
-/// The balance before the transfer with an id; `None` if there is no transfer before it.
+/// Returns the balance before the transfer with this ID. `None` if there is no earlier transfer.
 pub(crate) async fn balance_before(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -251,8 +253,8 @@ pub(crate) async fn balance_before(
         .await
 }
 
-/// What the transfers with ids of a range moved. Charges, of which there may be a million, are what
-/// the balances and the other transfers leave for them.
+/// Returns the totals of the transfers with IDs in a range. Charges aren't summed up, since there
+/// may be a million of them: their total follows from the balances and the other transfers.
 pub(crate) async fn totals(
     conn: &mut dyn Connection,
     application_id: ApplicationId,
@@ -287,7 +289,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// The id of the message and the id of the batch.
+    /// Returns the message ID and the batch ID, one of which is `None`.
     fn ids(self) -> (Option<i64>, Option<i64>) {
         match self {
             Self::Message(id) => (Some(id.0), None),
@@ -303,12 +305,12 @@ pub(crate) struct MessageTransfer {
     pub(crate) amount: Money,
     pub(crate) kind: TransferKind,
     pub(crate) subject: Subject,
-    /// The application on whose statement the transfer is, and its balance afterwards.
+    /// The application whose statement shows the transfer, and its balance afterwards.
     pub(crate) application: Option<(ApplicationId, Money)>,
 }
 
-/// Stores transfers of messages and batches, in the order of the balances. Where others write at
-/// the same time, the transaction has locked the applications.
+/// Stores transfers of messages and batches, in the order of the balances. On PostgreSQL, the
+/// transaction must have locked the applications.
 pub(crate) async fn insert_of_messages(
     conn: &mut dyn Connection,
     transfers: &[MessageTransfer],

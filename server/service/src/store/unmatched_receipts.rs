@@ -1,4 +1,4 @@
-//! Receipts for segments' names that nothing is known of yet.
+//! Unmatched receipts: their carrier message IDs aren't known yet.
 
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;
@@ -9,12 +9,12 @@ use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    /// For PostgreSQL alone: elsewhere receipts and answers can't cross.
+    /// PostgreSQL only: with SQLite a receipt can't cross the answer to its submit.
     const NAMES: Sql = Sql::postgres(r"
         SELECT DISTINCT carrier, carrier_message_id
         FROM unmatched_receipts WHERE received_at > $1 ORDER BY carrier");
     const FORGET: Sql = Sql::same("DELETE FROM unmatched_receipts WHERE received_at < $1");
-    /// `[[carrier's id, status, error]]`.
+    /// `$1` is `[[carrier message ID, status, error]]`.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO unmatched_receipts (carrier, carrier_message_id, status, error, received_at)
@@ -53,26 +53,26 @@ statements! {
     };
 }
 
-/// A receipt that is kept as unmatched. The fields are in the order of [`BY_NAMES`].
+/// A stored unmatched receipt. The fields are in the order of [`BY_NAMES`].
 #[derive(Deserialize)]
 pub(crate) struct UnmatchedReceipt {
     id: i64,
-    /// The carrier's name for the segment.
+    /// The carrier message ID.
     pub(crate) name: String,
     #[serde(deserialize_with = "row::status_from_number")]
     pub(crate) status: MessageStatus,
     pub(crate) error: Option<String>,
 }
 
-/// A receipt that is to be kept as unmatched.
+/// An unmatched receipt to store.
 pub(crate) struct NewUnmatchedReceipt<'a> {
-    /// The carrier's name for the segment.
+    /// The carrier message ID.
     pub(crate) name: &'a str,
     pub(crate) status: MessageStatus,
     pub(crate) error: Option<&'a str>,
 }
 
-/// Keeps unmatched receipts for names that may become known.
+/// Stores unmatched receipts. Their carrier message IDs may become known later.
 pub(crate) async fn keep(
     conn: &mut dyn Connection,
     rows: &[NewUnmatchedReceipt<'_>],
@@ -86,7 +86,8 @@ pub(crate) async fn keep(
     keeping.execute_each(conn, values).await.map(drop)
 }
 
-/// Removes and returns the receipts that were kept as unmatched for these names since this time.
+/// Deletes and returns the unmatched receipts with these carrier message IDs that came after
+/// `since`.
 pub(crate) async fn take(
     conn: &mut dyn Connection,
     carrier: &str,
@@ -102,8 +103,8 @@ pub(crate) async fn take(
     Ok(found)
 }
 
-/// The names that receipts were kept as unmatched for since this time, each with its carrier;
-/// ordered by carrier.
+/// Returns the carrier message IDs of the unmatched receipts that came after `since`, each with its
+/// carrier. Ordered by carrier.
 pub(crate) async fn names(
     conn: &mut dyn Connection,
     since: Timestamp,
@@ -112,7 +113,7 @@ pub(crate) async fn names(
     query(NAMES, since).fetch_all(conn, read).await
 }
 
-/// Deletes the receipts that were kept as unmatched before this time, and returns how many.
+/// Deletes the unmatched receipts that came before this time, and returns how many there were.
 pub(crate) async fn forget(conn: &mut dyn Connection, before: Timestamp) -> Result<u64> {
     query(FORGET, before).execute(conn).await
 }

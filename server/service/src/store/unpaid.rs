@@ -1,11 +1,11 @@
-//! What is kept of test messages of accounts that never had a deposit.
+//! The number and size of stored test messages of accounts that never had a deposit.
 
 use super::query::{Connection, query};
 use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    /// No further than `$1` messages. A text that a batch's rows share counts for none of them.
+    /// Counts at most `$1` messages. A text that the rows of a batch share isn't counted.
     const KEPT: Sql = Sql {
         sqlite: r"
             SELECT COUNT(*) AS n, COALESCE(SUM(LENGTH(CAST(body AS BLOB))), 0) AS bytes
@@ -28,8 +28,8 @@ statements! {
     };
 }
 
-/// How many messages are kept, and how many bytes their texts have; looks no further than `limit`
-/// messages.
+/// Returns how many such messages are stored, and how many bytes their texts have. Counts at most
+/// `limit` messages.
 pub(crate) async fn kept(conn: &mut dyn Connection, limit: i64) -> Result<(i64, i64)> {
     query(KEPT, limit)
         .fetch_one(conn, |row| Ok((row.get("n")?, row.get("bytes")?)))

@@ -1,4 +1,4 @@
-//! How long staff took for their newest decisions.
+//! How long staff took for their latest decisions.
 
 use domain::Timestamp;
 use domain::decision::Work;
@@ -25,8 +25,8 @@ statements! {
     );
 }
 
-/// How many milliseconds the newest decisions since a time took; nothing for work that isn't a
-/// decision.
+/// Returns how many milliseconds each of the latest decisions after `since` took. Returns nothing
+/// for work that needs no decision.
 pub(crate) async fn of(
     conn: &mut dyn Connection,
     work: Work,

@@ -1,4 +1,5 @@
-//! Accounts at the desk: the list, an account with its notes, and visits to an application.
+//! Accounts on the support pages: the list, an account with its notes, and visits to an
+//! application.
 
 use domain::Reference;
 use domain::note::parse_note;
@@ -13,22 +14,23 @@ use crate::store::account_notes;
 use crate::store::accounts::{self, AccountRow};
 use crate::store::audit::{self, Actor};
 
-/// The most accounts of one page.
+/// The maximum number of accounts per page.
 const ACCOUNTS_MAX: i64 = 100;
-/// How many entries of the audit log an account's page has.
+/// The number of audit log entries on an account's page.
 const ENTRIES: i64 = 10;
 /// A second visit within this time isn't recorded.
 const VISIT_MS: i64 = 60 * 60 * 1000;
 
 impl Service {
-    /// Accounts whose email has this part, by email; an empty part lists all.
+    /// Returns the accounts whose email contains `part`, ordered by email. An empty `part` matches
+    /// all.
     pub async fn account_list(
         &self,
         part: &str,
         cursor: Option<&str>,
         limit: i64,
     ) -> Result<Paged<AccountLine>> {
-        // PostgreSQL's texts can't have a NUL character, and no email has one.
+        // PostgreSQL's texts can't contain NUL, and no email contains it.
         let part = part.trim().to_lowercase().replace('\0', "");
         let after = cursor.unwrap_or_default().replace('\0', "");
         let limit = limit.clamp(1, ACCOUNTS_MAX);
@@ -40,7 +42,7 @@ impl Service {
         }))
     }
 
-    /// An account with all that staff see of it.
+    /// Returns an account with everything that staff see of it.
     ///
     /// # Errors
     /// `NoSuchAccount`.
@@ -68,7 +70,7 @@ impl Service {
         })
     }
 
-    /// The notes of staff on an account, newest first.
+    /// Returns the notes of staff on an account, newest first.
     pub async fn account_notes(&self, account_id: i64) -> Result<Vec<NoteRecord>> {
         let mut conn = self.store().read().await?;
         let mut notes = account_notes::of_account(&mut conn, account_id).await?;
@@ -76,7 +78,7 @@ impl Service {
         Ok(notes)
     }
 
-    /// Writes a note on an account, which its owner doesn't see. Notes are never changed.
+    /// Adds a note to an account. The account's owner doesn't see it. Notes are never changed.
     ///
     /// # Errors
     /// `NoSuchAccount`, `NoteInvalid`.
@@ -96,8 +98,8 @@ impl Service {
         .await
     }
 
-    /// One of an account's applications, for staff who look at it as its owner does. The visit is
-    /// recorded in the audit log, once an hour for each member of staff and application.
+    /// Returns one of an account's applications, for staff who view it as its owner does. The audit
+    /// log records the visit, at most once an hour per staff member and application.
     ///
     /// # Errors
     /// `NoSuchApplication`.

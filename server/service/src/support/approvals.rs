@@ -1,4 +1,5 @@
-//! What takes two members of staff, where the settings say so: one asks, another one approves.
+//! Staff actions that need two people, if the settings require that: one requests the action, and
+//! another one approves it.
 
 use domain::Timestamp;
 use domain::approval::{APPROVAL_DAYS, ApprovalRecord, StaffAct};
@@ -13,11 +14,11 @@ use crate::store::audit::{self, Actor};
 use crate::{Service, Verb, run_detached};
 
 impl Service {
-    /// Does what a member of staff asks for, and returns true; or keeps it until a second one
-    /// approves, and returns false.
+    /// Performs an act of a staff member and returns true. If the settings require two people,
+    /// stores a request for approval instead and returns false.
     ///
     /// # Errors
-    /// Those of the act itself.
+    /// The errors of the act itself.
     pub async fn act(&self, account_id: i64, act: StaffAct) -> Result<bool> {
         let verb = self.verb_of(account_id, None, act.clone()).await?;
         if !self.limits().four_eyes {
@@ -37,7 +38,7 @@ impl Service {
         Ok(false)
     }
 
-    /// Does a verb and takes it back, so that what can't be done is refused when it is asked for.
+    /// Runs a verb and rolls it back, so that an impossible act is refused when it is requested.
     async fn rehearse(&self, verb: Verb<()>) -> Result<()> {
         let service = self.clone();
         run_detached(async move {
@@ -47,17 +48,18 @@ impl Service {
         .await
     }
 
-    /// What waits for a second member of staff, oldest first.
+    /// Returns the requests that wait for a second staff member, oldest first.
     pub async fn approvals(&self) -> Result<Vec<ApprovalRecord>> {
         let after = self.now().plus_ms(-APPROVAL_DAYS * DAY_MS);
         let mut conn = self.store().read().await?;
         approvals::waiting(&mut conn, after).await
     }
 
-    /// Does what another member of staff asked for, and ends the request, in one transaction.
+    /// Performs the act that another staff member requested, and deletes the request, in one
+    /// transaction.
     ///
     /// # Errors
-    /// `NoSuchApproval`, `OwnRequest`, and those of the act itself.
+    /// `NoSuchApproval`, `OwnRequest`, and the errors of the act itself.
     pub async fn approve_act(&self, account_id: i64, id: i64) -> Result<()> {
         let request = self.waiting_request(id).await?;
         let asked_by = request.asked_by;
@@ -75,7 +77,7 @@ impl Service {
         .await
     }
 
-    /// Ends a request without doing it; whoever asked may do so too.
+    /// Deletes a request without performing it. The person who made it may do so too.
     ///
     /// # Errors
     /// `NoSuchApproval`.
@@ -92,7 +94,8 @@ impl Service {
         Ok(found.ok_or(Refusal::NoSuchApproval)?)
     }
 
-    /// The verb that an account does; `asked_by` is who asked for it where it takes two.
+    /// Returns the [`Verb`] that performs an act. `account` approves the act or, if it needs no
+    /// approval, performs it. `asked_by` is the account that requested an act that needs approval.
     async fn verb_of(
         &self,
         account: i64,
@@ -120,12 +123,12 @@ impl Service {
     }
 }
 
-/// The verb without what it returns.
+/// Returns a verb that discards its result.
 fn discarding<T: Send + 'static>(verb: Verb<T>) -> Verb<()> {
     Box::new(move |tx, now| Box::pin(async move { verb(tx, now).await.map(drop) }))
 }
 
-/// Deletes a request that was decided, with an entry of who decided it.
+/// Deletes a request, and records in the audit log who decided it.
 async fn end(
     tx: &mut WriteTx<'_>,
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! Reading the audit log.
+//! Reads the audit log.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,31 +13,31 @@ use crate::store::accounts;
 use crate::store::audit::{self, Actor, Wanted};
 use crate::store::query::Connection;
 
-/// The most entries of one page.
+/// The maximum number of entries per page.
 const ENTRIES_MAX: i64 = 1000;
-/// How the name of an account begins in the audit log.
+/// The prefix of an account in the audit log.
 const ACCOUNT: &str = "account ";
 
-/// Which entries of the audit log to list; every condition that is given must hold.
+/// Which entries of the audit log to list. All given conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// The email of an account, or the beginning of `command line (USER)` or `system`.
+    /// The email of an account, or a prefix of `command line (USER)` or `system`.
     pub who: Option<String>,
-    /// The email of an account, or a subject as the log has it: a reference, a carrier.
+    /// The email of an account, or a subject as the log stores it: a reference, a carrier.
     pub subject: Option<String>,
     pub action: Option<String>,
-    /// Only entries of this time or later.
+    /// Only entries at or after this time.
     pub from: Option<Timestamp>,
     /// Only entries before this time.
     pub to: Option<Timestamp>,
-    /// The most entries of the answer, 1 to 1000.
+    /// The maximum number of returned entries, 1 to 1000.
     pub limit: i64,
-    /// The `next` of an earlier answer.
+    /// The `next` cursor of an earlier answer.
     pub cursor: Option<String>,
 }
 
 impl Service {
-    /// Entries of the audit log, newest first.
+    /// Returns entries of the audit log, newest first.
     ///
     /// # Errors
     /// `InvalidCursor`.
@@ -61,7 +61,7 @@ impl Service {
     }
 }
 
-/// The conditions of a filter as the log has them. PostgreSQL's texts can't have a NUL character.
+/// Converts a filter to the values that the log stores. PostgreSQL's texts can't contain NUL.
 async fn wanted(conn: &mut dyn Connection, filter: &AuditFilter) -> Result<Wanted> {
     let given = |text: &Option<String>| text.as_ref().map(|text| text.replace('\0', ""));
     let mut wanted = Wanted {
@@ -84,7 +84,7 @@ async fn wanted(conn: &mut dyn Connection, filter: &AuditFilter) -> Result<Wante
     Ok(wanted)
 }
 
-/// An email as the log names its account; any other text stays as it is.
+/// Converts an email to the log's name for the account. Returns any other text unchanged.
 async fn as_logged(conn: &mut dyn Connection, text: String) -> Result<String> {
     if !text.contains('@') {
         return Ok(text);
@@ -93,7 +93,7 @@ async fn as_logged(conn: &mut dyn Connection, text: String) -> Result<String> {
     Ok(found.map_or(text, |row| Actor::Account(row.record.id).to_string()))
 }
 
-/// Writes the emails of accounts in the place of their numbers.
+/// Replaces the log's names for accounts by their emails.
 pub(super) async fn name_accounts(
     conn: &mut dyn Connection,
     texts: impl Iterator<Item = &mut String>,

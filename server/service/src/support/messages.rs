@@ -1,4 +1,5 @@
-//! A message at the desk: with its segments, and without its text until that is asked for.
+//! Messages on the support pages: with their segments, but without the text unless staff request
+//! it.
 
 use domain::Transid;
 use domain::ids::Shard;
@@ -13,7 +14,8 @@ use crate::store::recent::Place;
 use crate::store::{applications, messages, segments};
 
 impl Service {
-    /// Any message, for staff; `None` when there is none with this id. Its text is empty.
+    /// Returns any message, for staff, with an empty text. `None` if there is no message with this
+    /// ID.
     pub async fn message_file(&self, transid: Transid) -> Result<Option<MessageFile>> {
         let Some((shard, place)) = self.place_of(transid).await? else {
             return Ok(None);
@@ -40,7 +42,7 @@ impl Service {
         }))
     }
 
-    /// The text of any message, for staff; the audit log records who read it.
+    /// Returns the text of any message, for staff. The audit log records who read it.
     ///
     /// # Errors
     /// `NoSuchMessage`.
@@ -61,7 +63,7 @@ impl Service {
         .await
     }
 
-    /// The shard of a message, and where it is there.
+    /// Returns the shard of a message, and where the message is in that shard.
     async fn place_of(&self, transid: Transid) -> Result<Option<(Shard, Place)>> {
         let found = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;

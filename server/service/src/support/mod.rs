@@ -1,5 +1,4 @@
-//! What staff look up at the desk: the audit log, accounts with notes, messages, and a search over
-//! all of them.
+//! The support pages: the audit log, accounts with notes, messages, approvals, and a search.
 
 pub(crate) mod accounts;
 mod approvals;

@@ -1,4 +1,4 @@
-//! The search of the desk: one text, which is looked up as everything that it can be.
+//! The search of the support pages. It looks up one text as everything that it could be.
 
 use std::time::Instant;
 
@@ -14,16 +14,16 @@ use crate::reports::{self, MessageFilter};
 use crate::store::recent::{self, Key};
 use crate::store::{accounts, applications, batches, deposits, messages};
 
-/// The most accounts, and the most messages, that a search shows.
+/// The maximum number of accounts, and of messages, in a search result.
 const FOUND_MAX: i64 = 20;
-/// How far back messages are looked for by number or request id in all applications.
+/// How far back the search by number or `requestid` goes when it covers all applications.
 const RECENT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-/// How many applications are looked through by one statement.
+/// The number of applications that one query covers.
 const APPLICATIONS_AT_ONCE: i64 = 500;
-/// A text that is longer is nothing that can be found.
+/// The maximum length of a search text. Nothing that can be found is longer.
 const TEXT_CHARS_MAX: usize = 600;
 
-/// Within what numbers and request ids are looked for.
+/// The account or application in which a number or `requestid` is searched.
 #[derive(Clone, Copy)]
 struct Within {
     account_id: i64,
@@ -31,14 +31,20 @@ struct Within {
 }
 
 impl Service {
-    /// Finds an account by its email or the email's beginning, an application by its reference, a
-    /// message by its transid, a batch by its batchid, a payment by its bank id, and messages by
-    /// their number or request id: those of the last 7 days, or of any time where an email or a
-    /// reference and a space stand before it.
+    /// Searches for a text as:
+    /// - an account's email, or the beginning of one
+    /// - an application's reference
+    /// - a message's `transid`
+    /// - a batch's `batchid`
+    /// - the bank ID of a deposit
+    /// - the number or `requestid` of messages of the last 7 days
+    ///
+    /// If the text begins with an email or a reference and a space, the search covers only the
+    /// messages of that account or application, by number or `requestid`, but of any age.
     ///
     /// # Errors
-    /// `Failed` when the database can't be read, and, for which waiting helps, when too many search
-    /// already.
+    /// `Failed` if the database can't be read, or if too many searches are running. In the second
+    /// case, retry later.
     pub async fn desk_search(&self, text: &str) -> Result<Found> {
         let text = text.trim();
         let mut found = Found::default();
@@ -73,7 +79,7 @@ impl Service {
         Ok(found)
     }
 
-    /// The account or application that a text names.
+    /// Returns the account or application that a text names.
     async fn within(&self, text: &str) -> Result<Option<Within>> {
         if let Ok(reference) = Reference::parse(text) {
             let row = self.application_row(reference).await?;
@@ -89,7 +95,7 @@ impl Service {
         }))
     }
 
-    /// Messages of an account or application by number or request id, of any time.
+    /// Finds messages of any age in an account or application, by number or `requestid`.
     async fn find_within(&self, within: Within, text: &str, found: &mut Found) -> Result<()> {
         let filter = MessageFilter {
             limit: FOUND_MAX,
@@ -168,8 +174,8 @@ impl Service {
         Ok(())
     }
 
-    /// Messages of the last 7 days by number or request id, application by application, for as long
-    /// as one answer of a report may take.
+    /// Finds messages of the last 7 days by number or `requestid`. Searches one group of
+    /// applications after the other, for at most the time that one answer of a report may take.
     async fn find_recent(&self, text: &str, found: &mut Found) -> Result<()> {
         let number = Number::parse(text).ok();
         let number = number.as_ref().map(|number| Key::Number(number.digits()));
@@ -214,7 +220,7 @@ impl Service {
         Ok(())
     }
 
-    /// Adds a message of this shard, unless it was found before.
+    /// Adds a message of this shard, unless it was already found.
     async fn add_message(&self, shard: Shard, transid: Transid, found: &mut Found) -> Result<()> {
         let known = |(_, message): &(Owner, MaskedMessage)| message.transid == transid;
         if found.messages.iter().any(known) {
@@ -232,7 +238,7 @@ impl Service {
     }
 }
 
-/// Newest first, and no more than a search shows.
+/// Sorts the messages, newest first, and drops those beyond the maximum.
 fn sort(found: &mut Found) {
     let newest = |(_, message): &(Owner, MaskedMessage)| std::cmp::Reverse(message.transid);
     found.messages.sort_unstable_by_key(newest);

@@ -1,4 +1,4 @@
-//! Accepting an upload: the batch and the reservation of its price are stored in one transaction.
+//! Accepts uploads. One transaction stores the batch and reserves its price.
 
 use std::sync::Arc;
 
@@ -26,34 +26,34 @@ use crate::wakeups::Wakeup;
 use crate::{Service, run_detached};
 use domain::records::TransferKind;
 
-/// What to do with an uploaded file.
+/// A request to accept an uploaded file.
 #[derive(Clone, Debug)]
 pub struct BatchRequest {
-    /// The message to every number, in mode one to many.
+    /// The message to all numbers, in mode one to many.
     pub message: Option<MessageText>,
     pub requestid: Option<RequestId>,
-    /// Whether the upload is only judged: nothing is stored, charged or sent, and no idempotency
-    /// key is read or kept.
+    /// Whether to only check the upload. Nothing is stored, charged or sent then, and no
+    /// idempotency key is read or kept.
     pub dry_run: bool,
 }
 
-/// An accepted upload: it is durable, and its whole price is reserved.
+/// An accepted upload. It is durable, and its whole price is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedBatch {
     /// `None` for a dry run.
     pub batchid: Option<BatchId>,
     pub rows: u64,
-    /// Pages of all rows.
+    /// The pages of all rows.
     pub pages: u64,
     pub cost: Money,
-    /// How many numbers are probably not the ones that were meant.
+    /// The number of phone numbers with each warning.
     pub warnings: WarningCounts,
-    /// Whether the upload was accepted and answered before, under the same idempotency key.
+    /// Whether this is the answer to an earlier request with the same idempotency key.
     #[serde(skip)]
     pub replayed: bool,
 }
 
-/// An upload, and what the decision about it needs.
+/// An upload, with everything that the decision about it needs.
 struct PendingUpload {
     key: domain::ApiKey,
     kept_key: Option<KeptKey>,
@@ -62,21 +62,21 @@ struct PendingUpload {
     count: RowCount,
     /// The prices by which the pages were counted.
     prices: Arc<PricesInForce>,
-    /// The spool's name; `None` for what repeats a request that was accepted before.
+    /// The spool's name. `None` if the request repeats one that was accepted before.
     spool: Option<String>,
 }
 
-/// What the transaction decides about an upload.
+/// The decision of a transaction about an upload.
 enum BatchDecision {
-    /// A new batch, to be committed.
+    /// A new batch to commit.
     New(AcceptedBatch, BatchId),
     Answered(AcceptedBatch),
-    /// Other prefixes have prices by now: the pages are to be counted again.
+    /// Other prefixes have prices now, so the pages must be counted again.
     CountAgain(Arc<PricesInForce>),
 }
 
 impl Service {
-    /// Accepts an upload: all of it, or nothing. The rows become messages in the background.
+    /// Accepts an upload, completely or not at all. The rows become messages in the background.
     pub async fn accept_batch(
         &self,
         permit: &UploadPermit,
@@ -85,7 +85,8 @@ impl Service {
     ) -> std::result::Result<AcceptedBatch, SendError> {
         let pending = PendingUpload::new(permit, &spooled, request);
         let service = self.clone();
-        // Not in the request's own task: a client that leaves now must not leave half of a batch.
+        // Runs outside the request's task. A client that disconnects now must not leave half a
+        // batch.
         let accepting =
             run_detached(async move { Ok(service.commit_batch_of(pending, spooled).await) });
         let accepted = accepting.await.unwrap_or_else(|error| {
@@ -121,15 +122,15 @@ impl Service {
                 BatchDecision::New(accepted, id) => break (tx, accepted, id),
                 BatchDecision::Answered(accepted) => return Ok(accepted),
                 BatchDecision::CountAgain(prices) => {
-                    // Others write while a file is read.
+                    // Lets other transactions write while the file is read.
                     drop(tx);
                     let counting = self.count_again(shard, &mut pending, prices);
                     counting.await.map_err(refuse)?;
                 }
             }
         };
-        // Before the commit: whatever ends this task now, a batch that is stored has its rows. The
-        // rows of a spool without a batch are removed at the next start.
+        // The spool is kept before the commit, so that a stored batch has its rows however this
+        // task ends. The rows of a spool without a batch are removed later.
         let spool = spooled.spool.map(Spool::keep);
         if let Err(error) = tx.commit().await {
             tracing::error!(detail = ?error, "the commit of an upload failed");
@@ -147,7 +148,7 @@ impl Service {
         Ok(accepted)
     }
 
-    /// Looks for a batch whose commit failed: it may be stored all the same.
+    /// Looks for a batch whose commit failed, because it may be stored anyway.
     async fn look_up_batch(
         &self,
         shard: Shard,
@@ -165,13 +166,13 @@ impl Service {
             Ok(true) => Ok(()),
             Ok(false) => Err(SendError::Refused(reason)),
             Err(error) => {
-                tracing::error!(detail = ?error, "whether an upload was stored can't be found out");
+                tracing::error!(detail = ?error, "can't find out whether an upload was stored");
                 Err(SendError::Lost)
             }
         }
     }
 
-    /// Counts the pages of an upload by other prices, from its spool.
+    /// Counts the pages of an upload again from its spool, by other prices.
     async fn count_again(
         &self,
         shard: Shard,
@@ -243,8 +244,8 @@ impl Service {
         if pending.request.dry_run {
             return Ok(Ok(BatchDecision::Answered(accepted)));
         }
-        // The kept answer ended while the file came, and nothing has its rows: the next attempt
-        // does.
+        // The kept answer expired while the file arrived, and the rows weren't stored. The next
+        // attempt stores them.
         let Some(spool) = &pending.spool else {
             return Ok(Err(Reason::Unavailable));
         };
@@ -349,10 +350,10 @@ impl PendingUpload {
         }
     }
 
-    /// What the upload would be accepted with; `None` when the pages or the price are too large to
-    /// be held.
+    /// Returns the answer that would accept the upload. Returns `None` if the pages or the price
+    /// overflow.
     fn priced(&self, prices: &PricesInForce) -> Option<AcceptedBatch> {
-        // In mode one to many each row was counted as one page.
+        // In mode one to many, each row was counted as one page.
         let shared = self.request.message.as_ref();
         let times = shared.map_or(1, |message| message.pages() as u64);
         let pages = self.count.pages.checked_times(times)?;

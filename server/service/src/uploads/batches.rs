@@ -1,4 +1,4 @@
-//! Reading uploads, and counts of messages by day.
+//! Lists uploads, and counts messages by day.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use crate::reports::tests;
 use crate::store::query::Connection;
 use crate::store::{batches, installation, tally};
 
-/// The most batches of one answer.
+/// The most uploads on a page.
 const LIMIT_MAX: i64 = 1000;
 
-/// Which uploads to list, newest first.
+/// Selects the uploads of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchFilter {
     pub requestid: Option<String>,
-    /// The kind of key that they were uploaded with, for whoever may see both kinds.
+    /// Only uploads with this kind of key, for callers who may see both kinds.
     pub key: Option<KeyKind>,
-    /// The most uploads of the answer, 1 to 1000.
+    /// The most uploads on the page, 1 to 1,000.
     pub limit: i64,
-    /// The `next` of an earlier answer.
+    /// The `next` of an earlier page.
     pub cursor: Option<String>,
 }
 
 impl Service {
-    /// Uploads that a key may see, newest first.
+    /// Returns a page of the uploads that a key may see, newest first.
     ///
     /// # Errors
     /// `InvalidCursor`.
@@ -45,7 +45,7 @@ impl Service {
         Ok(paged(found, filter))
     }
 
-    /// One upload that a key may see.
+    /// Returns an upload that a key may see.
     pub async fn batch(&self, access: &KeyAccess, id: BatchId) -> Result<Option<BatchRecord>> {
         let shard = self.shard_of(access.reference).await?;
         let mut conn = self.store().read_at(shard).await?;
@@ -53,7 +53,8 @@ impl Service {
         batches::one(&mut conn, access.application_id, test, id).await
     }
 
-    /// Uploads of one of an account's applications, or of all of them, including test uploads.
+    /// Returns a page of the uploads of one of an account's applications, or of all of them,
+    /// including test uploads.
     ///
     /// # Errors
     /// `NoSuchApplication`, `InvalidCursor`.
@@ -74,7 +75,7 @@ impl Service {
         Ok(paged(found, filter))
     }
 
-    /// One upload of an account, and the application that it is of.
+    /// Returns an upload of an account, and its application.
     pub async fn account_batch(
         &self,
         account_id: i64,
@@ -92,9 +93,9 @@ impl Service {
         Ok(None)
     }
 
-    /// Counts of messages by the day of their acceptance, of one of an account's applications or of
-    /// all of them, sent with one kind of key or with both. Days are counted since 1970-01-01 UTC,
-    /// both bounds are included, and days without messages are left out.
+    /// Counts messages by status and by the day of their acceptance, for one of an account's
+    /// applications or all of them, and for one kind of key or both. Days are counted since
+    /// 1970-01-01 UTC, and both bounds are included. Days without messages are left out.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -121,8 +122,7 @@ impl Service {
             .collect())
     }
 
-    /// Counts of all messages that a report can list, by status, of days as in
-    /// [`Self::account_days`].
+    /// Counts all messages that a report can list by status, for days as in [`Self::account_days`].
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -135,7 +135,7 @@ impl Service {
     ) -> Result<StatusCounts> {
         let shard = self.shard_of_account(account_id).await?;
         let mut conn = self.store().read_at(shard).await?;
-        // Counts of dropped days remain.
+        // The counts of dropped days remain, so they are left out here.
         let low = installation::history_low(&mut conn).await?;
         let first = first.max(Timestamp::from_unix_ms(ids::id_unix_ms(low)).day());
         let mut totals = StatusCounts::default();
@@ -148,7 +148,7 @@ impl Service {
     }
 }
 
-/// The batches that the filter asks for, and one more when there are more.
+/// Returns the batches that the filter selects, and one more if there are more.
 async fn list(
     conn: &mut dyn Connection,
     application_id: ApplicationId,

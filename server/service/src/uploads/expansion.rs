@@ -1,6 +1,6 @@
-//! Expansion: turning accepted uploads into messages. A transaction takes some chunks of the spool,
-//! and with their messages stores the offset of the next chunk, so that a crash repeats nothing and
-//! loses nothing.
+//! Expansion, which turns the rows of accepted uploads into messages. A transaction takes some
+//! chunks of the spool and stores their messages together with the offset of the next chunk. A
+//! crash therefore repeats nothing and loses nothing.
 
 use std::time::{Duration, Instant};
 
@@ -24,13 +24,14 @@ use crate::wakeups::Wakeup;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_attempts};
 use domain::records::TransferKind;
 
-/// How long a transaction goes on taking chunks. With PostgreSQL commit groups don't wait at the
-/// gate, and claims only look for rows that are committed at most half a second after they became
-/// due.
+/// The time after which a transaction takes no more chunks. With PostgreSQL, commit groups don't
+/// wait at the gate. Claims only look for rows that are committed within half a second after they
+/// become due.
 const TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Service {
-    /// The next upload after this one of which some rows aren't messages yet, the oldest first.
+    /// Returns the next upload after this one that has rows which aren't messages yet, oldest
+    /// first.
     pub async fn next_unexpanded(&self, after: Option<BatchId>) -> Result<Option<BatchId>> {
         let after = after.map_or(0, |id| id.0);
         let found = self.in_each_shard(|shard| async move {
@@ -41,8 +42,8 @@ impl Service {
         Ok(found.await?.into_iter().flatten().min())
     }
 
-    /// Turns the next rows of an upload into messages. The price of rows that can't be read
-    /// any more is released. False when there was nothing to do, or another process expands the
+    /// Turns the next rows of an upload into messages. Releases the price of rows that can't be
+    /// read any more. Returns false if there was nothing to do, or if another process expands the
     /// upload.
     pub async fn expand(&self, id: BatchId) -> Result<bool> {
         run_detached_with_attempts(
@@ -74,13 +75,13 @@ impl Service {
                     let step = self
                         .give_up(shard, &upload, MessageStatus::Rejected)
                         .await?;
-                    // Otherwise another process has ended the upload since it was read.
+                    // Otherwise another process has ended the upload meanwhile.
                     if step == Step::Last {
                         let batch = upload.id.to_string();
                         tracing::error!(
                             batch,
                             why,
-                            "the rest of an upload was lost and is released"
+                            "the remaining rows of an upload were lost; their price is released"
                         );
                     }
                     step
@@ -93,7 +94,7 @@ impl Service {
         Ok(step != Step::Elsewhere)
     }
 
-    /// The chunk at an offset; `left` is how many rows of the upload aren't messages yet.
+    /// Reads the chunk at an offset. `left` is the number of rows that aren't messages yet.
     async fn chunk(
         &self,
         shard: Shard,
@@ -104,15 +105,15 @@ impl Service {
         let chunk = self.spooled_chunk(shard, spool, offset);
         Ok(chunk.await?.and_then(|chunk| {
             if chunk.rows == 0 || chunk.rows > left {
-                let why = "the rows aren't those counted".to_owned();
+                let why = "the number of rows isn't the one that was counted".to_owned();
                 return Err(ChunkError::Lost(why));
             }
             Ok(chunk)
         }))
     }
 
-    /// Stores chunks as messages in one transaction: this chunk, and the next ones while no other
-    /// transaction waits to write.
+    /// Stores chunks as messages in one transaction: the first chunk, and the next ones while no
+    /// other transaction waits to write.
     async fn expand_chunks(
         &self,
         shard: Shard,
@@ -126,16 +127,16 @@ impl Service {
             return Ok(Step::Elsewhere);
         };
         tx.at(shard);
-        // What a crash undoes is expanded again: the place in the spool is undone with it. A claim
-        // of these messages waits for the disk, and with it for this commit.
+        // If a crash undoes this commit, it also undoes the offset, and the rows are expanded
+        // again. A claim of these messages waits for the disk, and so for this commit.
         let dialect = self.store().dialect();
         dialect.commit_without_waiting(&mut tx).await?;
         let now = self.now();
-        // Another process may have expanded rows since the upload was read.
+        // Another process may have expanded rows meanwhile.
         let still = batches::still_unexpanded(&mut tx, upload.id).await?;
         let still = still.filter(|still| still.spool_offset == upload.spool_offset);
-        // The upload's time may have run out while this waited: the next look gives the upload up
-        // then.
+        // The upload may have expired while this transaction waited. The next call then gives it
+        // up.
         let Some(upload) = still.filter(|_| upload.first_message_id >= first_unexpired(now)) else {
             return Ok(Step::Elsewhere);
         };
@@ -154,15 +155,14 @@ impl Service {
             let left = upload.rows - upload.expanded_rows - step.rows;
             let is_full = step.rows >= ROWS_MAX || begun.elapsed() > TIME_MAX;
             if left > 0 && !is_full && !self.store().does_somebody_wait() {
-                // A chunk that can't be read is reported by the transaction that begins with that
-                // chunk.
+                // If a chunk can't be read, the transaction that starts with this chunk reports it.
                 let chunk = self.chunk(shard, &upload.spool, step.offset, left).await;
                 next = chunk.ok().and_then(std::result::Result::ok);
             }
         }
         self.settle_reservation(&mut tx, &upload, step.cost, now)
             .await?;
-        // Last, since results of the batch's messages wait for the batch's row.
+        // This comes last, because results of the batch's messages wait for the batch's row.
         tx.write_counts().await?;
         if !batches::advance(&mut tx, &upload, &step, now).await? {
             return Ok(Step::Elsewhere);
@@ -176,7 +176,7 @@ impl Service {
         })
     }
 
-    /// The prices that an upload was accepted at.
+    /// Returns the prices at which an upload was accepted.
     async fn prices_of(
         &self,
         tx: &mut WriteTx<'_>,
@@ -188,7 +188,7 @@ impl Service {
         prices.ok_or(Error::Failed(Fault::Missing("prices")))
     }
 
-    /// Stores the rows of a chunk as messages; returns the step with these rows added.
+    /// Stores the rows of a chunk as messages. Returns the step with these rows added.
     async fn expand_chunk(
         &self,
         tx: &mut WriteTx<'_>,
@@ -223,7 +223,7 @@ impl Service {
         Ok(step)
     }
 
-    /// The rows of a chunk as rows of the queue, each with its carrier.
+    /// Returns the rows of a chunk as rows of the queue, each with its carrier.
     fn routed(
         &self,
         upload: &UnexpandedBatch,
@@ -233,7 +233,7 @@ impl Service {
     ) -> Result<Vec<QueuedRow>> {
         let router = &self.inner.router;
         let only = if upload.test {
-            // A test message goes to the sandbox alone.
+            // Test messages only go to the sandbox.
             Some(SANDBOX_CARRIER)
         } else {
             router.network.only()
@@ -255,7 +255,7 @@ impl Service {
             lease_token: 0,
         };
         let places = first..first + chunk.rows;
-        // Where the only route is one for all messages, the numbers needn't be read.
+        // If all messages have the same carrier, the numbers needn't be read.
         if let Some(only) = only {
             return Ok(places
                 .map(|place| queued((only.to_owned(), place)))
@@ -266,8 +266,8 @@ impl Service {
         Ok(carriers.zip(places).map(queued).collect())
     }
 
-    /// Settles these rows: what was reserved for them is earned now. The price of a message that no
-    /// carrier takes is released later.
+    /// Settles these rows, whose reserved price is now earned. If no carrier accepts a message, its
+    /// price is released later.
     async fn settle_reservation(
         &self,
         tx: &mut WriteTx<'_>,
@@ -279,7 +279,7 @@ impl Service {
             return Ok(());
         }
         let settled = Transfer {
-            // The id of the first of these messages, which no other settlement has.
+            // The ID of the first of these messages. No other settlement has it.
             id: domain::ids::nth_id(upload.first_message_id, upload.expanded_rows),
             debit: RESERVED,
             credit: REVENUE,
@@ -292,7 +292,7 @@ impl Service {
         transfers::insert(tx, &settled, now).await
     }
 
-    /// Gives up the remaining rows, which become no messages: their price goes back.
+    /// Gives up the remaining rows. They don't become messages, and their price is released.
     async fn give_up(
         &self,
         shard: Shard,
@@ -340,8 +340,8 @@ impl Service {
         Ok(Step::Last)
     }
 
-    /// Removes spool files that no batch needs: of uploads that a crash cut off, and of batches
-    /// that were fully expanded just before a crash.
+    /// Removes spool files that no batch needs. A crash leaves such files behind during an upload,
+    /// and just after a batch was fully expanded.
     pub(crate) async fn sweep_spools(&self) -> std::result::Result<(), OpenError> {
         let Spools::Folder(folder) = &self.inner.spools else {
             return Ok(());
@@ -350,7 +350,7 @@ impl Service {
             let mut conn = self.store().read().await?;
             batches::spools(&mut conn).await?
         };
-        // A volume that isn't mounted must not pass for lost files.
+        // The files aren't lost if their volume just isn't mounted.
         if !needed.is_empty() && !folder.exists() {
             return Err(OpenError::SpoolMissing(folder.path("")));
         }

@@ -1,4 +1,4 @@
-//! Uploads on their way in: parsed, counted and spooled as they come, in constant memory.
+//! Incoming uploads. Their rows are parsed, counted and spooled as they arrive, in constant memory.
 
 pub(crate) mod acceptance;
 pub(crate) mod batches;
@@ -30,13 +30,13 @@ use domain::{
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 
-/// How many bytes of chunks are collected before they are written to the spool.
+/// The number of bytes of chunks to collect before they are written to the spool.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// How long to wait before trying again to end an upload in the database.
+/// The delay before another attempt to end an upload in the database.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Which uploads are under way in this process.
+/// The uploads in progress in this process.
 #[derive(Default)]
 pub(crate) struct Uploads(Mutex<UnderWay>);
 
@@ -46,27 +46,27 @@ struct UnderWay {
     keys: HashSet<(KeyAccess, IdempotencyKey)>,
 }
 
-/// The right to upload a file; holds a place until it is dropped.
+/// The right to upload a file. It holds an upload slot until it is dropped.
 pub struct UploadPermit {
     pub(crate) service: Service,
     pub(crate) key: ApiKey,
     pub(crate) access: SendAccess,
     pub(crate) idempotency: Option<IdempotencyKey>,
-    /// A repetition of a request that was accepted before has none: its file is only compared.
+    /// `None` if the request repeats one that was accepted before. Its file is only compared.
     place: Option<Place>,
-    /// The upload as other processes see it, where there are others.
+    /// The upload as other processes see it, if there can be others.
     shared: Option<SharedUpload>,
 }
 
 /// An upload that other processes count until this is dropped.
 struct SharedUpload {
     service: Service,
-    /// The id of the upload's row; 0 once the upload was ended.
+    /// The ID of the upload's row. 0 once the upload has ended.
     id: AtomicI64,
 }
 
 impl SharedUpload {
-    /// Ends the upload in a task of its own, since whoever waits for this may leave meanwhile.
+    /// Ends the upload in a task of its own, because the caller's future may be dropped.
     fn end(&self) -> Option<JoinHandle<()>> {
         let id = self.id.swap(0, Ordering::Relaxed);
         let service = self.service.clone();
@@ -85,13 +85,13 @@ impl UploadPermit {
         &self.key
     }
 
-    /// The access of the key, and whether the idempotency key is known.
+    /// Returns the key's access, and whether the idempotency key is known.
     pub const fn access(&self) -> &SendAccess {
         &self.access
     }
 
-    /// Ends the upload for the other processes, before the request is answered: the same request
-    /// may be repeated at once.
+    /// Ends the upload for the other processes. Call this before the request is answered, because
+    /// the client may then repeat it at once.
     pub async fn end(&self) {
         if let Some(ending) = self.shared.as_ref().and_then(SharedUpload::end)
             && let Err(error) = ending.await
@@ -100,11 +100,11 @@ impl UploadPermit {
         }
     }
 
-    /// Begins an upload of a file whose rows are written in this way. The spool is removed when the
+    /// Begins to upload a file in this mode, with rows in this format. The spool is removed if the
     /// upload is dropped.
     ///
     /// # Errors
-    /// When the spool can't be made.
+    /// Fails if the spool can't be created.
     pub async fn upload(&self, mode: BulkMode, writing: BulkWriting) -> Result<Upload> {
         let limits = self.service.limits();
         let country_code = self.service.inner.router.network.country_code.clone();
@@ -163,12 +163,13 @@ impl Uploads {
 }
 
 impl Service {
-    /// Lets a client upload a file, judged as [`Service::authorize_send`] does.
+    /// Lets a client upload a file if [`Service::authorize_send`] would allow a send.
     ///
     /// # Errors
-    /// The first reason that applies; `IdempotencyInProgress`; unless the request was accepted
-    /// before, `RateLimited` when the application or the key has as many uploads under way as it
-    /// may, and `Unavailable` when all together have.
+    /// The first reason that applies. `IdempotencyInProgress` if an upload with the same
+    /// idempotency key is in progress. `RateLimited` if the application or the key has as many
+    /// uploads in progress as it may have. `Unavailable` if all applications together have. The
+    /// last two don't apply to a request that was accepted before.
     pub async fn begin_bulk(
         &self,
         key: Option<&str>,
@@ -218,13 +219,11 @@ impl Service {
     ) -> std::result::Result<(), Reason> {
         let mut under_way = self.inner.uploads.lock();
         let key = idempotency.map(|key| (place.access, key.clone()));
-        // Another upload may have begun while this one was judged.
+        // Another upload may have begun while this one was checked.
         if key.as_ref().is_some_and(|key| under_way.keys.contains(key)) {
             return Err(Reason::IdempotencyInProgress);
         }
-        under_way
-            .places
-            .take(place, self.limits().uploads_per_application)?;
+        under_way.places.take(place, self.limits().uploads_max)?;
         under_way.keys.extend(key);
         Ok(())
     }
@@ -253,13 +252,13 @@ impl Service {
                 application: under_way.of_application,
                 key: under_way.of_key,
             };
-            if !own.has_room(kind, service.limits().uploads_per_application) {
+            if !own.has_room(kind, service.limits().uploads_max) {
                 return Ok(Err(Reason::RateLimited));
             }
             let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;
-            // Made before the commit, and dropped wherever this function ends without returning it:
-            // a commit that wasn't answered may have stored the row, and nothing else would delete
-            // it.
+            // Created before the commit. If this function ends without returning it, it is dropped
+            // and deletes the row. Nothing else would delete a row that was stored by a commit
+            // without an answer.
             let upload = SharedUpload {
                 service: service.clone(),
                 id: AtomicI64::new(id),
@@ -273,7 +272,7 @@ impl Service {
         })
     }
 
-    /// Ends an upload in the database, as soon as the database can be written.
+    /// Ends an upload in the database. Retries until the database can be written.
     async fn end_upload(&self, id: i64) {
         let end = async || {
             let mut tx = self.store().begin_as(Priority::Verb).await?;
@@ -281,7 +280,7 @@ impl Service {
             tx.commit().await
         };
         while let Err(error) = end().await {
-            tracing::warn!(detail = ?error, "an upload that ended still counts; trying again");
+            tracing::warn!(detail = ?error, "an upload that ended still counts; retrying");
             if self.store().is_closed() {
                 return;
             }
@@ -294,11 +293,11 @@ impl Service {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowCount {
     pub(crate) rows: u64,
-    /// Pages; in mode one to many, of a text of one page.
+    /// The pages. In mode one to many, as if the text had one page.
     pub(crate) pages: PagesByPrice,
-    /// How many numbers are probably not the ones that were meant.
+    /// The number of phone numbers with each warning.
     pub(crate) warnings: WarningCounts,
-    /// The answer that the first of the file's reserved numbers stands for.
+    /// The outcome that the first reserved number in the file stands for.
     pub(crate) reserved_outcome: Option<Reason>,
 }
 
@@ -325,18 +324,18 @@ pub struct Upload {
     mode: BulkMode,
     parser: Option<BulkParser>,
     bytes_left: u64,
-    /// The digest of the file's bytes, when an answer is to be kept for it.
+    /// The digest of the file's bytes, if the answer is to be kept.
     digest: Option<Sha256>,
     count: RowCount,
-    /// The prices in force when the upload began, by which its pages are counted.
+    /// The prices in force when the upload began. They are used to count its pages.
     prices: Arc<PricesInForce>,
     country_code: String,
-    /// Where its rows go, unless it repeats a request that was accepted before. Such a file costs
-    /// some memory for one row, so that there may be as many of them as there are connections.
+    /// Where the rows go. `None` if the request repeats one that was accepted before. Such a file
+    /// takes only the memory of one row, so only the number of connections limits them.
     storing: Option<Storing>,
 }
 
-/// The rows of a file on their way into its spool.
+/// The rows of a file on their way to its spool.
 struct Storing {
     chunks: ChunkWriter,
     /// Chunks that aren't in the spool yet.
@@ -345,19 +344,19 @@ struct Storing {
     spool: Spool,
 }
 
-/// A file whose rows are all valid, in its spool on disk.
+/// A file in its spool on disk. All its rows are valid.
 pub struct Spooled {
     pub(crate) mode: BulkMode,
     pub(crate) count: RowCount,
     /// The prices by which the pages were counted.
     pub(crate) prices: Arc<PricesInForce>,
     pub(crate) digest: Option<Vec<u8>>,
-    /// `None` for what repeats a request that was accepted before.
+    /// `None` if the request repeats one that was accepted before.
     pub(crate) spool: Option<Spool>,
 }
 
 impl Spooled {
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub const fn rows(&self) -> u64 {
         self.count.rows
     }
@@ -368,7 +367,7 @@ impl Spooled {
 pub enum UploadError {
     /// The file has bad rows.
     Bad(BadFile),
-    /// The file is larger than the limit, which is part of the error.
+    /// The file is larger than `limit`. `of` is the unit.
     TooLarge { limit: u64, of: &'static str },
     /// The machine failed.
     Failed(Error),
@@ -381,10 +380,10 @@ impl From<Error> for UploadError {
 }
 
 impl Upload {
-    /// Takes the next bytes of the file.
+    /// Processes the next bytes of the file.
     ///
     /// # Errors
-    /// `TooLarge`, `Failed`; the upload is over then.
+    /// `TooLarge`, `Failed`. The upload can't continue after an error.
     pub async fn write(&mut self, bytes: &[u8]) -> std::result::Result<(), UploadError> {
         let left = self.bytes_left.checked_sub(bytes.len() as u64);
         self.bytes_left = left.ok_or_else(|| UploadError::TooLarge {
@@ -406,7 +405,7 @@ impl Upload {
         }
     }
 
-    /// Runs a function that finds rows, and puts each row into its chunk.
+    /// Calls a function that finds rows, and adds each row to its chunk.
     fn rows<T>(&mut self, find: impl FnOnce(&mut dyn FnMut(BulkRow)) -> T) -> Result<T> {
         let mut result = Ok(());
         let found = find(&mut |row| {
@@ -428,9 +427,10 @@ impl Upload {
         }
     }
 
-    /// Ends the file: all of its rows are on disk when this returns.
+    /// Ends the file. When this returns, all its rows are on disk.
     pub async fn finish(mut self) -> std::result::Result<Spooled, UploadError> {
-        // An upload that failed is over, and the part of its file that came is no file.
+        // An upload that failed is over. The part of its file that arrived must not pass for the
+        // whole file.
         let parser = self.parser.take().ok_or_else(|| {
             let why = "an upload was ended after it had failed";
             UploadError::Failed(Error::Failed(Fault::Task(why.to_owned())))

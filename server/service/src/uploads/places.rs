@@ -1,31 +1,31 @@
-//! How many uploads may be under way at a time: each holds memory and a file for as long as its
-//! body takes to come.
+//! Limits the number of concurrent uploads. Each upload holds memory and a file for as long as its
+//! body takes to arrive.
 
 use domain::{KeyKind, Reason};
 
 use crate::admission::KeyAccess;
 
-/// Of all applications: an upload takes up to 20 MiB of memory.
+/// The most uploads of all applications together. An upload takes up to 20 MiB of memory.
 const UPLOADS_MAX: usize = 32;
-/// Of applications that aren't Active, which anybody can make: the other places are for those that
-/// may send.
+/// The most uploads of applications that aren't Active. Anybody can create such applications, so
+/// the other slots are for applications that may send.
 const NOT_ACTIVE_MAX: usize = UPLOADS_MAX / 2;
-/// With a test key, which spends nothing.
+/// The most uploads with a test key, which spends no money.
 pub const TEST_UPLOADS_MAX: usize = 2;
 
-/// An upload that is under way. An account has one application that can upload, so that the places
-/// of an application are those of its account.
+/// The slot of an upload in progress. An account has only one application that can upload, so an
+/// application's slots are those of its account.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) access: KeyAccess,
     pub(crate) is_active: bool,
 }
 
-/// The uploads that are under way in this process.
+/// The uploads in progress in this process.
 #[derive(Default)]
 pub(crate) struct Places(Vec<Place>);
 
-/// How many uploads of the same application and of the same key are under way.
+/// The number of uploads in progress of the same application and of the same key.
 #[derive(Default)]
 pub(crate) struct Own {
     pub(crate) application: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// Whether the application may have one more with a key of this kind.
+    /// Whether the application may have another upload with a key of this kind.
     pub(crate) const fn has_room(&self, kind: KeyKind, application_max: usize) -> bool {
         self.application < application_max
             && (matches!(kind, KeyKind::Live) || self.key < TEST_UPLOADS_MAX)
@@ -81,7 +81,7 @@ mod tests {
         Place { access, is_active }
     }
 
-    /// How many uploads get a place, and why the next one doesn't.
+    /// Returns how many uploads get a slot, and why the next one doesn't.
     fn taken(places: &mut Places, new: impl Fn(i64) -> Place) -> (i64, Reason) {
         let mut n = 0;
         loop {

@@ -1,5 +1,4 @@
-//! The folder of the spool files: with SQLite, the rows of uploads wait there until they are
-//! messages.
+//! The folder of the spool files. With SQLite, it has the rows of uploads until they are messages.
 
 use std::fs::File;
 use std::io;
@@ -8,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The extension of spool files.
 const EXTENSION: &str = "rows";
-/// The extension of the lock file beside the folder, which the serving process holds: another
-/// process would take the spool files for left-overs.
+/// The extension of the lock file next to the folder. The serving process holds the lock, because
+/// another process would delete the spool files as leftovers.
 const LOCK: &str = "lock";
 
-/// The folder that spool files are in.
+/// The folder of the spool files.
 #[derive(Clone, Debug)]
 pub(crate) struct SpoolFolder {
     folder: PathBuf,
@@ -20,7 +19,7 @@ pub(crate) struct SpoolFolder {
 }
 
 impl SpoolFolder {
-    /// The spool folder in the data folder; it is made when it is first needed.
+    /// Returns the spool folder in the data folder. The folder is created when it is first needed.
     pub(crate) fn within(data_dir: &Path) -> Self {
         Self {
             folder: data_dir.join("spool"),
@@ -32,8 +31,8 @@ impl SpoolFolder {
         self.folder.is_dir()
     }
 
-    /// Makes the folder if it doesn't exist, and locks it for this process; false when another
-    /// process has it.
+    /// Creates the folder if it doesn't exist, and locks it for this process. Returns false if
+    /// another process holds the lock.
     pub(crate) fn own(&self) -> io::Result<bool> {
         make_folder(&self.folder)?;
         if let Some(parent) = self.folder.parent() {
@@ -47,7 +46,7 @@ impl SpoolFolder {
         Ok(true)
     }
 
-    /// Releases the lock on the folder, for the process that serves next.
+    /// Releases the lock on the folder for the next process that serves.
     pub(crate) fn disown(&self) {
         self.lock
             .lock()
@@ -59,8 +58,8 @@ impl SpoolFolder {
         self.folder.join(name)
     }
 
-    /// Makes a new file with a random name that only its owner may read: numbers and texts are
-    /// inside.
+    /// Creates a file with a random name that only its owner may read, because it has phone numbers
+    /// and texts.
     pub(crate) fn create(&self, random: [u8; 16]) -> io::Result<(String, File)> {
         let name = format!("{}.{EXTENSION}", hex::encode(random));
         let mut options = std::fs::OpenOptions::new();
@@ -71,12 +70,12 @@ impl SpoolFolder {
         Ok((name, file))
     }
 
-    /// Makes sure that a new file is found after a power cut.
+    /// Syncs the folder, so that a new file survives a power failure.
     pub(crate) fn sync(&self) -> io::Result<()> {
         File::open(&self.folder)?.sync_all()
     }
 
-    /// Removes a file; a file that is gone already is no error.
+    /// Removes a file. A missing file isn't an error.
     pub(crate) fn remove(&self, name: &str) {
         match std::fs::remove_file(self.path(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -86,15 +85,15 @@ impl SpoolFolder {
         }
     }
 
-    /// Links every file into another folder (or copies it, if that is on another disk); files that
-    /// the folder has already are left.
+    /// Links every file into another folder, or copies it if the folder is on another disk. Skips
+    /// files that are already in the folder.
     pub(crate) fn link_into(&self, folder: &Path) -> io::Result<()> {
         for name in self.names()? {
             make_folder(folder)?;
             let (from, to) = (self.path(&name), folder.join(&name));
             match std::fs::hard_link(&from, &to) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                // The file has gone since it was listed: its rows are messages.
+                // The file was removed after it was listed, because its rows are messages.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(_) => drop(std::fs::copy(&from, &to)?),
                 Ok(()) => {}
@@ -103,7 +102,7 @@ impl SpoolFolder {
         Ok(())
     }
 
-    /// The names of the spool files in the folder.
+    /// Returns the names of the spool files in the folder.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let entries = match std::fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

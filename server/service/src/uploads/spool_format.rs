@@ -1,23 +1,23 @@
-//! The format of a spool: the rows of an upload, until they are messages.
+//! The format of a spool, which has the rows of an upload until they are messages.
 //!
-//! A spool is a chain of chunks. With SQLite the chain is a file, with PostgreSQL each chunk is a
-//! row of a table ([`crate::uploads::spool_store`]). A chunk has a head of [`HEAD_BYTES`],
-//! little-endian, and then its rows as a JSON array. The head:
+//! A spool is a chain of chunks. With SQLite, the chain is a file. With PostgreSQL, each chunk is a
+//! row of a table ([`crate::uploads::spool_store`]). A chunk has a head of [`HEAD_BYTES`], followed
+//! by its rows as a JSON array. The head is little-endian:
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 4 | [`MARK`], which tells a chunk from anything else, and the format's version, [`VERSION`] |
+//! | 4 | [`MARK`], which identifies a chunk, and [`VERSION`], the version of the format |
 //! | 4 | length of the rows in bytes |
-//! | 4 | how many rows there are |
-//! | 8 | pages to local numbers; for a text that all rows share, of a text of one page |
-//! | 8 | pages to international numbers |
+//! | 4 | number of rows |
+//! | 8 | pages to local numbers; if all rows share a text, as if it had one page |
+//! | 8 | pages to international numbers, counted in the same way |
 //! | 4 | CRC-32 (ISO-HDLC) of the head before it and of the rows |
 //!
-//! The pages of a text are stored: with the row for a row with its own text, with the batch for a
-//! text that all rows share. So an upload's messages cost what was reserved for them, even when
-//! they are expanded by a release that counts pages in another way.
+//! The number of pages of a text is stored with the row, or with the batch if all rows share a
+//! text. An upload's messages therefore cost what was reserved for them, even if a release that
+//! counts pages differently expands them.
 //!
-//! Rows are sorted by number, some ten thousands at a time, so that neighbours in a chunk are
+//! Rows are sorted by number, some ten thousand at a time, so that neighbours in a chunk are
 //! neighbours in the index by number. In the order of the file, each row of a transaction would
 //! touch another page of the index, and writing those pages would take most of the time.
 
@@ -32,17 +32,17 @@ use domain::{BulkRow, Kind, PageCount, PagesByPrice, PricesInForce};
 use crate::error::{Error, Fault, Result};
 use crate::store::batches::ChunkRow;
 
-/// The most rows of a chunk: with SQLite a transaction stores some chunks, and ends after the chunk
-/// during which a send came.
+/// The most rows of a chunk. With SQLite, a transaction stores several chunks, and ends after the
+/// chunk during which a send arrived.
 pub(crate) const CHUNK_ROWS_MAX: u32 = 250;
-/// How many bytes of rows end a chunk.
+/// The number of bytes of rows after which a chunk ends.
 const CHUNK_BYTES_MAX: usize = 256 * 1024;
-/// The most rows and bytes that are sorted together, a window.
+/// The most rows and bytes of a window. The rows of a window are sorted together.
 const WINDOW_ROWS_MAX: usize = 64 * 1024;
 const WINDOW_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The upper three bytes of the first word of each chunk.
 const MARK: u32 = 0x4847_5300;
-/// The version of the format, to be raised with every change of it; at most 255.
+/// The version of the format. Every change of the format must raise it. It is at most 255.
 const VERSION: u32 = 1;
 const CHECKSUM_BYTES: usize = 4;
 const HEAD_BYTES: usize = 4 + 4 + 4 + 8 + 8 + CHECKSUM_BYTES;
@@ -51,13 +51,13 @@ static CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 /// Sorts rows and puts them into chunks.
 #[derive(Default)]
 pub(crate) struct ChunkWriter {
-    /// The rows of the window that is being filled, in the order of the file, and their JSON.
+    /// The rows of the current window in the order of the file, and their JSON.
     rows: Vec<Row>,
     json: Vec<u8>,
 }
 
 struct Row {
-    /// The number's digits, padded, so that they sort as text does.
+    /// The number's digits, padded so that they sort like text.
     digits: [u8; 16],
     kind: Kind,
     pages: u64,
@@ -66,7 +66,7 @@ struct Row {
 }
 
 impl ChunkWriter {
-    /// Adds a row; when its window is full, the window's chunks are appended to `out`.
+    /// Adds a row. If this fills the window, appends the window's chunks to `out`.
     pub(crate) fn add(&mut self, row: &BulkRow, out: &mut Vec<u8>) -> Result<()> {
         let (digits, kind) = (row.number.digits(), row.number.kind());
         let flag = u8::from(kind == Kind::Local);
@@ -100,9 +100,9 @@ impl ChunkWriter {
         Ok(())
     }
 
-    /// Ends the window that is being filled, if it has rows.
+    /// Ends the current window and appends its chunks to `out`.
     pub(crate) fn end_window(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        // A stable sort: several messages to one number stay in the order of the file.
+        // The sort is stable, so several messages to one number stay in the order of the file.
         self.rows.sort_by_key(|row| row.digits);
         let mut chunk = ChunkBuffer::default();
         for row in &self.rows {
@@ -120,7 +120,7 @@ impl ChunkWriter {
     }
 }
 
-/// A chunk that is being put together.
+/// A chunk that is being built.
 #[derive(Default)]
 struct ChunkBuffer {
     head: Head,
@@ -150,7 +150,7 @@ fn write_json(out: &mut Vec<u8>, row: &impl serde::Serialize) -> Result<()> {
     serde_json::to_writer(out, row).map_err(|error| Error::Failed(error.into()))
 }
 
-/// What a chunk's head says of its rows.
+/// The fields of a chunk's head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Head {
     /// The length of the rows in bytes.
@@ -171,7 +171,7 @@ impl Head {
         out.put_u32_le(checksum);
     }
 
-    /// Reads the head at the beginning of a chunk, and its checksum.
+    /// Reads the head at the start of a chunk. Returns it with its checksum.
     fn read(mut chunk: &[u8]) -> std::result::Result<(Self, u32), ChunkError> {
         if chunk.len() < HEAD_BYTES {
             return Err(ChunkError::Lost("a chunk is cut off".to_owned()));
@@ -189,20 +189,20 @@ impl Head {
             },
         };
         if mark != MARK {
-            Err(ChunkError::Lost("a chunk doesn't begin as one".to_owned()))
+            Err(ChunkError::Lost("a chunk doesn't begin with its mark".to_owned()))
         } else if version == VERSION {
             Ok((head, chunk.get_u32_le()))
         } else {
             let why = format!(
                 "the rows of an upload have version {version} of the spool's format, and this \
-                 release reads {VERSION}: start the release that took the upload"
+                 release reads {VERSION}: start the release that accepted the upload"
             );
             Err(ChunkError::Io(io::Error::other(why)))
         }
     }
 }
 
-/// The checksum of a head, without its last field, and of the rows after it.
+/// Returns the checksum of a head, without its last field, and of the rows after it.
 fn checksum(head: &[u8], rows: &[u8]) -> u32 {
     let mut checksum = CRC.digest();
     checksum.update(head);
@@ -212,19 +212,19 @@ fn checksum(head: &[u8], rows: &[u8]) -> u32 {
 
 /// A chunk: rows that are stored together.
 pub(crate) struct Chunk {
-    /// `[[digits, local 0|1, body, pages, segments]]`; without the last three in mode one to many.
+    /// `[[digits, local 0|1, body, pages, segments]]`, without the last three in mode one to many.
     pub(crate) json: String,
     pub(crate) rows: i64,
-    /// Pages; in mode one to many, of a text of one page.
+    /// The pages. In mode one to many, as if the text had one page.
     pub(crate) pages: PageCount,
-    /// The offset at which the next chunk begins.
+    /// The offset of the next chunk.
     pub(crate) end: i64,
 }
 
 impl Chunk {
-    /// Adds the rows of the chunk after this one.
+    /// Appends the rows of the next chunk.
     pub(crate) fn append(&mut self, next: &Self) {
-        // Two arrays, neither of them empty, become one.
+        // Joins the two arrays. Neither of them is empty.
         self.json.pop();
         self.json.push(',');
         self.json.push_str(next.json.get(1..).unwrap_or_default());
@@ -235,7 +235,7 @@ impl Chunk {
         self.end = next.end;
     }
 
-    /// Adds the rows' pages to a count; in mode one to many, of a text of one page.
+    /// Adds the pages of the rows to `pages`. In mode one to many, the text counts as one page.
     pub(crate) fn count_pages(
         &self,
         prices: &PricesInForce,
@@ -251,7 +251,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// The numbers that the rows are for.
+    /// Returns the phone numbers of the rows.
     pub(crate) fn numbers(&self) -> Result<Vec<(String, Kind)>> {
         let rows = ChunkRow::parse_all(&self.json)?;
         let numbers = rows.into_iter();
@@ -264,9 +264,9 @@ impl Chunk {
 /// Why a chunk can't be read.
 #[derive(Debug)]
 pub(crate) enum ChunkError {
-    /// The chunk is gone, too short, or not what was written: its rows are lost.
+    /// The chunk is missing, too short, or damaged. Its rows are lost.
     Lost(String),
-    /// The machine failed, or another release wrote the chunk; another attempt may succeed.
+    /// The machine failed, or another release wrote the chunk. Another attempt may succeed.
     Io(io::Error),
 }
 
@@ -293,7 +293,7 @@ pub(crate) fn read_chunk(path: &Path, offset: i64) -> std::result::Result<Chunk,
     parse_chunk(read_bytes(path, offset)?, offset)
 }
 
-/// The bytes of the chunk at an offset of a file, head and rows.
+/// Reads the bytes of the chunk at an offset of a file, with the head.
 pub(crate) fn read_bytes(path: &Path, offset: i64) -> std::result::Result<Vec<u8>, ChunkError> {
     let mut file = File::open(path)?;
     let start = file.seek(SeekFrom::Start(offset.unsigned_abs()))?;
@@ -310,7 +310,7 @@ pub(crate) fn read_bytes(path: &Path, offset: i64) -> std::result::Result<Vec<u8
     Ok(bytes)
 }
 
-/// Parses a chunk that began at this offset.
+/// Parses a chunk that starts at this offset.
 pub(crate) fn parse_chunk(
     mut bytes: Vec<u8>,
     offset: i64,
@@ -333,7 +333,7 @@ pub(crate) fn parse_chunk(
     })
 }
 
-/// Cuts a chain that this process wrote into its chunks.
+/// Splits a chain that this process wrote into its chunks.
 pub(crate) fn chunks(mut chain: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (head, _) = Head::read(chain).ok()?;
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn damaged_bytes_are_lost_rows() {
-        // The first byte is the version; the others are damaged one by one.
+        // The first byte is the version. Each of the others is damaged in turn.
         for at in 1..chunk().len() {
             let mut damaged = chunk();
             damaged[at] ^= 0x10;

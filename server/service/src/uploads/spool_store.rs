@@ -1,6 +1,6 @@
-//! Spools: where uploads wait until they are messages. A spool is a file beside the one process
-//! that serves a SQLite database, or rows of a table that all processes of a PostgreSQL database
-//! can read.
+//! Spools, which have the rows of uploads until they are messages. With SQLite, a spool is a file
+//! of the only serving process. With PostgreSQL, a spool is rows of a table that all processes can
+//! read.
 
 use std::fs::File;
 
@@ -21,22 +21,22 @@ pub(crate) const ROWS_MAX: i64 = 4000;
 /// The most chunks that are read from the table at a time.
 const CHUNKS_MAX: i64 = ROWS_MAX / CHUNK_ROWS_MAX as i64;
 
-/// Where spools are stored, as chosen when the service is opened.
+/// Where spools are stored. This is chosen when the service is opened.
 pub(crate) enum Spools {
-    /// In files of the one process that serves a SQLite database.
+    /// In files of the only process that serves a SQLite database.
     Folder(SpoolFolder),
-    /// In a table that every process of a PostgreSQL database reads.
+    /// In a table that all processes of a PostgreSQL database read.
     Table,
 }
 
-/// A spool that is being written.
+/// Writes a new spool.
 pub(crate) enum SpoolWriter {
     File(tokio::fs::File, SpoolFolder),
-    /// With the number of bytes written so far.
+    /// The number of bytes written so far.
     Table(i64),
 }
 
-/// A spool that is removed when this is dropped, unless it is to be kept.
+/// A spool that is removed when this is dropped, unless it is kept.
 pub(crate) struct Spool {
     pub(crate) service: Service,
     pub(crate) name: String,
@@ -46,7 +46,7 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// Leaves the spool to the batch that it belongs to; its name.
+    /// Keeps the spool for its batch. Returns the spool's name.
     pub(crate) fn keep(mut self) -> String {
         self.keep = true;
         self.name.clone()
@@ -62,7 +62,7 @@ impl Drop for Spool {
 }
 
 impl Service {
-    /// Begins a new spool.
+    /// Creates a spool.
     pub(crate) async fn make_spool(&self, shard: Shard) -> Result<(SpoolWriter, Spool)> {
         let service = self.clone();
         let random = service.entropy().bytes::<16>();
@@ -76,8 +76,8 @@ impl Service {
             return Ok((SpoolWriter::Table(0), spool(hex::encode(random))));
         };
         let (folder, made_in) = (folder.clone(), folder.clone());
-        // The file and the value that removes it are made together: whoever waits for them may
-        // leave meanwhile.
+        // The file and the value that removes it are created together, because the caller's future
+        // may be dropped meanwhile.
         let making = move || {
             let (name, file) = made_in.create(random)?;
             Ok((file, spool(name)))
@@ -89,8 +89,8 @@ impl Service {
         ))
     }
 
-    /// The chunk of a spool that begins at an offset. With PostgreSQL the chunks that follow are
-    /// read with it, as one, up to the rows of a transaction.
+    /// Reads the chunk of a spool that starts at an offset. With PostgreSQL, also reads the
+    /// following chunks and joins them to it, up to the most rows of a transaction.
     pub(crate) async fn spooled_chunk(
         &self,
         shard: Shard,
@@ -106,8 +106,7 @@ impl Service {
         run_blocking(move || read_chunk(&path, offset)).await
     }
 
-    /// Removes a spool that isn't needed any more. If that fails, what is left of the spool is
-    /// swept later.
+    /// Removes a spool that isn't needed any more. If that fails, a sweep removes the rest later.
     pub(crate) fn remove_spool(&self, shard: Shard, name: &str) {
         if let Spools::Folder(folder) = &self.inner.spools {
             return folder.remove(name);
@@ -133,7 +132,7 @@ impl SpoolWriter {
         match self {
             Self::File(file, _) => {
                 file.write_all(chain).await.map_err(file_error)?;
-                // The write goes on in another thread; only a flush tells whether it failed, a sync
+                // The write continues on another thread. Only a flush reports its failure, a sync
                 // doesn't.
                 file.flush().await.map_err(file_error)
             }
@@ -151,7 +150,7 @@ impl SpoolWriter {
         }
     }
 
-    /// Ends the spool: all that was written is on disk when this returns.
+    /// Ends the spool. When this returns, all written bytes are on disk.
     pub(crate) async fn finish(self) -> Result<()> {
         let Self::File(file, folder) = self else {
             return Ok(());
@@ -161,13 +160,13 @@ impl SpoolWriter {
     }
 }
 
-/// The chunks that follow each other from an offset on, as one. A chunk that can't be read ends
-/// them: it is reported once it is the first.
+/// Joins the chunks that follow each other from an offset on. Stops before a chunk that can't be
+/// read, which is reported once it is the first.
 fn joined(found: Vec<(i64, Vec<u8>)>, offset: i64) -> std::result::Result<Chunk, ChunkError> {
     let mut found = found.into_iter();
     let first = found.next().filter(|(start, _)| *start == offset);
     let Some((_, bytes)) = first else {
-        return Err(ChunkError::Lost("it isn't there".to_owned()));
+        return Err(ChunkError::Lost("the chunk is missing".to_owned()));
     };
     let mut chunk = parse_chunk(bytes, offset)?;
     for (start, bytes) in found {

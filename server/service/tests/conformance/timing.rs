@@ -24,7 +24,7 @@ async fn medians(world: &World, ask: impl AsyncFn(&World, &str)) -> (Duration, D
         // Alternates which email comes first.
         both.rotate_left(turn % 2);
         for (email, times) in both {
-            // Lets all earlier attempts expire from the limits.
+            // Lets the limits forget all earlier attempts.
             world.pass(HOUR_MS);
             let asked = Instant::now();
             ask(world, email).await;

@@ -1,4 +1,4 @@
-//! Claims messages for a connection, as many as it has places for, and submits them.
+//! Claims as many messages as a connection has slots for, and submits them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::free;
 use crate::carrier::CarrierConnection;
 
-/// How often the places of a connection are counted again: the end of a pause, or the next time
-/// under a rate, gives places without any event.
+/// How often a connection's free slots are counted again. The end of a pause and the progress of a
+/// rate limit free slots without any event.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Submits messages until the token is cancelled; none while the carrier is drained.
+/// Submits messages until the token is cancelled. Submits none while the carrier is drained.
 pub(super) async fn run(
     consumer: Arc<Mutex<Consumer>>,
     connection: Arc<dyn CarrierConnection>,
@@ -33,7 +33,7 @@ pub(super) async fn run(
             }
             () = connection.until_free(), if is_open && connection.free() == 0 => {}
             () = tokio::time::sleep(REFRESH), if is_open => {}
-            // An error means that nothing drains or resumes the carrier any more.
+            // An error means that nothing can drain or resume the carrier any more.
             Ok(()) = open.changed() => {}
             () = shutdown.cancelled() => return,
         }

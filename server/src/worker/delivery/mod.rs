@@ -1,5 +1,5 @@
-//! A connection to a carrier: claims messages for it, hands them over, and records what the carrier
-//! answers and reports.
+//! Delivery over a connection to a carrier: claims messages, submits them, and records the
+//! carrier's responses and receipts.
 
 mod claiming;
 mod recording;
@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 use super::context::Context;
 use crate::carrier::CarrierConnection;
 
-/// Serves a connection: claims for it, records its reports, and closes it in the end.
+/// Serves a connection: claims messages for it, records its reports, and closes it at the end.
 pub(super) async fn serve(
     context: Context,
     carrier: String,
@@ -29,8 +29,8 @@ pub(super) async fn serve(
                 claiming::run(consumer, connection, open.clone(), context.shutdown)
             })
             .await;
-        // The messages that the commit group handed to the consumer, and that nobody submits any
-        // more, go back to the queue.
+        // A commit group may have given messages to the consumer that nobody will submit any more.
+        // Dropping the consumer returns them to the queue.
         drop(consumer);
         connection.close().await;
     };
@@ -43,7 +43,8 @@ pub(super) async fn serve(
     tokio::join!(claiming, recording);
 }
 
-/// How many messages a connection would take now; none while its carrier is drained.
+/// Returns the number of messages that the connection can take now, or 0 while its carrier is
+/// drained.
 fn free(connection: &dyn CarrierConnection, is_open: bool) -> usize {
     if is_open { connection.free() } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! Stores what carriers answer and report.
+//! Stores the responses and receipts of carriers.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use super::free;
 use crate::carrier::{CarrierConnection, CarrierReport};
 use crate::worker::context::{Context, RETRY};
 
-/// Records until the connection is closed and has reported everything. The places that answers
-/// freed are offered before the answers are stored, so that the commit group which stores them
-/// claims the next messages.
+/// Records until the connection is closed and has reported everything. Slots that responses have
+/// freed are offered before the responses are stored. So the commit group that stores the responses
+/// also claims the next messages.
 pub(super) async fn run(
     context: Context,
     carrier: String,
@@ -32,7 +32,8 @@ pub(super) async fn run(
     }
 }
 
-/// The messages that are stored as taken; `None` when the process stops before that.
+/// Returns the messages that are stored as accepted by the carrier, or `None` if the process stops
+/// first.
 async fn record(
     context: &Context,
     carrier: &str,
@@ -53,9 +54,9 @@ async fn record(
     }
 }
 
-/// Stores results and receipts; they go into one commit group, in this order. Receipts leave the
-/// report when they are stored, and `taken` is set when the results are: after a failure the next
-/// attempt goes on from there.
+/// Stores results and receipts in one commit group, in this order. Stored receipts are removed from
+/// the report, and `taken` is set once the results are stored. So after a failure, the next attempt
+/// stores only the rest.
 async fn store(
     service: &Service,
     carrier: &str,

@@ -1,4 +1,4 @@
-//! Watches connections: which carriers may be handed messages, and what operators see.
+//! Watches connections: decides which carriers may get messages, and reports states to operators.
 
 mod probes;
 mod refusals;
@@ -21,41 +21,40 @@ use crate::worker::watched::WatchedCarrier;
 use probes::Probes;
 use refusals::ReportedRefusals;
 
-/// How long a connection may be lost before messages take another route: it may be back in a
-/// time.
+/// How long a connection may be lost before messages take another route. It may soon be back.
 const LOST_GRACE: Duration = Duration::from_secs(2);
-/// A carrier that asks for a longer pause than this can't take messages.
+/// A carrier that asks for a longer pause than this counts as unusable.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// How often the state is written even if nothing changed: an old one counts as that of a process
-/// that ended.
+/// How often the state is written even if nothing changed. A stale state counts as that of a
+/// process that ended.
 const WRITE_INTERVAL: Duration = Duration::from_secs(5);
-/// Shortest time over which the rate of answers is measured.
+/// The shortest time over which the rate of responses is measured.
 const RATE_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Watch {
     metrics: Arc<Metrics>,
     carriers: Arc<Vec<WatchedCarrier>>,
-    /// Of each carrier.
+    /// One entry for each of `carriers`.
     remembered: Vec<Remembered>,
-    /// What was written last, and when.
+    /// The records that were written last.
     written: Vec<ConnectionRecord>,
     written_at: Option<Instant>,
 }
 
-/// What is remembered of a carrier between two runs.
+/// The state of a carrier that is kept between two runs.
 struct Remembered {
     connections: Vec<Seen>,
     probes: Probes,
     refused: ReportedRefusals,
 }
 
-/// What is remembered of a connection between two runs.
+/// The state of a connection that is kept between two runs.
 struct Seen {
     bound_at: Instant,
-    /// Answers when the rate was measured last.
+    /// The number of responses at the last measurement of the rate.
     answered: u64,
     measured_at: Instant,
-    /// Answers per second.
+    /// Responses per second.
     rate: i64,
 }
 
@@ -89,7 +88,7 @@ impl Work for Watch {
 }
 
 impl Watch {
-    /// Reads how the connections are, and decides which carriers may be handed messages.
+    /// Reads the states of the connections, and decides which carriers may get messages.
     async fn look(&mut self, service: &Service) -> Vec<ConnectionRecord> {
         let failed = "the drained carriers can't be read";
         if let Some(drained) = attempt(failed, service.drained_carriers()).await {
@@ -127,7 +126,7 @@ impl Remembered {
         }
     }
 
-    /// Decides whether the carrier may be given messages, or one message that probes it.
+    /// Decides whether the carrier may get messages, or one message that probes it.
     fn decide<'a>(
         &mut self,
         service: &Service,
@@ -141,7 +140,7 @@ impl Remembered {
             probed |= state.state == ConnectionState::Probing;
             takes_probe |= state.takes_probe;
         }
-        // Another process takes what this one can't submit.
+        // Another process submits the messages that this one can't.
         for other in others {
             usable |= other.state == ConnectionState::Bound;
             takes_probe |= other.state == ConnectionState::Probing && other.in_flight == 0;
@@ -151,7 +150,7 @@ impl Remembered {
         service.set_usable(&watched.carrier, usable);
         self.probes.update(service, &watched.carrier, takes_probe);
         if self.probes.ended(probed) && !usable {
-            // The other messages that were queued for it meanwhile take another route.
+            // Messages that were queued for the carrier meanwhile take another route.
             service.routes_changed().notify_one();
         }
     }
@@ -177,7 +176,7 @@ impl Seen {
         }
     }
 
-    /// Whether the connection may be given messages.
+    /// Updates the connection's rate. Returns true if the connection may get messages.
     fn update(&mut self, state: &ConnectionStatus) -> bool {
         let now = Instant::now();
         let elapsed = now - self.measured_at;
@@ -210,7 +209,7 @@ fn record(
     let since_ms = i64::try_from(state.since.elapsed().as_millis()).unwrap_or(0);
     ConnectionRecord {
         carrier: carrier.to_owned(),
-        // The service fills it in.
+        // The service sets it.
         node: 0,
         number,
         state: state.state,
@@ -224,8 +223,8 @@ fn record(
     }
 }
 
-/// Whether nothing changed that operators or other processes must see at once. A probe that is
-/// under way concerns other processes, too.
+/// Returns true if nothing changed that operators or other processes must see at once. A pending
+/// probe concerns other processes, too.
 fn alike(now: &[ConnectionRecord], before: &[ConnectionRecord]) -> bool {
     let urgent = |c: &ConnectionRecord| {
         let probe = c.state == ConnectionState::Probing && c.in_flight > 0;

@@ -1,4 +1,4 @@
-//! Turns uploads into messages, a part of each in turn, so that a small upload
+//! Expands uploads into messages. Each upload is expanded a part at a time, so that a small upload
 //! doesn't wait for a large one.
 
 use std::collections::HashMap;
@@ -11,11 +11,11 @@ use service::{Result, Service};
 use super::work::{Next, Work};
 use crate::worker::context::{Context, RETRY};
 
-/// Each run is a round: a part of every upload.
+/// Each run expands a part of every upload.
 #[derive(Default)]
 pub(super) struct Expansion {
-    /// Uploads that couldn't be expanded, and when. They are left alone for [`RETRY`]; the others
-    /// go on.
+    /// Uploads that couldn't be expanded, and when. They are retried after [`RETRY`]. The others
+    /// continue meanwhile.
     failed: HashMap<BatchId, Instant>,
 }
 
@@ -45,8 +45,7 @@ impl Work for Expansion {
 }
 
 impl Expansion {
-    /// Turns a part of an upload into messages; false when that failed, or another process
-    /// does it.
+    /// Expands a part of an upload. Returns false if that failed, or if another process does it.
     async fn expand(&mut self, service: &Service, batch: BatchId) -> bool {
         match service.expand(batch).await {
             Ok(stored) => {

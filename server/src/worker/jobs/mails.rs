@@ -1,4 +1,4 @@
-//! Hands mails to the mail server as they become due; without a mail server they are kept.
+//! Sends due mails to the mail server. Without a mail server, they are kept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::work::{Next, Work};
 use crate::mail::{Mailer, NotSent};
 use crate::worker::context::Context;
 
-/// How many mails are sent at a time, each over a connection of its own.
+/// The number of mails that are sent at once, each over a connection of its own.
 const AT_A_TIME: usize = 8;
-/// How long mails on their way have when the process is to stop.
+/// How long pending mails may take at shutdown.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct Mails {
     mailer: Option<Arc<Mailer>>,
-    /// The mails on their way: one that a server takes long for holds up no other.
+    /// The mails that are being sent. A slow server delays only its own mails.
     sending: JoinSet<()>,
 }
 
@@ -33,7 +33,7 @@ impl Mails {
 
 impl Drop for Mails {
     fn drop(&mut self) {
-        // When the process stops they have their time.
+        // At shutdown, pending mails have until `STOP_TIMEOUT`.
         self.sending.detach_all();
     }
 }
@@ -58,7 +58,7 @@ impl Work for Mails {
             self.sending.spawn(async move {
                 if let Err(error) = send(&context, &mailer, &mail).await {
                     let id = mail.id;
-                    tracing::error!(id, detail = ?error, "what became of a mail can't be stored");
+                    tracing::error!(id, detail = ?error, "the outcome of a mail can't be stored");
                 }
             });
         }
@@ -70,7 +70,7 @@ impl Work for Mails {
     }
 }
 
-/// Sends a mail and stores what became of it.
+/// Sends a mail and stores the outcome.
 async fn send(context: &Context, mailer: &Mailer, mail: &OutgoingMail) -> Result<()> {
     let service = &context.service;
     let sent = tokio::select! {
@@ -84,7 +84,7 @@ async fn send(context: &Context, mailer: &Mailer, mail: &OutgoingMail) -> Result
         Ok(()) => return service.mail_sent(mail).await,
         Err(not_sent) => not_sent,
     };
-    // Without the error, which may quote the mail: it is listed with the mail.
+    // The error isn't logged, because it may quote the mail. It is listed with the mail.
     let (id, attempts) = (mail.id, mail.attempts);
     if service.mail_not_sent(mail, &why, for_good).await? == MailState::Failed {
         tracing::error!(

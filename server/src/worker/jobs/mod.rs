@@ -1,4 +1,4 @@
-//! Periodic jobs: the table of them all, and the loop that runs each one.
+//! Periodic jobs: a table of all jobs, and the loop that runs each one.
 
 mod connections;
 mod expansion;
@@ -26,31 +26,31 @@ use nodes::Nodes;
 use rerouting::Rerouting;
 use work::{Next, Work, stateless};
 
-/// A row of the table.
+/// A periodic job.
 pub(super) struct Job {
-    /// As log lines name the job.
+    /// The job's name in log lines.
     pub(super) name: &'static str,
     pub(super) processes: Processes,
-    /// Pause between two runs. The first run is at the start.
+    /// The pause between two runs. The first run is at startup.
     interval: Duration,
-    /// Tells that the next run is not to wait for the rest of the interval.
+    /// Starts the next run before the interval is over.
     wake: Option<fn(&Service) -> &Notify>,
-    /// Makes the work, with the state that it has at the start: once, and again after a panic.
+    /// Creates the work with its initial state. Called at startup and after a panic.
     work: Box<dyn Fn() -> Box<dyn Work> + Send + Sync>,
 }
 
-/// The processes that do a job.
+/// The processes that run a job.
 #[derive(PartialEq, Eq)]
 pub(super) enum Processes {
-    /// Those that only take messages in, too.
+    /// All processes, including those that only accept messages.
     All,
-    /// Those that hand messages to carriers.
+    /// The processes that submit messages to carriers.
     Delivering,
-    /// All processes of a database that several can share.
+    /// All processes, if the database can be shared.
     Sharing,
 }
 
-/// Every job there is.
+/// Returns all jobs.
 pub(super) fn table(
     metrics: Arc<Metrics>,
     carriers: Arc<Vec<WatchedCarrier>>,
@@ -85,14 +85,14 @@ pub(super) fn table(
             name: "resume reinstated applications",
             processes: Processes::Delivering,
             interval: Duration::from_secs(2),
-            // The command line reinstates without telling this process.
+            // The command line reinstates applications without waking this process.
             wake: Some(Service::reinstated),
             work: stateless(upkeep::resume_reinstated),
         },
         Job {
             name: "end leases",
             processes: Processes::Delivering,
-            // A lease holds for a minute.
+            // A lease lasts for a minute.
             interval: Duration::from_secs(5),
             wake: None,
             work: stateless(upkeep::end_leases),
@@ -100,7 +100,7 @@ pub(super) fn table(
         Job {
             name: "expire and delete",
             processes: Processes::Delivering,
-            // A message is final ten minutes after its time at the latest.
+            // A message must be final at most ten minutes after it expires.
             interval: Duration::from_mins(1),
             wake: None,
             work: stateless(upkeep::expire_and_delete),
@@ -122,7 +122,7 @@ pub(super) fn table(
         Job {
             name: "store calls",
             processes: Processes::All,
-            // Owners look at a call right after it.
+            // Owners look at a call right after they made it.
             interval: Duration::from_secs(5),
             wake: None,
             work: stateless(upkeep::store_calls),
@@ -130,14 +130,14 @@ pub(super) fn table(
         Job {
             name: "renew node",
             processes: Processes::Sharing,
-            // A process that isn't seen for half a minute is given up.
+            // A process that isn't seen for half a minute counts as ended.
             interval: Duration::from_secs(5),
             wake: None,
             work: Box::new(move || Box::new(Nodes::new(Arc::clone(&sandboxes)))),
         },
         Job {
             name: "measure unpaid messages",
-            // Each process shows it to staff and in its metrics.
+            // Each process shows the result to staff and in its metrics.
             processes: Processes::All,
             interval: Duration::from_hours(1),
             wake: None,
@@ -155,13 +155,13 @@ pub(super) fn table(
     jobs
 }
 
-/// The jobs that concern money and mails rather than messages.
+/// Returns the jobs for money and mails.
 fn office(mailer: Option<Arc<Mailer>>) -> Vec<Job> {
     vec![
         Job {
             name: "count margins",
             processes: Processes::Delivering,
-            // A day is counted once it is over.
+            // A day is counted after its end.
             interval: Duration::from_hours(1),
             wake: None,
             work: stateless(upkeep::count_margins),
@@ -170,7 +170,7 @@ fn office(mailer: Option<Arc<Mailer>>) -> Vec<Job> {
             name: "send mails",
             processes: Processes::Delivering,
             interval: Duration::from_secs(2),
-            // The command line writes mails without telling this process.
+            // The command line writes mails without waking this process.
             wake: None,
             work: Box::new(move || Box::new(Mails::new(mailer.clone()))),
         },
@@ -191,7 +191,7 @@ fn office(mailer: Option<Arc<Mailer>>) -> Vec<Job> {
         Job {
             name: "credit bank statements",
             processes: Processes::Delivering,
-            // Any process may be the one that staff confirm a statement at.
+            // Staff may confirm a statement in any process.
             interval: Duration::from_secs(2),
             wake: None,
             work: stateless(upkeep::credit_statements),
@@ -214,7 +214,7 @@ fn office(mailer: Option<Arc<Mailer>>) -> Vec<Job> {
 }
 
 impl Job {
-    /// Runs again and again until the token is cancelled, also after a panic.
+    /// Runs repeatedly until the token is cancelled, even after a panic.
     pub(super) async fn run(self, context: Context) {
         let job = Arc::new(self);
         context
@@ -222,12 +222,12 @@ impl Job {
             .await;
     }
 
-    /// Runs again and again until the token is cancelled. A run that has begun is finished.
+    /// Runs repeatedly until the token is cancelled. Finishes a run that has begun.
     async fn repeat(self: Arc<Self>, context: Context) {
         let mut work = (self.work)();
         let mut woken = false;
         while !context.shutdown.is_cancelled() {
-            // Taken before the run, so that what happens during the run begins the next one.
+            // Subscribes before the run, so that an event during the run starts the next one.
             let wake = self.wake.map(|wake| wake(&context.service).notified());
             let wait = match work.run(&context, woken).await {
                 Ok(Next::AtOnce) => {

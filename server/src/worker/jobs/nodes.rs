@@ -1,4 +1,4 @@
-//! Tells the other processes that this one is running, and takes over what ended processes left.
+//! Shows the other processes that this one is running, and takes over from processes that ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::work::{Next, Work, attempt};
 use crate::worker::context::Context;
 use crate::worker::ended::{self, Sandboxes};
 
-/// A sandbox's receipt that is later than this will not come: the process of the sandbox ended.
+/// A sandbox's receipt that is later than this won't come, because the sandbox's process has ended.
 const RECEIPT_LATE_MS: u64 = 45_000;
 
 pub(super) struct Nodes {
     sandboxes: Sandboxes,
-    /// When to look for receipts that ended processes owe. Set at the start, too: a process may
-    /// have ended while no other was there to see it.
+    /// When to look for receipts that ended processes owe. Also set at startup, because a process
+    /// may have ended while no other was running.
     recover_at: Option<Instant>,
     recoveries: JoinSet<()>,
 }
@@ -33,7 +33,8 @@ impl Nodes {
         }
     }
 
-    /// Recovers in a task of its own: a process that is late to renew its node is given up.
+    /// Recovers in a separate task, because a process that is late to renew its node counts as
+    /// ended.
     fn recover(&mut self, context: &Context) {
         let now = context.service.clock().now();
         let before = now.plus_ms(-RECEIPT_LATE_MS.cast_signed());
@@ -47,9 +48,9 @@ impl Work for Nodes {
     async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
         let service = &context.service;
         attempt("this process can't renew its node", service.renew_node()).await;
-        if attempt("other processes can't be looked at", service.nodes_ended()).await == Some(true)
+        if attempt("processes that ended can't be found", service.nodes_ended()).await == Some(true)
         {
-            // By then the receipts that the ended processes owe are late.
+            // By then, the receipts that the ended processes owe are late.
             self.recover_at = Some(Instant::now() + Duration::from_millis(RECEIPT_LATE_MS));
         }
         if self.recover_at.is_some_and(|at| at <= Instant::now()) {

@@ -1,4 +1,4 @@
-//! Gives messages another route when their carrier can't take them.
+//! Reroutes messages whose carrier can't take them.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use tokio::time::Instant;
 use super::work::{Next, Work};
 use crate::worker::context::Context;
 
-/// How long after a carrier became unusable its messages are looked at once more: some were being
-/// queued for it, or came back from it, meanwhile.
+/// When to check the messages of a carrier again after it became unusable. Meanwhile, messages may
+/// have been queued for it or returned from it.
 const ONCE_MORE: Duration = Duration::from_secs(5);
-/// Stands for the carrier of messages that no route matches.
+/// The carrier of messages that match no route.
 const NO_CARRIER: &str = "";
 
 #[derive(Default)]
 pub(super) struct Rerouting {
-    /// Whether the carriers were looked for that messages wait for and that aren't set up any more.
+    /// True once the messages of carriers that are no longer configured have been found.
     started: bool,
-    /// Carriers whose messages are still to be looked at. After a failure the next run goes on
+    /// Carriers whose messages are still to be rerouted. After a failure, the next run continues
     /// with them.
     carriers: Vec<String>,
     once_more_at: Option<Instant>,

@@ -1,16 +1,16 @@
-//! Jobs that remember nothing between two runs.
+//! Jobs that keep no state between two runs.
 
 use domain::support::UnpaidUse;
 use service::{Leases, Service};
 
 use super::work::attempt;
 
-/// None of our transactions is open for so long. While one is, vacuum can't remove the rows that
-/// were deleted since it began.
+/// No transaction of this program is open for this long. While a transaction is open, vacuum can't
+/// remove rows that were deleted since it began.
 const OLD_TRANSACTION_MS: i64 = 5 * 60 * 1000;
 
-/// Ends leases that are over, and matches receipts that arrived before the answer to their submit
-/// was stored.
+/// Ends expired leases. Matches receipts that arrived before the response to their submit was
+/// stored.
 pub(super) async fn end_leases(service: Service) {
     let ended = attempt("leases can't be ended", service.end_leases(Leases::Over)).await;
     if let Some(count @ 1..) = ended {
@@ -26,14 +26,14 @@ pub(super) async fn end_leases(service: Service) {
     }
 }
 
-/// Puts messages back into the queue that were deferred while their application was suspended.
+/// Requeues messages that were deferred while their application was suspended.
 pub(super) async fn resume_reinstated(service: Service) {
     let resumed = service.resume_deferred();
     attempt("messages that were deferred can't be queued", resumed).await;
 }
 
-/// Ends what ends by its age: messages after 48 hours, sessions, security events, idempotency
-/// keys, and the history.
+/// Expires messages after 48 hours. Deletes old sessions, security events, mails, idempotency keys
+/// and history.
 pub(super) async fn expire_and_delete(service: Service) {
     let expired = attempt("messages can't be expired", service.expire()).await;
     if let Some(expired @ 1..) = expired {
@@ -57,7 +57,7 @@ pub(super) async fn expire_and_delete(service: Service) {
     attempt("old messages of test keys can't be deleted", tests).await;
 }
 
-/// Measures what test messages of accounts without a deposit take, and warns when it is too much.
+/// Measures the space of test messages of accounts without a deposit. Warns if they take too much.
 pub(super) async fn measure_unpaid(service: Service) {
     let measuring = service.measure_unpaid();
     let measured = attempt("test messages can't be measured", measuring).await;
@@ -76,7 +76,7 @@ pub(super) async fn measure_unpaid(service: Service) {
     }
 }
 
-/// Counts the margins of days that are over.
+/// Counts the margins of past days.
 pub(super) async fn count_margins(service: Service) {
     let counted = service.count_margins();
     attempt("the margins of past days can't be counted", counted).await;
@@ -88,25 +88,25 @@ pub(super) async fn credit_statements(service: Service) {
     attempt("bank statements can't be credited", credited).await;
 }
 
-/// Deletes what is stored of bank statements that were never stored whole.
+/// Deletes the stored lines of bank statements that were never stored completely.
 pub(super) async fn forget_abandoned_statements(service: Service) {
     let forgotten = service.forget_abandoned_statements();
     attempt("lines of bank statements can't be deleted", forgotten).await;
 }
 
-/// Writes the mails about low balances and batches that are done.
+/// Writes the mails about low balances and finished batches.
 pub(super) async fn mail_notices(service: Service) {
     let notices = service.mail_notices();
     attempt("mails about balances and batches can't be written", notices).await;
 }
 
-/// Gives accounts the new emails that have waited for a day.
+/// Applies the changes of emails that have waited for a day.
 pub(super) async fn apply_email_changes(service: Service) {
     let applied = service.apply_email_changes();
     attempt("new emails can't take effect", applied).await;
 }
 
-/// Mails staff about what has waited for an hour. Where mails aren't sent, staff look by
+/// Mails staff about cases that have waited for an hour. Without a mail server, staff check by
 /// themselves.
 pub(super) async fn remind_staff(service: Service) {
     if service.sends_mail() {
@@ -115,13 +115,13 @@ pub(super) async fn remind_staff(service: Service) {
     }
 }
 
-/// Stores how many attempts were throttled, as one sum.
+/// Stores the number of throttled attempts as a single sum.
 pub(super) async fn store_throttled(service: Service) {
     let stored = service.store_throttled();
     attempt("the sum of throttled attempts can't be stored", stored).await;
 }
 
-/// Stores when keys were used.
+/// Stores the times when keys were used.
 pub(super) async fn store_key_uses(service: Service) {
     attempt("uses of keys can't be stored", service.store_key_uses()).await;
 }
@@ -135,15 +135,15 @@ pub(super) async fn store_calls(service: Service) {
     .await;
 }
 
-/// Warns of a transaction that keeps PostgreSQL's vacuum from its work.
+/// Warns about a transaction that keeps PostgreSQL's vacuum from removing rows.
 pub(super) async fn look_for_old_transactions(service: Service) {
     let oldest = service.oldest_transaction_ms();
     let age_ms = attempt("open transactions can't be read", oldest).await;
     if let Some(Some(age_ms @ OLD_TRANSACTION_MS..)) = age_ms {
         tracing::error!(
             age_ms,
-            "a transaction has been open in the database for long: vacuum can't remove what was \
-             deleted since, and claims get slower. Look for it in pg_stat_activity"
+            "a database transaction has been open for too long. Vacuum can't remove rows that were \
+             deleted since, so claims get slower. Look for the transaction in pg_stat_activity"
         );
     }
 }

@@ -1,17 +1,17 @@
-//! The work of a job, and when it is to be done again.
+//! The work of a job, and when the job runs again.
 
 use async_trait::async_trait;
 use service::{Result, Service};
 
 use crate::worker::context::Context;
 
-/// What a job does each time.
+/// The work of a job.
 #[async_trait]
 pub(super) trait Work: Send {
-    /// Runs once; `woken` tells that the job was woken before its interval was over.
+    /// Runs once. `woken` is true if the job was woken before its interval was over.
     ///
     /// # Errors
-    /// When the run can't go on. It is logged, and the job runs again after a pause.
+    /// If the run can't continue. The error is logged, and the job runs again after a pause.
     async fn run(&mut self, context: &Context, woken: bool) -> Result<Next>;
 }
 
@@ -24,7 +24,7 @@ pub(super) enum Next {
     AfterInterval,
 }
 
-/// Work that remembers nothing between two runs.
+/// Work that keeps no state between two runs.
 struct Stateless<F>(fn(Service) -> F);
 
 #[async_trait]
@@ -41,8 +41,8 @@ pub(super) fn stateless<F: Future<Output = ()> + Send + 'static>(
     Box::new(move || Box::new(Stateless(run)))
 }
 
-/// The result of a part of a job. A failure is logged with this sentence and is `None`, so that the
-/// job goes on with its other parts.
+/// Returns the result of a part of a job. If the part fails, logs `failed` and returns `None`, so
+/// that the job continues with its other parts.
 pub(super) async fn attempt<T>(failed: &str, part: impl Future<Output = Result<T>>) -> Option<T> {
     match part.await {
         Ok(result) => Some(result),

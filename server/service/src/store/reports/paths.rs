@@ -1,5 +1,5 @@
-//! Paths through the messages of an application: by an index of `messages`, or by a smaller table
-//! beside it.
+//! Paths through the messages of an application: by an index on `messages`, or by a smaller table
+//! that refers to messages.
 
 use std::fmt::Write as _;
 
@@ -8,9 +8,9 @@ use domain::{BatchId, MessageStatus};
 use super::super::query::Argument;
 use super::super::sql::{Dialect, Sql};
 
-/// The beginning of each list: all that reports show of a message, as one JSON value. `FROM (…) m`
-/// follows. A batch is looked up only for a message without a text of its own. `$shard` stands for
-/// the parameter.
+/// The start of each list statement: all fields of a message that reports show, as one JSON value.
+/// `FROM (…) m` follows. The batch is read only for a message that has no text of its own. `$shard`
+/// stands for the parameter.
 const LISTED: Sql = Sql {
     sqlite: r"
         SELECT json_group_array(
@@ -32,11 +32,11 @@ const LISTED: Sql = Sql {
     ..Sql::ANYWHERE
 };
 
-/// The words before the name of the index that a list goes through. Without statistics SQLite takes
-/// one index for as good as the other; PostgreSQL chooses the index by statistics of its own.
+/// The words before the name of the index that a list uses. Without statistics SQLite considers any
+/// two indexes equally good. PostgreSQL chooses the index by its own statistics.
 const THROUGH_INDEX: Sql = Sql::sqlite("INDEXED BY ");
 
-/// Where messages that are unknown, failed, expired or rejected are found by their status.
+/// Finds messages that are unknown, failed, expired or rejected by their status.
 const UNUSUAL: Sql = Sql {
     sqlite: "messages d INDEXED BY messages_unusual",
     postgres: "(SELECT message_id AS id, application_id, test, status, shard \
@@ -44,20 +44,20 @@ const UNUSUAL: Sql = Sql {
     ..Sql::ANYWHERE
 };
 
-/// Messages of all applications that no carrier has taken yet.
+/// Messages of all applications that no carrier has accepted yet.
 const QUEUE: Sql = Sql {
     sqlite: "(SELECT message_id AS id, application_id FROM queue) d",
     postgres: "(SELECT message_id AS id, application_id, shard FROM queue) d",
     ..Sql::ANYWHERE
 };
 
-/// Joins the rows of [`UNUSUAL`], or of the queue, with their messages, called `m`: each message by
-/// its id, within a range.
+/// Joins the rows of [`UNUSUAL`] or of the queue with their messages, called `m`. Looks up each
+/// message by its ID, within a range.
 const THEIR_MESSAGES: Sql = Sql {
     sqlite: "CROSS JOIN messages m ON m.id = d.id",
-    // Messages are read one by one, in the order of the rows, until there are enough: a join that
-    // PostgreSQL is free to choose may read all messages of the days.
-    // `$shard` stands for the parameter: which shard it is has to be seen in the inner part alone.
+    // Messages are read one by one in the order of the rows, until there are enough. If PostgreSQL
+    // could choose the join, it might read all messages of the days. `$shard` stands for the
+    // parameter: PostgreSQL must see the shard in the inner query alone.
     postgres: "CROSS JOIN LATERAL (\
                SELECT * FROM messages \
                WHERE shard = $shard AND id = d.id AND id >= $3 AND id < $4 OFFSET 0) m",
@@ -83,7 +83,7 @@ impl Condition {
         }
     }
 
-    /// The value that the column must hold.
+    /// Returns the value that the column must have.
     pub(super) fn value(&self) -> Argument<'_> {
         match self {
             Self::Requestid(text) | Self::Number(text) => text.into(),
@@ -92,12 +92,11 @@ impl Condition {
         }
     }
 
-    /// The path that leads only to messages that meet the condition.
+    /// Returns the path that contains only messages that meet the condition.
     pub(crate) const fn path(&self) -> Option<Path> {
         match self {
             Self::Requestid(_) => Some(Path::Requestid),
-            // The messages of an upload have ids that follow each other: a search looks among
-            // these ids alone.
+            // The messages of an upload have consecutive IDs, so a search is limited to these IDs.
             Self::Batch(_) => None,
             Self::Number(_) => Some(Path::Number),
             Self::Status(status) => match status {
@@ -105,8 +104,8 @@ impl Condition {
                 | MessageStatus::Failed
                 | MessageStatus::Expired
                 | MessageStatus::Rejected => Some(Path::Unusual),
-                // Every message is, or was, in one of these statuses: an index would cost each
-                // send.
+                // Every message has, or had, one of these statuses. An index on them would have to
+                // be written for each send.
                 MessageStatus::Queued
                 | MessageStatus::Sending
                 | MessageStatus::Submitted
@@ -116,7 +115,7 @@ impl Condition {
     }
 }
 
-/// The path that a list takes, from the newest message on.
+/// The path of a list, from the newest message on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     /// All messages.
@@ -125,7 +124,7 @@ pub(crate) enum Path {
     Number,
     /// Messages that are unknown, failed, expired or rejected.
     Unusual,
-    /// Messages of all applications that no carrier has taken yet.
+    /// Messages of all applications that no carrier has accepted yet.
     Queue,
 }
 
@@ -148,7 +147,7 @@ impl Path {
         }
     }
 
-    /// The table and the index that the path goes through, called `d`.
+    /// Returns the table of the path, called `d`, and its index.
     fn source(self, dialect: Dialect) -> String {
         match (self, self.index()) {
             (Self::Queue, _) => QUEUE.of(dialect).to_owned(),
@@ -160,25 +159,24 @@ impl Path {
         }
     }
 
-    /// The condition that all rows of the path meet.
+    /// Returns the condition that all rows of the path meet.
     const fn always(self) -> &'static str {
         match self {
-            // A partial index is only used for a condition that is written like the index's own.
+            // A partial index is used only if the statement repeats the condition of the index.
             Self::Unusual => " AND d.test = $2 AND (d.status > 4 OR d.status = 2)",
             Self::Queue => "",
             _ => " AND d.test = $2",
         }
     }
 
-    /// Whether the rows of the path aren't the messages themselves.
+    /// Returns whether the rows of the path must be joined with their messages.
     const fn leads_elsewhere(self) -> bool {
         matches!(self, Self::Unusual | Self::Queue)
     }
 
-    /// The statement that lists messages. The statement's parameters are the application, whether
-    /// messages are test messages, the least id, the id below which to look, how many to list, a
-    /// value for each condition, and with PostgreSQL the shard. The statement is put together of
-    /// fixed parts alone.
+    /// Builds the statement that lists messages. Its parameters are the application, whether
+    /// messages are test messages, the least ID, the ID below which to look, the limit, a value for
+    /// each condition, and on PostgreSQL the shard. The statement consists of constant parts only.
     pub(super) fn list(self, dialect: Dialect, conditions: &[Condition]) -> String {
         let source = self.source(dialect);
         let shard = shard_parameter(conditions.len());
@@ -209,9 +207,9 @@ impl Path {
         sql
     }
 
-    /// The statement that counts the messages along the path, at most as many as the limit, and
-    /// finds their least id, from the index alone. The parameters are those of a list; the only
-    /// condition is the one that the path is for.
+    /// Builds the statement that counts the messages along the path, at most as many as the limit,
+    /// and finds their least ID. It reads only the index. Its parameters are those of a list; the
+    /// only condition is the one that the path is for.
     pub(super) fn count(self, dialect: Dialect, leading: Option<&Condition>) -> String {
         let condition = leading.map_or_else(String::new, |condition| {
             format!(" AND d.{} = $6", condition.column())
@@ -227,12 +225,12 @@ impl Path {
     }
 }
 
-/// The parameter that is the shard: the last one, after those of the conditions.
+/// Returns the parameter of the shard. It is the last one, after those of the conditions.
 fn shard_parameter(conditions: usize) -> String {
     format!("${}", conditions + 6)
 }
 
-/// The condition on the shard; SQLite has no shards.
+/// Returns the condition on the shard. SQLite has no shards.
 fn in_shard(dialect: Dialect, conditions: usize) -> String {
     match dialect {
         Dialect::Sqlite => String::new(),

@@ -1,5 +1,5 @@
-//! Tests of the plans of the statements that find messages, with the statistics of many messages: a
-//! list that reads messages it isn't asked for is fast in every other test.
+//! Tests the plans of the statements that find messages, with the statistics of many messages. A
+//! list that reads messages that it doesn't need is fast in every other test.
 
 use domain::MessageStatus;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
@@ -11,9 +11,9 @@ use super::super::sql::Dialect;
 use super::{Condition, Path, some_conditions};
 use domain::ids::{Shard, id_of_day};
 
-/// What SQLite's ANALYZE may say of ten million messages of one customer, whose uploads have one
-/// request id: how many rows there are, and how many of them share the first column, the first two
-/// columns and so on.
+/// Possible results of SQLite's ANALYZE for ten million messages of one customer, whose uploads
+/// share a request ID: the number of rows, and how many of them share the first column, the first
+/// two columns and so on.
 const STATISTICS: &str = "
     ANALYZE;
     DELETE FROM sqlite_stat1;
@@ -28,7 +28,7 @@ const STATISTICS: &str = "
         ('message_days', NULL, '10000000');
     ANALYZE sqlite_schema";
 
-/// The steps of SQLite's plan that read rows or sort them.
+/// Returns the steps of SQLite's plan that read or sort rows.
 async fn sqlite_plan(conn: &mut AnyConnection, sql: &str) -> Vec<String> {
     let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
     let rows = sqlx::query(explain).fetch_all(conn).await.unwrap();
@@ -41,7 +41,7 @@ async fn sqlite_plan(conn: &mut AnyConnection, sql: &str) -> Vec<String> {
     steps.filter(reads).collect()
 }
 
-/// How SQLite's plan names the index or table of a path.
+/// Returns how SQLite's plan names the index or table of a path.
 fn sqlite_search(path: Path) -> &'static str {
     match path {
         Path::Application => "messages_by_application (application_id=? AND test=?",
@@ -88,8 +88,8 @@ async fn assert_sqlite_goes(conn: &mut AnyConnection, path: Path, chosen: u32) {
         };
         let expected = format!("{}{range})", sqlite_search(path));
         assert!(steps[0].ends_with(&expected), "{sql}: {steps:#?}");
-        // The steps that follow read the messages themselves, one by one, and the batches of those
-        // without a text of their own.
+        // The steps that follow read the messages one by one, and the batches of those messages
+        // that have no text of their own.
         for step in &steps[1..] {
             let one_by_one = ["m", "b"]
                 .map(|table| format!("SEARCH {table} USING INTEGER PRIMARY KEY (rowid=?)"));
@@ -132,12 +132,12 @@ async fn sqlite_finds_uploads_and_counts_by_their_keys() {
     }
 }
 
-/// The days with tables of their own.
+/// The days that have partitions of their own.
 const DAYS: std::ops::Range<i64> = 20_000..20_010;
 
-/// 20,000 messages a day, of one customer, to 10,000 numbers. Each tenth message has a request id
-/// that many share, some have one that few share; most are delivered. There are many batches, some
-/// with these messages.
+/// One customer sends 20,000 messages a day to 10,000 numbers. Every tenth message has a request ID
+/// that many messages share, and some messages have one that few share. Most messages are
+/// delivered. There are many batches, and some of them have these messages.
 const FILL: &str = "
     INSERT INTO messages (shard, id, application_id, test, number, kind, body, requestid, batch_id,
         status, pages, segments, unit_price, cost, released, created_at)

@@ -129,7 +129,7 @@ async fn a_closed_account_is_closed_to_keys_deposits_and_people(backend: Backend
         .await
         .unwrap();
 
-    // Keys are unknown, nobody signs in, and staff can't open the account again.
+    // Keys are unknown, nobody can sign in, and staff can't reopen the account.
     for key in [&customer.live, &customer.test] {
         let refused = world.send(key, "58000001").await.unwrap_err();
         assert_eq!(refused, SendError::Refused(Reason::ApiInvalid));
@@ -147,7 +147,7 @@ async fn a_closed_account_is_closed_to_keys_deposits_and_people(backend: Backend
         Some(&Refusal::AccountClosed)
     );
     assert!(service.account(account.id).await.unwrap().unwrap().closed);
-    // Late deposits wait for staff, who can't assign them to it either.
+    // Late deposits wait for staff, who can't assign them to the account either.
     let late = service
         .add_deposit(&Actor::CommandLine, &order("late", reference.as_str(), "5"))
         .await
@@ -160,7 +160,7 @@ async fn a_closed_account_is_closed_to_keys_deposits_and_people(backend: Backend
         refused.unwrap_err().refusal(),
         Some(&Refusal::AccountClosed)
     );
-    // What was queued is released when it expires.
+    // The charge for the queued message is released when the message expires.
     world.pass(49 * HOUR_MS);
     service.expire().await.unwrap();
     let message = service.message(&access, sent.transid.unwrap()).await;

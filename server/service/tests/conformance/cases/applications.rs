@@ -1,4 +1,4 @@
-//! Applications: one of a category, their statuses and their keys.
+//! Applications: one per category, their statuses and their keys.
 
 use domain::history::{HistoryAction, HistoryAuthor};
 use domain::{ApplicationStatus, Category, KeyKind, Reason, SenderStatus};
@@ -198,7 +198,7 @@ async fn its_owner_reads_what_was_done_with_an_application(backend: Backend) {
     service.request_activation(owner, reference).await.unwrap();
     service.approve(&staff, reference).await.unwrap();
     world.deposit("bank-1", reference, "12.5").await;
-    // What staff look at is for staff.
+    // Only staff see that staff viewed the application.
     let visit = service.visit_application(&staff, owner, reference);
     visit.await.unwrap();
     let suspending = service.suspend(&staff, reference, "A payment was disputed.");
@@ -224,7 +224,7 @@ async fn its_owner_reads_what_was_done_with_an_application(backend: Backend) {
     assert_eq!(suspended.detail.as_deref(), Some("A payment was disputed."));
     let balances = (deposit.before.as_deref(), deposit.after.as_deref());
     assert_eq!(balances, (Some("0"), Some("12.5")));
-    // What a payer wrote is for staff.
+    // Only staff see the payer's text.
     assert_eq!(deposit.detail, None);
     let refused = service.application_history(other.id, reference).await;
     assert_eq!(
@@ -283,20 +283,20 @@ async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
     service.note_key_use(&customer.live, Some(from));
     let used_at = world.now();
     service.store_key_uses().await.unwrap();
-    // Nothing is counted twice.
+    // Storing again counts nothing twice.
     service.store_key_uses().await.unwrap();
     let [live, test] = records().await.try_into().unwrap();
     assert_eq!((live.used_at, live.calls), (Some(used_at), 2));
     assert_eq!(live.used_from.as_deref(), Some("192.0.2.7"));
     assert_eq!((test.used_at, test.calls), (None, 0));
 
-    // Calls are counted for a day.
+    // Calls are counted for one day.
     world.pass(24 * 3_600_000);
     service.note_key_use(&customer.test, Some(from));
     service.store_key_uses().await.unwrap();
     assert_eq!(records().await[0].calls, 1);
 
-    // The uses of the old key aren't those of the new one, whenever they are stored.
+    // Uses of the old key don't count for the new one, whenever they are stored.
     service.note_key_use(&customer.live, Some(from));
     world.pass(1);
     let replacing = service.replace_key(owner, reference, KeyKind::Live, PASSWORD, "", None);

@@ -1,4 +1,4 @@
-//! What takes two members of staff, where the settings say so.
+//! Staff actions that take two members of staff, if the settings require it.
 
 use std::fmt::Write as _;
 
@@ -54,7 +54,7 @@ fn a_price(prefix: &str) -> StaffAct {
     }
 }
 
-/// The only request that waits.
+/// Returns the ID of the only waiting request.
 async fn waiting(world: &World) -> i64 {
     let waiting = world.service.approvals().await.unwrap();
     assert_eq!(waiting.len(), 1, "{waiting:?}");

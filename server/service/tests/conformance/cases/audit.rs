@@ -157,13 +157,13 @@ async fn a_visit_is_recorded_once_an_hour(backend: Backend) {
     world.pass(HOUR_MS);
     visit(staff.id, account).await.unwrap();
     assert_eq!(visits().await, 3);
-    // The application of one account isn't shown as that of another.
+    // A visit must name the account that owns the application.
     let wrong = visit(staff.id, staff.id).await.unwrap_err();
     assert_eq!(wrong.refusal(), Some(&Refusal::NoSuchApplication));
     assert_eq!(visits().await, 3);
 }
 
-/// What somebody does to the log who may change the database, and words of what is found.
+/// Statements that tamper with the log directly in the database, and words from the finding.
 const TAMPERED: [(&str, &str); 6] = [
     (
         "UPDATE audit SET action = 'nothing.happened' WHERE action = 'deposit.add'",

@@ -1,4 +1,4 @@
-//! Uploads: accepted whole or not at all, reserved, expanded, and counted to the end.
+//! Uploads: accepted completely or not at all, reserved, expanded, and counted to the end.
 
 use domain::records::{BatchStatus, TransferKind};
 use domain::{ApiKey, BulkMode, BulkWriting, MessageStatus, MessageText, Money, Reason};
@@ -43,7 +43,7 @@ fn to_all(text: &str) -> BatchRequest {
     }
 }
 
-/// Claims all that is due and answers each in the same way.
+/// Claims all due messages, and answers each with the same outcome.
 async fn dispatch(world: &World, outcome: &SubmitOutcome) -> Vec<Receipt> {
     let mut receipts = Vec::new();
     loop {
@@ -81,7 +81,7 @@ async fn an_upload_is_reserved_expanded_and_sent_to_its_end(backend: Backend) {
     assert_eq!((accepted.rows, accepted.pages), (5001, 5001));
     assert_eq!(accepted.cost, money("250.25"));
     let id = accepted.batchid.unwrap();
-    // The price has left the balance, and the rows are no messages yet.
+    // The price is deducted from the balance, but the rows aren't messages yet.
     assert_eq!(world.balance(&customer.live).await, money("149.75"));
     let record = batch(&world, &customer, id).await;
     assert_eq!(
@@ -90,7 +90,7 @@ async fn an_upload_is_reserved_expanded_and_sent_to_its_end(backend: Backend) {
     );
     world.assert_sound().await;
 
-    // Some thousand rows at a time; each step is whole.
+    // Each step expands some thousand rows, and is atomic.
     world.service.expand(id).await.unwrap();
     world.assert_sound().await;
     world.database.assert_spools(1).await;
@@ -183,8 +183,8 @@ async fn one_text_to_many_costs_its_pages_times_the_rows(backend: Backend) {
     world.assert_sound().await;
 }
 
-/// The rule for pages may change before an upload is expanded: here the text stands for one that is
-/// counted in another way now.
+/// The page rule may change before an upload is expanded. The test simulates this by changing the
+/// text, so that its pages are counted differently.
 async fn messages_have_the_pages_that_were_counted_at_the_acceptance(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "1").await;
@@ -239,7 +239,7 @@ async fn an_upload_under_an_idempotency_key_is_charged_once(backend: Backend) {
     assert_eq!(other, Err(SendError::Refused(Reason::IdempotencyMismatch)));
     // The files of the second and third upload are gone.
     world.database.assert_spools(1).await;
-    // Kept to the last millisecond of a day, and then no more, whether or not it was swept by then.
+    // The answer is kept for exactly a day, even if no sweep has run since.
     world.pass(24 * HOUR_MS - 1);
     assert!(send(&rows(20)).await.unwrap().replayed);
     world.pass(1);
@@ -294,7 +294,7 @@ async fn a_repeated_upload_is_answered_even_when_too_many_uploads_are_under_way(
         upload(&world.service, &customer.live, Some(key), &rows(1), plain()).await
     };
     send("k").await.unwrap();
-    // The test key has two of the places, and takes them away from the live key.
+    // The test key takes two of the application's slots, which leaves fewer for the live key.
     let mut tickets = Vec::new();
     let live = [&customer.live].repeat(6);
     for key in [&customer.test, &customer.test].into_iter().chain(live) {
@@ -311,7 +311,7 @@ async fn a_repeated_upload_is_answered_even_when_too_many_uploads_are_under_way(
         Err(SendError::Refused(Reason::RateLimited))
     );
     assert!(send("k").await.unwrap().replayed);
-    // The repeated upload has given back its own place and no other.
+    // The repeated upload has released its own slot and no other.
     assert_eq!(
         send("new").await,
         Err(SendError::Refused(Reason::RateLimited))
@@ -345,7 +345,7 @@ async fn repetitions_take_no_places_and_store_nothing(backend: Backend) {
     };
     send().await.unwrap();
     world.expand_all().await;
-    // Far more than there are places, all under way at once.
+    // Far more than there are slots, all at the same time.
     let mut open = Vec::new();
     for _ in 0..40 {
         let key = IdempotencyKey::parse("k");
@@ -378,7 +378,7 @@ async fn a_repetition_that_comes_too_late_is_to_be_tried_again(backend: Backend)
     let mut repeated = begun.unwrap();
     repeated.write(rows(1).as_bytes()).await.unwrap();
     let spooled = repeated.finish().await.unwrap();
-    // The answer isn't kept any more when the file is whole.
+    // The stored answer has expired when the file is complete.
     world.pass(24 * HOUR_MS + 1);
     let accepted = service.accept_batch(&permit, spooled, plain()).await;
     assert_eq!(accepted, Err(SendError::Refused(Reason::Unavailable)));
@@ -400,7 +400,7 @@ async fn the_first_reserved_number_of_an_upload_decides_its_answer(backend: Back
         ("00000504", Reason::ApiInvalid),
         ("00000505", Reason::ApiNotApplicable),
     ] {
-        // The first one decides.
+        // The first reserved number decides.
         let file = format!("12345678,a\n{number},a\n00000501,a\n00000505,a\n");
         let refused = send(&customer.test, &file).await;
         assert_eq!(refused, Err(SendError::Refused(reason)));
@@ -408,7 +408,7 @@ async fn the_first_reserved_number_of_an_upload_decides_its_answer(backend: Back
             send(&customer.test, &format!("{number},a")).await,
             Err(SendError::Refused(reason))
         );
-        // With a + it is another number, and to a live key it is one like all others.
+        // With a + it is a different number, and for a live key it is an ordinary one.
         assert!(send(&customer.test, &format!("+{number},a")).await.is_ok());
         assert!(send(&customer.live, &format!("{number},a")).await.is_ok());
     }
@@ -460,7 +460,7 @@ async fn an_upload_that_waited_too_long_expires_and_is_given_back(backend: Backe
     let customer = world.active("one@example.org", "400").await;
     let id = accepted(&world, &customer, &rows(4500)).await;
     world.service.expand(id).await.unwrap();
-    // The ids of so many rows reach into the milliseconds after their acceptance.
+    // The IDs of so many rows extend into the milliseconds after their acceptance.
     world.pass(48 * HOUR_MS + 10);
     world.service.expire().await.unwrap();
     world.expand_all().await;

@@ -1,4 +1,4 @@
-//! What an account can make the database keep for nothing has an end.
+//! Limits on the data that an account can make the database store for free.
 
 use domain::records::MessageRecord;
 use domain::{ApiKey, MailKind, MessageText, Reason, SENDER_REQUESTS_PER_DAY};
@@ -51,7 +51,7 @@ fn to_all(text: &str) -> BatchRequest {
     }
 }
 
-/// Claims all that waits; the carrier takes each. Returns the texts that it was handed.
+/// Claims all waiting messages, which the carrier accepts. Returns their texts.
 async fn submit_all(world: &World) -> Vec<String> {
     let (lease, claimed) = world.service.claim(SANDBOX_CARRIER, 100).await.unwrap();
     let taken = || SubmitOutcome::Accepted {
@@ -86,7 +86,7 @@ async fn a_text_that_all_rows_share_is_stored_once(backend: Backend) {
     assert_eq!(count(&world, "batches WHERE body = 'to all'").await, 2);
     world.assert_sound().await;
 
-    // The text goes with the messages, though the batch stays.
+    // The text is deleted with the messages, although the batch stays.
     world.pass(402 * DAY_MS);
     world.service.expire().await.unwrap();
     world.service.drop_history().await.unwrap();
@@ -116,7 +116,7 @@ async fn messages_of_a_test_key_are_kept_for_a_week(backend: Backend) {
     }
     world.expand_all().await;
     submit_all(&world).await;
-    // This one never becomes a message.
+    // This upload never becomes messages.
     upload(&world.service, &customer.test, None, &rows(1), plain())
         .await
         .unwrap();
@@ -166,7 +166,7 @@ async fn an_account_without_a_deposit_sends_so_many_test_messages_a_day(backend:
     assert_eq!(put(11).await.err(), used_up.err());
     put(3).await.unwrap();
     assert_eq!(left().await, Some(7));
-    // Of sends at once, with the refused ones among them, exactly so many are accepted.
+    // Of concurrent sends, some of them refused, exactly the allowed number is accepted.
     let sends = (0..20).map(|n| {
         let number = if n % 2 == 0 { "00000004" } else { "57000001" };
         world.send(&customer.test, number)
@@ -181,7 +181,7 @@ async fn an_account_without_a_deposit_sends_so_many_test_messages_a_day(backend:
     assert_eq!(put(1).await.err(), used_up.err());
     assert_eq!(left().await, Some(0));
 
-    // The next day begins anew, and an account that has paid has no end.
+    // The next day has a new limit. An account that has paid has no limit.
     world.pass(DAY_MS);
     assert_eq!(left().await, Some(10));
     put(10).await.unwrap();
@@ -289,7 +289,7 @@ async fn an_application_requests_so_many_sender_names_a_day(backend: Backend) {
     }
     let refused = Err(Some(Refusal::TooManySenderRequests));
     assert_eq!(ask(100).await, refused);
-    // The same name again is no new request.
+    // Repeating a name isn't a new request.
     assert_eq!(ask(SENDER_REQUESTS_PER_DAY - 1).await, Ok(()));
     assert_eq!(
         count(&world, "sender_requests").await,

@@ -1,4 +1,4 @@
-//! The last calls of an application, as its owner is shown them.
+//! The last calls of an application, which its owner can see.
 
 use domain::{ApiKey, KeyKind, Reason};
 use service::{ApiCall, Refusal};
@@ -38,7 +38,7 @@ async fn its_owner_sees_the_last_calls(backend: Backend) {
     service.note_call(&customer.test, call(Some(Reason::InvalidNumber), true));
     assert_eq!(calls().await, []);
     service.store_calls().await.unwrap();
-    // Nothing is stored twice.
+    // Storing again changes nothing.
     service.store_calls().await.unwrap();
     let [refused, sent] = calls().await.try_into().unwrap();
     assert_eq!((sent.at, sent.kind), (first, KeyKind::Live));
@@ -50,7 +50,7 @@ async fn its_owner_sees_the_last_calls(backend: Backend) {
     assert_eq!(refused.reason, Some(Reason::InvalidNumber));
     assert_eq!(refused.detail.as_deref(), Some("What was wrong."));
 
-    // However many there were, the last ones stay, and another application keeps its own.
+    // Only the last calls stay, and they don't displace those of another application.
     let other = world.pending("other@example.org").await;
     service.note_call(&other.live, call(None, true));
     for _ in 0..49 {
@@ -90,10 +90,10 @@ async fn a_key_that_was_replaced_within_a_day_is_its_owners(backend: Backend) {
         service.note_call(key, call(Some(reason), false));
         service.store_calls().await.unwrap();
     };
-    // The key is in force, and this wasn't found out for the answer.
+    // The key is valid, although the call was answered without checking it.
     note(&customer.live, Reason::Unavailable).await;
     assert_eq!(count().await, 1);
-    // A key that nobody ever had.
+    // A key that never existed.
     let forged = ApiKey::from_entropy(reference, KeyKind::Live, [7; 32]);
     note(&forged, Reason::ApiInvalid).await;
     assert_eq!(count().await, 1);
@@ -115,8 +115,8 @@ async fn a_key_that_was_replaced_within_a_day_is_its_owners(backend: Backend) {
     note(&second, Reason::ApiInvalid).await;
     assert_eq!(count().await, 4);
 
-    // Of many calls with keys that aren't in force only some are looked up, and those that are in
-    // force have a place of their own.
+    // Of many calls with invalid keys only some are looked up. Calls with valid keys have their own
+    // limit.
     for _ in 0..10_000 {
         service.note_call(&forged, call(Some(Reason::ApiInvalid), false));
     }
@@ -136,7 +136,7 @@ async fn the_calls_go_with_the_account(backend: Backend) {
     replacing.await.unwrap();
     service.note_call(&customer.live, call(None, true));
     service.store_calls().await.unwrap();
-    // These are stored when the account is closed already.
+    // These calls are stored after the account is closed.
     service.note_call(&customer.live, call(None, true));
     service.note_call(&customer.test, call(Some(Reason::ApiInvalid), false));
     let closing = service.close_account(&customer.account, PASSWORD, reference.as_str());

@@ -1,4 +1,4 @@
-//! The command `check` finds every broken invariant: each statement here breaks one.
+//! The command `check` finds every broken invariant. Each statement here breaks one.
 
 use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
 
@@ -11,7 +11,8 @@ on_each_backend![
     every_broken_invariant_is_found,
 ];
 
-/// A database with something of everything in it, and a connection that may do what no verb does.
+/// Fills a database with rows of every kind, and runs a statement on it. Returns the world, a
+/// connection to its database, and the result of the statement.
 async fn tampered(
     backend: Backend,
     statement: &str,
@@ -21,7 +22,7 @@ async fn tampered(
     for _ in 0..3 {
         world.send(&customer.live, "12345678").await.unwrap();
     }
-    // One upload is messages already, the other isn't.
+    // One upload is expanded, the other isn't.
     for _ in 0..2 {
         let file = "12345678,a\n12345678,b\n";
         upload(&world.service, &customer.live, None, file, plain())
@@ -59,7 +60,7 @@ async fn the_ledger_and_the_audit_log_refuse_to_be_changed(backend: Backend) {
     }
 }
 
-/// What is done to the database, and words of the violation that it is.
+/// Statements that break an invariant, with words from the finding.
 const CASES: &[(&str, &str)] = &[
     (
         "UPDATE applications SET balance = balance + 1",

@@ -46,7 +46,7 @@ async fn an_upload_after_the_clock_was_set_back_expires_all_the_same(backend: Ba
     world.pass(72 * HOUR_MS);
     world.service.expire().await.unwrap();
     world.pass(-144 * HOUR_MS);
-    // The recount goes by the time of the last sweep.
+    // The recount uses the time of the last sweep.
     world.service.expire().await.unwrap();
     let file = "12345678,a\n12345678,b\n";
     upload(&world.service, &customer.live, None, file, plain())

@@ -1,5 +1,5 @@
-//! What sends, results and connections share a transaction for, and what they must not do to each
-//! other.
+//! Sends, results and connections share a transaction. These tests check that they don't interfere
+//! with each other.
 
 use std::time::Duration;
 
@@ -26,17 +26,17 @@ on_each_backend![
 ];
 
 const CARRIER: &str = SANDBOX_CARRIER;
-/// Longer than any wait here.
+/// Longer than any wait in these tests.
 const SOON: Duration = Duration::from_secs(20);
 
-/// A connection with so many places.
+/// Adds a connection with this many free slots.
 fn consumer(world: &World, credit: usize) -> Consumer {
     let consumer = world.service.consume(CARRIER);
     consumer.credit().refresh(|| credit);
     consumer
 }
 
-/// The connection has submitted what it received, and would take so many more.
+/// Submits the received messages, and sets the credit of the connection.
 fn free(consumer: &Consumer, received: usize, credit: usize) {
     consumer.submit(received, || (), || credit);
 }
@@ -45,7 +45,7 @@ async fn next(consumer: &mut Consumer) -> (Lease, Vec<Claimed>) {
     tokio::time::timeout(SOON, consumer.next()).await.unwrap()
 }
 
-/// The next so many messages.
+/// Receives this many messages.
 async fn take(consumer: &mut Consumer, count: usize) -> Vec<(Lease, Claimed)> {
     let mut taken = Vec::new();
     while taken.len() < count {
@@ -56,7 +56,8 @@ async fn take(consumer: &mut Consumer, count: usize) -> Vec<(Lease, Claimed)> {
     taken
 }
 
-/// A connection looks at the queue once before it is handed new messages.
+/// Adds a connection and lets it process one message. A connection polls the queue once before it
+/// gets new messages directly.
 async fn connected(world: &World, customer: &Customer, credit: usize) -> Consumer {
     let mut consumer = consumer(world, credit);
     world.send(&customer.live, "57000000").await.unwrap();
@@ -108,7 +109,7 @@ async fn no_connection_is_handed_more_than_it_has_places_for(backend: Backend) {
             .unwrap();
     }
     let first = take(&mut consumer, 3).await;
-    // The places are taken: the other messages wait, and nothing comes.
+    // No slot is free, so the other messages wait and nothing arrives.
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
     assert_eq!(world.service.queue_state().await.unwrap().waiting, 7);
@@ -155,7 +156,7 @@ async fn a_drained_carrier_is_handed_nothing(backend: Backend) {
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
     world.service.resume_carrier(&actor, CARRIER).await.unwrap();
-    // As the process does that serves it.
+    // The process that serves the carrier also refreshes the credit after a resume.
     free(&consumer, 0, 0);
     free(&consumer, 0, 10);
     take(&mut consumer, 1).await;
@@ -182,7 +183,7 @@ async fn messages_of_a_suspended_application_are_handed_to_nobody(backend: Backe
     world.assert_sound().await;
 }
 
-/// Sends a message, which the carrier defers. The places of the connection stay taken.
+/// Sends a message, which the carrier defers. The connection's slots stay in use.
 async fn deferred(world: &World, customer: &Customer, consumer: &mut Consumer) -> Transid {
     world.send(&customer.live, "57000001").await.unwrap();
     let (lease, messages) = next(consumer).await;
@@ -201,7 +202,7 @@ async fn a_message_that_is_deferred_is_submitted_again_when_its_time_comes(backe
     let mut consumer = connected(&world, &customer, 10).await;
     let id = deferred(&world, &customer, &mut consumer).await;
     free(&consumer, 1, 10);
-    // The clock of the test stands still: it isn't due yet.
+    // The clock of the test stands still, so the message isn't due yet.
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
     world.pass(HOUR_MS);
@@ -213,12 +214,12 @@ async fn a_message_that_is_deferred_is_submitted_again_when_its_time_comes(backe
 async fn a_connection_that_was_full_is_handed_what_became_due_meanwhile(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "1").await;
-    // A look found that nothing waits.
+    // A poll has found that no message waits.
     let mut consumer = connected(&world, &customer, 10).await;
     free(&consumer, 0, 1);
     let id = deferred(&world, &customer, &mut consumer).await;
     world.pass(HOUR_MS);
-    // The place is taken: nothing comes, and nobody looks for messages.
+    // The slot is in use, so nothing arrives and the queue isn't polled.
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
     free(&consumer, 1, 1);

@@ -1,5 +1,5 @@
-//! What staff see of deposits, what is suggested for those without an application, and imports of
-//! many.
+//! Deposits in the staff portal: the list, suggestions for deposits without an application, and
+//! bulk imports.
 
 use domain::decision::DepositList;
 use domain::{Money, Reference};
@@ -73,7 +73,7 @@ async fn references_with_one_mistake_are_suggested(backend: Backend) {
     );
     let swap_at = (1..6).find(|place| digits[*place..=*place] != digits[place - 1..*place]);
     let mut swapped = digits.as_bytes().to_vec();
-    // Where all digits are the same, nothing can be swapped.
+    // If all digits are equal, nothing can be swapped.
     if let Some(place) = swap_at {
         swapped.swap(place, place - 1);
     }
@@ -127,7 +127,7 @@ async fn of_two_assignments_one_wins_and_the_other_is_told(backend: Backend) {
     world.assert_sound().await;
 }
 
-/// More than one transaction of an import.
+/// More deposits than one transaction of an import takes.
 const MANY: usize = 450;
 
 async fn an_import_of_several_transactions_is_idempotent(backend: Backend) {
@@ -137,7 +137,7 @@ async fn an_import_of_several_transactions_is_idempotent(backend: Backend) {
     let orders: Vec<_> = (0..MANY)
         .map(|place| order(&format!("bank-{place}"), reference, "1"))
         .collect();
-    // As after a stop in the middle: some are credited, and the service is opened again.
+    // Simulates a stop in the middle: some are credited, and the service is opened again.
     let part = &orders[..MANY / 2];
     world.service.import_deposits(&STAFF, part).await.unwrap();
     let world = world.reopen().await;

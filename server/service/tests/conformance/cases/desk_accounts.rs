@@ -1,4 +1,4 @@
-//! Accounts as staff see them: the list, and notes.
+//! Accounts in the staff portal: the list, and notes.
 
 use domain::note::NOTE_CHARS_MAX;
 use service::{Actor, AuditFilter, Refusal};
@@ -38,7 +38,7 @@ async fn accounts_are_found_by_a_part_of_the_email_page_by_page(backend: Backend
     assert_eq!(found, ["a@one.example", "b@one.example", "c@one.example"]);
     let all = world.service.account_list("", None, 100).await.unwrap();
     assert_eq!(all.items.len(), 4);
-    // What PostgreSQL's patterns would take for any text is taken as it is written.
+    // Characters that are special in PostgreSQL's patterns match only themselves.
     for odd in ["%", "_", "nobody", "\0zz"] {
         let none = world.service.account_list(odd, None, 100).await.unwrap();
         assert!(none.items.is_empty(), "{odd}");

@@ -88,7 +88,7 @@ async fn the_end_of_a_session_is_told_without_putting_it_off(backend: Backend) {
     world.pass(5 * MINUTE_MS);
     assert_eq!(service.session_end("a").await.unwrap(), None);
 
-    // However busy, it ends 12 hours after the sign-in.
+    // A session ends 12 hours after the sign-in, even if it is in use.
     sign_in(service, "b", account.id).await;
     for _ in 0..47 {
         world.pass(15 * MINUTE_MS);
@@ -96,7 +96,7 @@ async fn the_end_of_a_session_is_told_without_putting_it_off(backend: Backend) {
     }
     let end = service.session_end("b").await.unwrap().unwrap();
     assert_eq!((end.in_ms, end.idle), (15 * MINUTE_MS, false));
-    // Nobody is signed in with a session that waits for a code.
+    // A session that waits for a code isn't signed in.
     let row = SessionRow {
         account_id: None,
         data: "{}".to_owned(),
@@ -383,7 +383,7 @@ async fn strangers_do_not_keep_the_owner_out_of_a_network_of_theirs(backend: Bac
         let wrong = at_home("not the password").await.unwrap_err();
         assert_eq!(wrong.refusal(), Some(&Refusal::WrongCredentials));
     }
-    // Its own failures keep it out.
+    // Only failures from its own network lock it out.
     let refused = at_home(PASSWORD).await.unwrap_err();
     assert!(matches!(refused.refusal(), Some(Refusal::Throttled { .. })));
     world.pass(HOUR_MS / 4 + 1);
@@ -397,7 +397,7 @@ async fn strangers_do_not_keep_the_owner_out_of_a_known_device(backend: Backend)
     let cookie = service.make_device_cookie(account.id).await.unwrap();
     let other = world.account("two@example.org").await;
     let of_other = service.make_device_cookie(other.id).await.unwrap();
-    // Twenty networks use up what one account may have.
+    // Twenty networks use up the limit of one account.
     for n in 0..100 {
         let stranger = format!("192.0.2.{}", n / 5);
         let wrong = service.sign_in("one@example.org", "not the password", &stranger);

@@ -165,7 +165,7 @@ async fn a_claim_lasts_as_long_as_the_settings_say_and_no_submit_starts_in_its_l
     let after = Instant::now();
     let lease_ms = world.service.limits().lease_ms;
     assert_eq!(lease.until, now.plus_ms(lease_ms));
-    // It ends on one clock as it does on the other, but for what is left free.
+    // Both clocks give the lease the same end, except for the safety margin.
     let submitting = Duration::from_millis(lease_ms.unsigned_abs() * 5 / 6);
     assert!(lease.not_after >= before + submitting);
     assert!(lease.not_after <= after + submitting);
@@ -287,11 +287,11 @@ async fn after_48_hours_everything_is_final_and_only_what_no_carrier_took_is_giv
     assert_eq!(world.service.expire().await.unwrap(), 0);
     world.pass(2);
     world.send(&customer.live, "12345678").await.unwrap();
-    // While its claim lasts, a message is not expired: its carrier may still answer.
+    // A message doesn't expire while its claim lasts, because its carrier may still respond.
     world.service.end_leases(Leases::Over).await.unwrap();
     assert_eq!(world.service.expire().await.unwrap(), 600);
     assert_eq!(world.service.expire().await.unwrap(), 0);
-    // 100 less 601 × 0.05, and 590 × 0.05 back.
+    // 100 minus 601 × 0.05, plus the released 590 × 0.05.
     assert_eq!(world.balance(&customer.live).await, money("99.45"));
     let access = world.access(&customer.live).await;
     for (message, error) in [

@@ -1,4 +1,4 @@
-//! Figures of messages by quarter hour, and their sums by hour and by the days of a time zone.
+//! Message figures by quarter hour, and their sums by hour and by the days of a time zone.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ on_each_backend![
 
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// All quarter hours that a test can meet, by quarter hour.
+/// All quarter hours, each separately.
 const EACH: QuarterRange = QuarterRange {
     first: 0,
     below: i64::MAX,
@@ -64,7 +64,7 @@ async fn messages_are_counted_in_the_quarter_hour_of_their_acceptance(backend: B
     sending
         .receive(receipt("lost", MessageStatus::Failed))
         .await;
-    // Nobody took this one yet.
+    // No carrier has this one yet.
     world
         .send(&sending.customer.live, "12345678")
         .await
@@ -76,7 +76,7 @@ async fn messages_are_counted_in_the_quarter_hour_of_their_acceptance(backend: B
     let quarters: Vec<_> = found.keys().copied().collect();
     assert_eq!(quarters, [quarter, quarter + 1]);
     let first = found[&quarter];
-    // The price of the rejected one was given back.
+    // The charge for the rejected message was released.
     assert_eq!((first.accepted, first.cost), (4, money("0.15")));
     assert_eq!((first.failed, first.rejected, first.expired), (1, 1, 0));
     let mut delivered = Figures::default().delivered;
@@ -86,7 +86,7 @@ async fn messages_are_counted_in_the_quarter_hour_of_their_acceptance(backend: B
     assert_eq!((second.accepted, second.under_way()), (1, 1));
     assert_eq!(second.cost, money("0.05"));
 
-    // The parts are put together once all messages are final.
+    // The rows of single writers are merged once all messages are final.
     world.pass(3 * DAY_MS);
     sending.send().await;
     world.service.expire().await.unwrap();
@@ -120,7 +120,7 @@ async fn rows_of_an_upload_are_counted_with_what_they_cost(backend: Backend) {
     let customer = world.active("one@example.org", "225").await;
     let sending = Sending { world, customer };
     let world = &sending.world;
-    // The ids of the rows go on into the next quarter hour.
+    // The IDs of the rows extend into the next quarter hour.
     let into = world.now().unix_ms().rem_euclid(QUARTER_MS);
     world.pass(QUARTER_MS - into - 1);
     let before = world.now().quarter();
@@ -178,7 +178,7 @@ async fn days_are_those_of_a_time_zone(backend: Backend) {
         counts(of(23, 4)).await,
         [(day * 24 + 23, 1), (day * 24 + 24, 1)]
     );
-    // Only what is in the range.
+    // Only the messages in the range.
     let evening = QuarterRange {
         first: begin.quarter(),
         ..of(0, 96)
@@ -186,8 +186,8 @@ async fn days_are_those_of_a_time_zone(backend: Backend) {
     assert_eq!(counts(evening).await, [(day, 1)]);
 }
 
-/// The figures of days are kept once all messages of a day are final: whatever is asked for before
-/// and after, they are the sums of those by quarter hour, which aren't kept.
+/// The sums of a day are stored once all of its messages are final. Before and after that, they
+/// must equal the sums of the quarter hours, which aren't stored.
 async fn days_that_are_long_over_are_told_as_they_are(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let world = &sending.world;
@@ -208,7 +208,7 @@ async fn days_that_are_long_over_are_told_as_they_are(backend: Backend) {
         let told = figures(&sending, range).await;
         let mut sums = BTreeMap::<i64, Figures>::new();
         for (quarter, found) in figures(&sending, QuarterRange { length: 1, ..range }).await {
-            // Quarter hours are counted in the zone, too.
+            // The quarter hours are also counted in the time zone.
             sums.entry(quarter.div_euclid(96)).or_default().add(&found);
         }
         assert_eq!(told, sums, "{from} to {below}, {ahead} ahead");
@@ -226,7 +226,7 @@ async fn days_that_are_long_over_are_told_as_they_are(backend: Backend) {
     for ahead in [0, 23, -20] {
         days_told(whole, ahead).await;
     }
-    // A message that was still under way when its day was told is told as expired afterwards.
+    // A message that was pending when its day was first read must be shown as expired afterwards.
     let told = days_told(whole, 0).await;
     assert!(told.values().any(|figures| figures.under_way() > 0));
     world.service.expire().await.unwrap();
@@ -235,7 +235,7 @@ async fn days_that_are_long_over_are_told_as_they_are(backend: Backend) {
             days_told(range, ahead).await;
         }
     }
-    // Days go on to become final.
+    // Later days become final too.
     world.pass(2 * DAY_MS);
     sending.send().await;
     for range in ranges {

@@ -1,4 +1,4 @@
-//! Messages are dropped by day, once they are final and old; what they cost stays in the ledger.
+//! Old messages are dropped by day once they are final. Their cost stays in the ledger.
 
 use domain::MessageStatus;
 use service::{MessageFilter, Receipt, SANDBOX_CARRIER, SubmitOutcome};
@@ -27,7 +27,7 @@ async fn count(world: &World, customer: &Customer) -> usize {
     found.items.len()
 }
 
-/// Claims all that waits; each is delivered but for the first, which is refused.
+/// Claims all waiting messages. The first is refused, and the others are delivered.
 async fn end_all(world: &World) {
     let (lease, claimed) = world.service.claim(SANDBOX_CARRIER, 100).await.unwrap();
     let outcome = |place| {
@@ -75,7 +75,7 @@ async fn old_days_are_dropped_and_the_sums_of_money_still_agree(backend: Backend
     let balance = world.balance(&customer.live).await;
     assert_eq!(count(&world, &customer).await, 7);
 
-    // The day after the last one that is kept begins with the first message's.
+    // The day of the first message is the oldest one that is still kept.
     world.pass(399 * DAY_MS);
     world.service.expire().await.unwrap();
     world.service.drop_history().await.unwrap();
@@ -111,8 +111,8 @@ async fn a_day_with_a_message_that_is_not_final_is_not_dropped(backend: Backend)
     world.assert_sound().await;
 }
 
-/// Rows of counts of the first day: those of a part alone, those that are folded, and those that
-/// count nothing.
+/// Returns the numbers of count rows for the first day: those of single writers, those that are
+/// folded, and those with a count of 0.
 async fn rows_of_first_day(world: &World) -> [i64; 3] {
     const FIRST: &str = "FROM message_days WHERE day = (SELECT MIN(day) FROM message_days)";
     let mut conn = world.database.connect().await;
@@ -177,7 +177,7 @@ async fn the_counts_of_a_day_are_merged_once_all_its_messages_are_final(backend:
         assert_eq!(days().await, before);
         world.assert_sound().await;
     }
-    // The next day goes on.
+    // The next day isn't folded yet.
     let mut conn = world.database.connect().await;
     let unfolded = "SELECT COUNT(DISTINCT day) FROM message_days WHERE writer = 0";
     let unfolded: i64 = conn.fetch_one(unfolded).await.unwrap().get(0);

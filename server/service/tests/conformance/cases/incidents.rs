@@ -1,4 +1,4 @@
-//! Drains of the last carrier, and the notes that customers read about incidents.
+//! Draining the last carrier, and incident notes for customers.
 
 use domain::records::{ConnectionRecord, ConnectionState};
 use service::{Actor, Refusal, Service};
@@ -24,7 +24,7 @@ async fn refusal<T>(done: impl Future<Output = service::Result<T>>) -> Refusal {
     }
 }
 
-/// Stores that these carriers have a connection each in this state.
+/// Stores a connection in this state for each of these carriers.
 async fn connect(service: &Service, carriers: &[&str], state: ConnectionState) {
     let now = service.clock().now();
     let connection = |carrier: &&str| ConnectionRecord {
@@ -82,7 +82,7 @@ async fn a_carrier_is_not_the_last_while_another_one_is_connected(backend: Backe
     assert!(service.resume_carrier(&STAFF, "acme").await.unwrap());
     assert!(service.drain_carrier(&STAFF, "beta", false).await.unwrap());
     assert!(service.resume_carrier(&STAFF, "beta").await.unwrap());
-    // A state that no process keeps up to date doesn't count.
+    // A state that no process has updated recently doesn't count.
     sending.world.pass(60_000);
     is_refused().await;
 }
@@ -109,7 +109,7 @@ async fn notes_are_open_until_they_are_ended(backend: Backend) {
     assert_eq!(open().await, [first]);
     let again = refusal(service.end_incident(&STAFF, second.id)).await;
     assert_eq!(again, Refusal::NoSuchIncident);
-    // An id is never used again: whoever ends a note on an old page ends no other one.
+    // IDs aren't reused, so an outdated page can't end a different note.
     let third = service.open_incident(&STAFF, "Down", None).await.unwrap();
     assert!(third.id > second.id);
 }

@@ -1,5 +1,5 @@
-//! Messages whose submit was not answered: they wait for a receipt, and are sent once more if the
-//! application wants that.
+//! Messages whose submit got no response: they wait for a receipt, and are submitted once more if
+//! the application wants that.
 
 use domain::LostAnswer;
 use domain::MessageStatus::{Delivered, Expired, Submitted, Unknown};
@@ -19,7 +19,7 @@ on_each_backend![
     messages_that_a_process_had_claimed_when_it_ended_are_unknown,
 ];
 
-/// A message whose answer is lost, of an application that wants it sent once more.
+/// Submits a message whose response is lost, for an application with the policy `resend`.
 async fn lost_to_be_resent(sending: &Sending) -> Handed {
     sending.set_lost_answer(LostAnswer::Resend).await;
     let handed = sending.submitted().await;
@@ -60,7 +60,7 @@ async fn a_message_whose_answer_is_lost_is_sent_once_more_if_the_application_wan
     assert_eq!(again.id(), handed.id());
     assert_eq!(again.message.submitted_segments.len(), 0);
     sending.assert_sound().await;
-    // Once more and never again, whatever becomes of it.
+    // It is never submitted a third time, whatever the outcome.
     sending.answer(&again, lost()).await;
     sending.world.pass(RESEND_MS * 10);
     sending.assert_nothing_due("acme").await;
@@ -97,7 +97,7 @@ async fn a_receipt_keeps_a_message_from_being_sent_again(backend: Backend) {
 async fn a_carrier_id_that_comes_late_keeps_a_message_from_being_sent_again(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let handed = lost_to_be_resent(&sending).await;
-    // The answer after its time: it changes no status, but it is known.
+    // The response comes after the claim has ended. It changes no status, but its ID is stored.
     sending.answer(&handed, taken_as("c1")).await;
     sending.assert_status(handed.id(), Unknown).await;
     sending.world.pass(RESEND_MS);
@@ -119,13 +119,13 @@ async fn messages_that_a_process_had_claimed_when_it_ended_are_unknown(backend: 
     let service = &sending.world.service;
     assert_eq!(service.end_leases(Leases::All).await.unwrap(), 2);
     sending.assert_sound().await;
-    // The policy is the application's, when the claim ends.
+    // The application's policy at the end of the claim counts.
     for handed in [&held, &resent] {
         sending.assert_status(handed.id(), Unknown).await;
     }
     sending.world.pass(RESEND_MS);
     assert_eq!(sending.claim("acme").await.len(), 2);
-    // A second crash: never a third time.
+    // After a second crash it isn't submitted a third time.
     sending.world.pass(60_000);
     assert_eq!(service.end_leases(Leases::Over).await.unwrap(), 2);
     sending.world.pass(RESEND_MS);

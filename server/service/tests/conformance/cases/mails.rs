@@ -1,4 +1,4 @@
-//! Mails: the outbox, its attempts, secret links, and the confirmation of an email.
+//! Mails: the outbox, delivery attempts, secret links, and the confirmation of an email.
 
 use domain::records::MailRecord;
 use domain::{Category, Email, KeyKind, MailKind, MailState};
@@ -37,7 +37,7 @@ on_each_backend![
 
 const MINUTE_MS: i64 = 60_000;
 
-/// Every mail in the outbox, newest first.
+/// Returns every mail in the outbox, newest first.
 async fn outbox(service: &Service) -> Vec<MailRecord> {
     service.mails(None, 200).await.unwrap().items
 }
@@ -47,7 +47,7 @@ async fn kinds(service: &Service) -> Vec<MailKind> {
     mails.iter().rev().map(|mail| mail.kind).collect()
 }
 
-/// Sends everything that is due.
+/// Sends all due mails.
 async fn send_all(service: &Service) -> Vec<OutgoingMail> {
     let mails = service.claim_mails(100).await.unwrap();
     for mail in &mails {
@@ -56,7 +56,7 @@ async fn send_all(service: &Service) -> Vec<OutgoingMail> {
     mails
 }
 
-/// The token of the link in a mail.
+/// Returns the token of the link in a mail.
 fn token(mail: &OutgoingMail, page: &str) -> String {
     let start = format!("https://sms.example.org{page}");
     let (_, rest) = mail.text.split_once(&start).unwrap();
@@ -106,7 +106,8 @@ async fn an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before(bac
     );
     let first = token(&first[0], "/account/email/");
 
-    // Nothing has changed, the link confirms nothing else, and another address takes its place.
+    // Nothing has changed, and the link can't confirm the account. A request for another address
+    // replaces this one.
     assert!(
         service
             .sign_in("first@example.org", PASSWORD, "x")
@@ -160,7 +161,7 @@ async fn an_e_mail_is_changed_by_a_link_to_the_new_one_and_by_nothing_before(bac
             (new, "The email of your account was changed"),
         ]
     );
-    // What the old address can still open gives no access.
+    // The link that the old address got earlier no longer works.
     let spent = service
         .reset_password(&reset, &password("another long one"))
         .await;
@@ -186,8 +187,8 @@ async fn a_canceled_change_and_a_link_that_is_too_old_change_no_e_mail(backend: 
     }
 }
 
-/// Has an account ask for this email; the tokens of the links in the mails to the new address and
-/// to the present one.
+/// Requests a change to this email. Returns the tokens of the links in the mails to the new and the
+/// current address.
 async fn asked(world: &World, id: i64, new: &str) -> (String, String) {
     let service = &world.service;
     send_all(service).await;
@@ -207,7 +208,7 @@ async fn asked(world: &World, id: i64, new: &str) -> (String, String) {
     )
 }
 
-/// A mailing world with an account whose email is confirmed.
+/// Opens a world with a mail server, and adds an account whose email is confirmed.
 async fn with_account(backend: Backend) -> (World, i64) {
     let world = World::mailing(backend).await;
     let email = Email::parse("one@example.org").unwrap();
@@ -231,7 +232,7 @@ async fn a_changed_e_mail_waits_for_a_day_in_which_its_owner_can_stop_it(backend
     let settings = service.account_settings(id).await.unwrap();
     assert_eq!(settings.new_email_at, effective_at);
     assert!(effective_at.is_some());
-    // The same link doesn't begin the day anew, and the link for one thing does no other.
+    // Opening the link again doesn't restart the day, and its token can't stop the change.
     world.pass(HOUR_MS);
     assert_eq!(service.change_email(&change).await.unwrap(), effective_at);
     for wrong in [&change, &"x".to_owned()] {
@@ -248,7 +249,7 @@ async fn a_changed_e_mail_waits_for_a_day_in_which_its_owner_can_stop_it(backend
     assert_eq!(email_of(service, id).await, "one@example.org");
     let invalid = service.change_email(&change).await.unwrap_err();
     assert_eq!(invalid.refusal(), Some(&Refusal::ConfirmationInvalid));
-    // An address that somebody else took meanwhile is left to them.
+    // If somebody else has taken the address meanwhile, they keep it.
     let (change, _) = asked(&world, id, "later@example.org").await;
     service.change_email(&change).await.unwrap();
     world.account("later@example.org").await;
@@ -325,8 +326,8 @@ async fn a_reset_link_is_made_for_the_address_that_the_account_has(backend: Back
     let reset = async || {
         service.request_reset("one@example.org", "x").await.unwrap();
     };
-    // One that was sent, one that is being sent, and one that waits: none works once the
-    // new email is confirmed.
+    // Three links: one is sent, one is being sent, and one waits. None of them works once the new
+    // email is confirmed.
     reset().await;
     let sent = token(&send_all(service).await[0], "/reset/");
     reset().await;
@@ -354,7 +355,7 @@ async fn a_reset_link_is_made_for_the_address_that_the_account_has(backend: Back
         let refusal = tried.unwrap_err().refusal().cloned();
         assert_eq!(refusal, Some(Refusal::ResetLinkInvalid));
     }
-    // One that is asked for while the change waits goes to the owner, and ends the change.
+    // A link that is requested while the change waits goes to the owner, and ends the change.
     reset().await;
     let asked = token(&send_all(service).await[0], "/reset/");
     service.reset_password(&asked, &new).await.unwrap();
@@ -372,7 +373,7 @@ async fn a_mailed_reset_proves_the_address_and_removes_a_strangers_factor(backen
         .await
         .unwrap();
     send_all(service).await;
-    // A link that staff pass on says nothing about the address.
+    // A link that staff pass on doesn't confirm the address.
     let handed = service
         .issue_reset(&Actor::CommandLine, "one@example.org")
         .await
@@ -389,7 +390,7 @@ async fn a_mailed_reset_proves_the_address_and_removes_a_strangers_factor(backen
         let account = service.account(id).await.unwrap().unwrap();
         assert!(account.confirmed_at.is_some());
         assert_eq!(account.second_factor, factor_stays);
-        // The factor of an owner who proved the address stays at the next reset.
+        // Once the owner has confirmed the address, the next reset doesn't remove the factor.
         let owners = service.new_totp_secret();
         service
             .give_factor(&Actor::Account(id), id, &owners)
@@ -450,7 +451,7 @@ async fn an_unconfirmed_address_gets_few_mails_and_no_strangers_words(backend: B
         .iter()
         .map(|mail| mail.subject.clone())
         .collect();
-    // Those that wait to reset the password that was changed are gone.
+    // The waiting mails with reset links were deleted when the password changed.
     assert_eq!(subjects, ["Confirm your email"]);
     let told = to("one@example.org");
     assert_eq!(told.len(), 5);
@@ -458,7 +459,7 @@ async fn an_unconfirmed_address_gets_few_mails_and_no_strangers_words(backend: B
         assert!(mail.text.contains("Chrome on Windows"), "{}", mail.text);
         assert!(!mail.text.contains("evil.example"), "{}", mail.text);
     }
-    // What another kind has to say still comes.
+    // Mails of another kind still arrive.
     let account = service.find_account("one@example.org").await.unwrap();
     let account = account.unwrap();
     let changed = service.change_password(&account, PASSWORD, &new, "");
@@ -497,7 +498,7 @@ async fn mails_that_an_account_does_not_want_are_not_written(backend: Backend) {
     let customer = world.pending("one@example.org").await;
     let id = customer.account.id;
     let before = kinds(service).await.len();
-    // Mails about security can't be done without.
+    // An account can't turn off mails about security.
     let unwanted = [MailKind::Deposit, MailKind::KeyReplaced];
     service.set_unwanted_mails(id, &unwanted).await.unwrap();
     let settings = service.account_settings(id).await.unwrap();
@@ -521,7 +522,7 @@ async fn an_event_and_its_mail_are_stored_together_or_not_at_all(backend: Backen
     let customer = world.active("one@example.org", "0").await;
     let before = kinds(&world.service).await;
     assert_eq!(before, [MailKind::Application]);
-    // The second payment is refused, and the first one goes with it: the mail, too.
+    // The second payment is refused. That undoes the first one and its mail.
     let reference = customer.reference.as_str();
     let payments = [order("a", reference, "1"), order("", reference, "1")];
     let refused = world
@@ -628,7 +629,7 @@ async fn two_processes_never_have_the_same_mail(backend: Backend) {
     let secret = password(PASSWORD);
     let added = world.service.add_account(&clerk, &second, &secret, false);
     added.await.unwrap();
-    // An address gets 20 of them in an hour.
+    // An address gets at most 20 of these mails per hour.
     for n in 0..40 {
         let email = ["one@example.org", second.as_str()][n % 2];
         let link = world.service.issue_reset(&clerk, email).await.unwrap();
@@ -652,7 +653,7 @@ async fn two_processes_never_have_the_same_mail(backend: Backend) {
     for one in claiming.collect::<Vec<_>>() {
         claimed.extend(one.await.unwrap().into_iter().map(|mail| mail.id));
     }
-    // What a process skipped, since another one had it, is claimed by the next look.
+    // The next claim gets the mails that a process skipped because another process had locked them.
     claimed.extend(
         send_all(&world.service)
             .await
@@ -711,7 +712,7 @@ async fn a_mail_is_tried_again_for_a_day_and_then_given_up_until_staff_retry(bac
     let mail = service.claim_mails(5).await.unwrap().remove(0);
     let in_flight = service.retry_mail(&Actor::CommandLine, failed.id).await;
     assert_eq!(in_flight.unwrap_err().refusal(), Some(&Refusal::MailSent));
-    // Refused for good: no further attempt.
+    // A permanent refusal: no further attempt.
     let state = service
         .mail_not_sent(&mail, "550 no such user", true)
         .await
@@ -731,7 +732,7 @@ async fn a_mail_whose_process_died_is_tried_again_after_its_lease(backend: Backe
     world.pass(MINUTE_MS);
     let second = service.claim_mails(5).await.unwrap().remove(0);
     assert_eq!((second.id, second.attempts), (first.id, 2));
-    // The first one wasn't dead after all; its failure says nothing about the second attempt.
+    // The first process is still alive. Its failure doesn't affect the second attempt.
     service
         .mail_not_sent(&first, "timed out", false)
         .await
@@ -758,7 +759,7 @@ async fn a_sent_mail_is_emptied_and_deleted_after_a_month(backend: Backend) {
     assert_eq!(outbox(service).await.len(), 2);
     world.pass(1);
     service.forget_mails().await.unwrap();
-    // One that waits is never deleted.
+    // A waiting mail is never deleted.
     let left = outbox(service).await;
     assert_eq!(
         left.iter().map(|mail| mail.id).collect::<Vec<_>>(),
@@ -781,7 +782,7 @@ async fn a_reset_link_stands_in_the_mail_alone_and_works_once(backend: Backend) 
     assert_eq!(listed.kind, MailKind::Reset);
     assert!(!listed.text.contains("/reset/"), "{}", listed.text);
 
-    // The first attempt fails after the mail server saw the link, and says so.
+    // The first attempt fails after the mail server has seen the link and quoted it in its error.
     let mail = service.claim_mails(5).await.unwrap().remove(0);
     let first = token(&mail, "/reset/");
     let quoted = format!("451 blocked: https://sms.example.org/reset/{first}");
@@ -800,7 +801,7 @@ async fn a_reset_link_stands_in_the_mail_alone_and_works_once(backend: Backend) 
     }
     assert_eq!(kinds(service).await.pop(), Some(MailKind::PasswordChanged));
 
-    // From its sending on a link works for an hour.
+    // A link works for an hour after it is sent.
     service.request_reset("one@example.org", "x").await.unwrap();
     let mails = send_all(service).await;
     let late = token(mails.last().unwrap(), "/reset/");
@@ -818,7 +819,7 @@ async fn without_a_mail_server_mails_are_kept_and_nobody_must_confirm(backend: B
     let kept = outbox(service).await.remove(0);
     assert_eq!((kept.kind, kept.state), (MailKind::Reset, MailState::Kept));
     assert!(service.claim_mails(5).await.unwrap().is_empty());
-    // Set up later, a mail server gets the mails that staff retry.
+    // A mail server that is set up later gets the mails that staff retry.
     service
         .retry_mail(&Actor::CommandLine, kept.id)
         .await
@@ -851,7 +852,7 @@ async fn a_registered_e_mail_is_confirmed_by_a_link_before_applications_are_made
     let unknown = service.confirm_email("unknown").await.unwrap_err();
     assert_eq!(unknown.refusal(), Some(&Refusal::ConfirmationInvalid));
     service.confirm_email(&first).await.unwrap();
-    // A link in another mail, or the same one again, changes nothing.
+    // A link from another mail, or the same link again, changes nothing.
     for again in [&first, &second] {
         service.confirm_email(again).await.unwrap();
     }
@@ -863,7 +864,7 @@ async fn a_registered_e_mail_is_confirmed_by_a_link_before_applications_are_made
     world.pass(73 * HOUR_MS);
     assert!(service.confirm_email(&second).await.is_err());
 
-    // Accounts that somebody else makes are confirmed.
+    // Accounts that somebody else creates are confirmed.
     let email = Email::parse("two@example.org").unwrap();
     let secret = password(PASSWORD);
     let added = service.add_account(&Actor::CommandLine, &email, &secret, false);
@@ -898,7 +899,7 @@ async fn only_a_sign_in_from_something_new_is_mailed(backend: Backend) {
             .unwrap();
         outbox(service).await.len()
     };
-    // The registration's own.
+    // The sign-in of the registration.
     assert_eq!(sign_in("Firefox", "2001:db8:1:2::1").await, 0);
     assert_eq!(sign_in("Firefox", "2001:db8:1:2::ffff").await, 0);
     world.pass(HOUR_MS);
@@ -913,7 +914,7 @@ async fn only_a_sign_in_from_something_new_is_mailed(backend: Backend) {
     service.keep_mails().await.unwrap();
     world.pass(90 * 24 * HOUR_MS);
     service.forget_mails().await.unwrap();
-    // Long forgotten; nobody takes such a sign-in for the first one.
+    // The earlier devices are forgotten, but this sign-in still doesn't count as the first one.
     assert_eq!(sign_in("Firefox", "2001:db8:1:2::1").await, 1);
 }
 
@@ -994,7 +995,7 @@ async fn staff_are_mailed_about_what_has_waited_for_an_hour_once_an_hour(backend
         "1 applications wait for activation",
     ];
     assert_eq!(mailed().await, first);
-    // What waits on isn't told again; what is added is.
+    // Cases that still wait aren't mailed again. New ones are.
     world.pass(HOUR_MS);
     assert_eq!(mailed().await[0], "1 sender names wait for a decision");
     world.pass(5 * HOUR_MS);

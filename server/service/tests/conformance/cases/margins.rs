@@ -1,4 +1,4 @@
-//! Margins: what customers paid for pages against what the carriers charge for segments.
+//! Margins: customers' payments for pages, compared with the carriers' charges for segments.
 
 use domain::records::{MarginFigures, MarginRow};
 use domain::routing::{Route, Routes};
@@ -15,7 +15,7 @@ on_each_backend![
     the_days_of_a_report_are_bounded,
 ];
 
-/// acme takes everything and charges 0.02 for a segment; beta has no cost.
+/// All messages go to acme, which charges 0.02 per segment. beta has no cost.
 fn with_cost() -> Network {
     let network = network(&[("acme", 1, None), ("beta", 2, None)]);
     let priced = |route: &Route| Route {
@@ -53,7 +53,7 @@ async fn a_day_is_counted_when_it_is_over_and_again_when_all_is_final(backend: B
     let set = world.service.set_price(&Actor::CommandLine, abroad, None);
     set.await.unwrap();
     let sending = Sending { world, customer };
-    // A page in three segments of UCS-2, a page abroad, and one that acme and beta refuse.
+    // A page in three UCS-2 segments, a page abroad, and one that acme and beta refuse.
     let handed = sending.submitted().await;
     let three = [1, 2, 3].map(|n| (n, taken_as(&format!("c{n}"))));
     sending.answer_segments(&handed, 3, &three).await;
@@ -65,7 +65,7 @@ async fn a_day_is_counted_when_it_is_over_and_again_when_all_is_final(backend: B
     sending.answer(&handed, refused()).await;
     let handed = sending.claim_one("beta").await;
     sending.answer(&handed, refused()).await;
-    // Test messages are nobody's money.
+    // Test messages don't count.
     world
         .send(&sending.customer.test, "12345678")
         .await
@@ -108,9 +108,9 @@ async fn a_day_is_counted_when_it_is_over_and_again_when_all_is_final(backend: B
     let lines = world.service.margin_lines((day, day)).await.unwrap();
     assert_eq!(lines.len(), 2);
 
-    // The last day with messages isn't known to be over while no message comes after it.
+    // The last day with messages counts as over only once a later message exists.
     world.send(live, "12345678").await.unwrap();
-    // All are final two days later, without receipts: the segments were submitted all the same.
+    // All are final two days later, without receipts. Their segments were submitted all the same.
     world.pass(48 * HOUR_MS);
     world.service.expire().await.unwrap();
     world.service.count_margins().await.unwrap();

@@ -1,5 +1,5 @@
-//! The cases that hold on every database. Each file lists its cases in `on_each_backend`, which
-//! makes them into tests of the suite; one that is left out is dead code, which doesn't compile.
+//! The cases that every database must pass. Each file lists its cases in `on_each_backend`, which
+//! turns them into tests. A case that isn't listed is dead code, which doesn't compile.
 
 mod accounts;
 mod applications;

@@ -1,5 +1,4 @@
-//! Random operations against a model that fits in a head: balances, keys, and where each message
-//! stands.
+//! Random operations against a simple model of balances, keys and message statuses.
 
 use std::collections::BTreeMap;
 
@@ -19,29 +18,30 @@ use crate::world::{Customer, HOUR_MS, PASSWORD, World, money, request};
 on_each_backend![the_service_agrees_with_the_model_after_random_operations];
 
 const STAFF: Actor = Actor::CommandLine;
-/// Price of a page to a local number, in micro-units.
+/// The price of a page to a local number, in micro-units.
 const LOCAL: i64 = 50_000;
-/// Histories: enough for every operation to follow every other; `PROPTEST_CASES` runs more.
+/// The number of histories. It is enough for every operation to follow every other one.
+/// `PROPTEST_CASES` changes it.
 const CASES: u32 = 24;
-/// Threads that share the histories, each with a seed of its own.
+/// The number of threads that share the histories, each with its own seed.
 const RUNNERS: u32 = 4;
 
 #[derive(Clone, Debug)]
 enum Operation {
-    /// Customer, pages, international, with the key before the current one.
+    /// Customer, pages, international, with the previous key.
     Send(usize, usize, bool, bool),
-    /// Customer, which idempotency key, pages.
+    /// Customer, idempotency key, pages.
     SendWithKey(usize, u8, usize),
     /// Customer, rows, with an idempotency key.
     Upload(usize, usize, bool),
-    /// Turns the oldest upload into messages.
+    /// Expands the oldest upload.
     Expand,
     Deposit(usize, u32),
     SameDepositAgain,
     ReplaceKey(usize),
     SuspendOrReinstate(usize),
     Claim(i64),
-    /// What the carrier answers to the oldest claim.
+    /// The carrier's response to the oldest claim.
     Answer(u8),
     Receive(u8),
     Pass(i64),
@@ -76,17 +76,16 @@ struct Model {
     old_keys: Vec<ApiKey>,
     balances: Vec<i64>,
     suspended: Vec<bool>,
-    /// Not final: whose, cost, taken by the carrier.
+    /// Messages that aren't final: customer, cost, accepted by the carrier.
     open: BTreeMap<Transid, (usize, i64, bool)>,
-    /// Final: whose, and how it ended.
+    /// Final messages: customer, final status.
     ended: BTreeMap<Transid, (usize, MessageStatus)>,
-    /// Uploads that are no messages yet: whose, rows.
+    /// Uploads that aren't expanded: customer, rows.
     waiting: BTreeMap<BatchId, (usize, usize)>,
-    /// What was answered under idempotency keys: to how many pages or rows, and the balance or
-    /// batch.
+    /// The answers for idempotency keys: pages or rows, and the balance or batch.
     kept: BTreeMap<(usize, String), (usize, i64)>,
     claims: Vec<(Lease, Vec<Claimed>)>,
-    /// Who claimed a message last and has not answered.
+    /// The token of the last claim that still holds a message.
     holders: BTreeMap<Transid, i64>,
     deposits: u32,
     last_deposit: Option<(usize, i64)>,
@@ -204,7 +203,7 @@ impl Model {
         }
     }
 
-    /// What was answered before under this key, or nothing when this is to be accepted now.
+    /// Returns the stored answer for this key, or `None` if the request must be accepted now.
     fn expected(
         &self,
         who: usize,
@@ -318,7 +317,7 @@ impl Model {
         self.suspended[who] = !self.suspended[who];
     }
 
-    /// Answers a claim. Where its lease was lost, the answer must change nothing.
+    /// Answers a claim. If its lease was lost, the answer must change nothing.
     async fn answer(&mut self, kind: u8) {
         if self.claims.is_empty() {
             return;
@@ -443,12 +442,12 @@ impl Model {
 }
 
 async fn the_service_agrees_with_the_model_after_random_operations(backend: Backend) {
-    // Each history runs on a runtime of its own making.
+    // Each history runs on its own runtime.
     let running = tokio::task::spawn_blocking(move || run_histories(backend));
     running.await.unwrap();
 }
 
-/// Runs several at a time: most of a history's time goes by waiting for the disk.
+/// Runs several histories at a time, because a history mostly waits for the disk.
 fn run_histories(backend: Backend) {
     assert_eq!(money("1").micros(), 1_000_000);
     let cases = std::env::var("PROPTEST_CASES")

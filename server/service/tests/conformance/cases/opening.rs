@@ -1,4 +1,4 @@
-//! Databases that are not opened.
+//! Databases that the service refuses to open.
 
 use service::{OpenError, Service};
 use sqlx::{AssertSqlSafe, Executor as _};

@@ -1,4 +1,4 @@
-//! Passkeys, made and used by an authenticator in software: after the password, in place of a code.
+//! Passkeys of a software authenticator, used after the password in place of a code.
 
 use domain::records::AccountRecord;
 use domain::security_event::SecurityEventKind::{
@@ -29,15 +29,15 @@ on_each_backend![
     a_site_without_a_name_has_no_passkeys,
 ];
 
-/// As in [`World::mailing`].
+/// The origin of [`World::mailing`].
 const ORIGIN: &str = "https://sms.example.org";
 
-/// Uses a passkey as a second step.
+/// Uses a passkey as the second step.
 fn answer(authenticator: &mut Authenticator, origin: &str, options: &str) -> SecondStep {
     SecondStep::Passkey(authenticator.answer(origin, options))
 }
 
-/// Begins to add a passkey in a session; what the browser is given.
+/// Begins to add a passkey in a session. Returns the options for the browser.
 async fn begin(service: &Service, token: &str, account: &AccountRecord) -> String {
     let begun = service.begin_passkey(token, account.id, &account.email, " Phone ");
     begun.await.unwrap();
@@ -58,9 +58,9 @@ async fn add(world: &World, account: &AccountRecord) -> Authenticator {
     authenticator
 }
 
-/// An account with an app and a passkey.
+/// Adds an account with an authenticator app and a passkey.
 async fn with_passkey(world: &World, email: &str) -> (AccountRecord, Authenticator) {
-    // Its email is confirmed, so that it is mailed.
+    // The email is confirmed, so the account gets mails.
     let (email, secret) = (Email::parse(email).unwrap(), password(PASSWORD));
     let service = &world.service;
     let added = service.add_account(&Actor::CommandLine, &email, &secret, false);
@@ -71,13 +71,13 @@ async fn with_passkey(world: &World, email: &str) -> (AccountRecord, Authenticat
     (account, authenticator)
 }
 
-/// A session that waits for the second step, and what its browser is given.
+/// Creates a session that waits for the second step. Returns the options for its browser.
 async fn asked(world: &World, token: &str, account: &AccountRecord) -> String {
     half_signed_in(world, token, account).await;
     world.service.ask_to_use_passkey(token).await.unwrap()
 }
 
-/// The details of an account's events of a kind.
+/// Returns the details of an account's events of a kind.
 async fn events(world: &World, account: &AccountRecord, kind: SecurityEventKind) -> Vec<String> {
     let events = world.service.security_events(account.id).await.unwrap();
     let events = events.into_iter().filter(|event| event.kind == kind);
@@ -125,7 +125,7 @@ async fn a_passkey_opens_nothing_without_the_password(backend: Backend) {
         let refused = refusal(service.ask_to_use_passkey(token)).await;
         assert_eq!(refused, Refusal::SignInOver);
     }
-    // What the owner's session was asked is of no use in another one.
+    // The options of the owner's session can't be used in another session.
     let options = asked(&world, "b", &account).await;
     let used = answer(&mut phone, ORIGIN, &options);
     let refused = refusal(service.sign_in_step("a", &used)).await;
@@ -149,7 +149,7 @@ async fn an_answer_is_taken_once(backend: Backend) {
     assert_eq!(taken, 1);
     let refused = refusal(world.service.sign_in_step("a", &used)).await;
     assert_eq!(refused, Refusal::PasskeyOver);
-    // It doesn't fit what is asked next.
+    // The answer doesn't fit the next options.
     world.service.ask_to_use_passkey("a").await.unwrap();
     let refused = refusal(world.service.sign_in_step("a", &used)).await;
     assert_eq!(refused, Refusal::PasskeyRefused);
@@ -190,7 +190,7 @@ async fn a_passkey_of_another_account_is_refused(backend: Backend) {
     let (other, mut others) = with_passkey(&world, "two@example.org").await;
     let options = asked(&world, "a", &account).await;
     let of_other = asked(&world, "b", &other).await;
-    // The challenge of the one session, answered by the passkey of the other account.
+    // The challenge of one session, answered with the passkey of another account.
     let mut mixed: Value = serde_json::from_str(&options).unwrap();
     let of_other: Value = serde_json::from_str(&of_other).unwrap();
     mixed["allowCredentials"] = of_other["allowCredentials"].clone();
@@ -201,7 +201,7 @@ async fn a_passkey_of_another_account_is_refused(backend: Backend) {
     assert_eq!(details, [Refusal::PasskeyRefused.to_string()]);
     let used = answer(&mut others, ORIGIN, &of_other.to_string());
     world.service.sign_in_step("b", &used).await.unwrap();
-    // Nor can it be removed.
+    // The account can't remove the other account's passkey either.
     let id = world.service.passkeys(other.id).await.unwrap()[0].id;
     let removed = world.service.remove_passkey(account.id, id);
     assert_eq!(refusal(removed).await, Refusal::NoSuchPasskey);
@@ -234,7 +234,7 @@ async fn a_counter_that_goes_back_is_refused(backend: Backend) {
     let second = asked(&world, "b", &account).await;
     let step = async |token: &str, used| world.service.sign_in_step(token, &used).await;
     step("a", answer(&mut phone, ORIGIN, &first)).await.unwrap();
-    // It was asked before the count went up, and shows the same count.
+    // These options are older than the new counter, and the copy reports the same counter.
     let refused = refusal(step("b", answer(&mut copy, ORIGIN, &second))).await;
     assert_eq!(refused, Refusal::PasskeyCopied);
     let third = asked(&world, "c", &account).await;
@@ -282,7 +282,7 @@ async fn passkeys_go_with_the_app(backend: Backend) {
     for account in [&one, &two] {
         assert_eq!(service.passkeys(account.id).await.unwrap(), []);
         assert!(!service.has_passkeys(account.id).await.unwrap());
-        // Another app doesn't bring them back.
+        // Setting up another app doesn't bring them back.
         set_up(&world, account).await;
         half_signed_in(&world, &account.email, account).await;
         let refused = refusal(service.ask_to_use_passkey(&account.email)).await;
@@ -300,7 +300,7 @@ async fn an_account_has_an_app_and_five_passkeys_at_most(backend: Backend) {
         refusal(begun).await
     };
     assert_eq!(begin_called("Phone").await, Refusal::NoSecondFactor);
-    // The app is removed between the two halves.
+    // The app is removed between the two steps.
     set_up(&world, &account).await;
     session(service, "b").await;
     let options = begin(service, "b", &account).await;

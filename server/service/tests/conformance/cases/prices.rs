@@ -1,4 +1,4 @@
-//! Prices: set from a time on, charged from the commit on, and kept by what was charged.
+//! Prices: they apply from their time on, and a charge keeps its price.
 
 use domain::{
     BulkMode, BulkWriting, MessageText, Money, Number, Prefix, PriceChange, PriceRecord, Prices,
@@ -45,7 +45,7 @@ async fn refused(world: &World, change: PriceChange, from: Option<Timestamp>) ->
     }
 }
 
-/// Sends a page abroad; what it cost.
+/// Sends a page abroad and returns its cost.
 async fn cost(world: &World, customer: &Customer) -> String {
     let sent = world.send(&customer.live, ABROAD).await.unwrap();
     sent.cost.to_string()
@@ -96,7 +96,7 @@ async fn a_change_between_two_sends_is_charged_at_once(backend: Backend) {
         let sent = world.send(&customer.live, ABROAD).await.unwrap();
         assert_eq!(sent.cost, money(&price));
     }
-    // Sends under way while prices change: each costs one of the prices, and none an old one once
+    // Sends while prices change: each costs one of the prices, and no send costs an old price once
     // the change was answered.
     let sending: Vec<_> = (0..100)
         .map(|_| {
@@ -132,7 +132,7 @@ async fn the_price_of_a_prefix_is_named_by_the_charge(backend: Backend) {
         (price.rule.as_str(), price.price.per_page),
         ("prefix_27", money("0.2"))
     );
-    // It stays named when the price is another one.
+    // The charge keeps its rule when the price changes.
     set(&world, of_prefix("27", Some("0.3")), None).await;
     let charge = world.message(&customer, sent.transid.unwrap()).await.charge;
     assert_eq!(
@@ -165,7 +165,7 @@ async fn changes_that_begin_in_the_past_or_twice_or_too_cheap_are_refused(backen
     world.assert_sound().await;
 }
 
-/// Uploads a file, and sets a price while it is under way.
+/// Begins an upload, changes a price, and finishes the upload.
 async fn uploaded_across(
     world: &World,
     customer: &Customer,
@@ -206,7 +206,7 @@ async fn an_upload_is_priced_by_its_acceptance_and_keeps_its_prices(backend: Bac
     let change = of_prefix("2782", Some("0.1"));
     let shared = uploaded_across(&world, &customer, (&numbers, to_all), change).await;
     assert_eq!((shared.pages, shared.cost), (1200, money("120")));
-    // What changes later is nothing to what was accepted.
+    // Later changes don't affect accepted uploads.
     set(&world, of_prefix("27", None), None).await;
     set(&world, of_prefix("2782", Some("0.9")), None).await;
     set(&world, base("0.07", "0.35"), None).await;
@@ -245,7 +245,7 @@ async fn no_price_is_0(backend: Backend) {
         matches!(refusal, Refusal::PriceNotDearer { .. }),
         "{refusal}"
     );
-    // Nor does the database take one.
+    // The database doesn't accept one either.
     let mut conn = world.database.connect().await;
     let row = "INSERT INTO prices (local, international, in_force_at, set_at, set_by) \
                VALUES (0, 250000, 1, 1, 'test')";

@@ -1,4 +1,4 @@
-//! Which message a carrier's receipt is for.
+//! Matching a carrier's receipts to messages.
 
 use domain::MessageStatus::{self, Delivered, Failed, Submitted, Unknown};
 use domain::Timestamp;
@@ -47,7 +47,7 @@ async fn receipts_that_come_twice_late_or_for_nothing_change_nothing(backend: Ba
     sending.receive(receipt("nobody", Delivered)).await;
     sending.receive(receipt("c1", Failed)).await;
     let after = sending.detail(handed.id()).await;
-    // What contradicts the first one is told.
+    // A receipt that contradicts the first one goes into the timeline.
     assert_eq!(steps(&after), before + 1);
     assert_eq!(after.record.status, Delivered);
     sending.world.pass(8 * 24 * HOUR_MS);
@@ -81,7 +81,7 @@ async fn a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits(bac
     let first = sending.submitted().await;
     sending.answer(&first, lost()).await;
     let now = sending.world.now();
-    // Too far away, and to somebody else.
+    // One is too late, and one is for another number.
     let late = unnamed(&first, now.plus_ms(11 * 60_000));
     sending.receive(late).await;
     let other = CarrierReceipt {
@@ -90,7 +90,7 @@ async fn a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits(bac
     };
     sending.receive(other).await;
     sending.assert_status(first.id(), Unknown).await;
-    // Two fit, so that neither is taken.
+    // Two messages fit, so the receipt matches neither.
     let second = sending.submitted().await;
     sending.answer(&second, lost()).await;
     sending.receive(unnamed(&first, now)).await;
@@ -107,9 +107,9 @@ async fn a_receipt_without_a_known_id_is_matched_if_exactly_one_message_fits(bac
     sending.assert_sound().await;
 }
 
-/// On PostgreSQL such a name fails the index, and with it all that is stored beside it.
+/// PostgreSQL's index can't store such an ID. The whole transaction would fail.
 async fn a_name_of_more_than_255_characters_is_dropped(backend: Backend) {
-    // Characters that don't repeat, since PostgreSQL compresses those that do.
+    // Varied characters, because PostgreSQL compresses repeated ones.
     let of = |chars: u32| -> String {
         let letter = |n: u32| char::from_u32(0x1_0000 + n.wrapping_mul(7919) % 60_000);
         (0..chars).filter_map(letter).collect()
@@ -123,7 +123,7 @@ async fn a_name_of_more_than_255_characters_is_dropped(backend: Backend) {
     sending.receive(receipt(&of(256), Failed)).await;
     sending.receive(receipt(&longest, Delivered)).await;
     sending.assert_status(handed.id(), Delivered).await;
-    // A carrier that answers so took the message all the same.
+    // A carrier that returns such an ID has accepted the message all the same.
     let unnamed = sending.submitted().await;
     sending.answer(&unnamed, taken_as(&too_long)).await;
     sending.assert_status(unnamed.id(), Submitted).await;

@@ -310,7 +310,8 @@ async fn a_message_is_reported_with_its_charge_and_what_was_given_back(backend: 
     }
 }
 
-/// Stores as many copies of a message, one in each millisecond after it, and counts them.
+/// Stores this many copies of a message, one in each following millisecond, and adds them to the
+/// counts of messages.
 async fn store_copies(world: &World, of: Transid, copies: i64) {
     let numbers = world.database.numbers(copies);
     let [column, value] = world.database.first_shard();
@@ -334,7 +335,7 @@ async fn store_copies(world: &World, of: Transid, copies: i64) {
     let mut conn = world.database.connect().await;
     let mut statements = vec![days, messages];
     if world.database.has_unusual_messages() {
-        // What the service writes beside such a message.
+        // The service writes this row with each such message.
         statements.push(
             "INSERT INTO unusual_messages (shard, application_id, test, status, message_id) \
              SELECT shard, application_id, test, status, id FROM messages \
@@ -348,8 +349,8 @@ async fn store_copies(world: &World, of: Transid, copies: i64) {
     conn.close().await.unwrap();
 }
 
-/// Of three messages that wait the first is refused, the second taken without a receipt so far, the
-/// third delivered.
+/// Ends three waiting messages. The first is refused, the second is accepted and has no receipt
+/// yet, and the third is delivered.
 async fn end_three(world: &World) -> Vec<Transid> {
     let carrier = service::SANDBOX_CARRIER;
     let (lease, claimed) = world.service.claim(carrier, 3).await.unwrap();
@@ -425,7 +426,7 @@ async fn a_search_that_ran_out_of_time_continues_at_its_cursor_and_misses_nothin
     store_copies(&world, delivered, 5000).await;
     world.limits.report_time = Duration::ZERO;
     let world = world.reopen().await;
-    // By number and status: no index has both.
+    // By number and status, because no index has both.
     let mut filter = MessageFilter {
         number: Some("12345678".to_owned()),
         status: Some(MessageStatus::Submitted),
@@ -446,8 +447,7 @@ async fn a_search_that_ran_out_of_time_continues_at_its_cursor_and_misses_nothin
     assert!(pages > 1);
 }
 
-/// Whatever is asked for in whatever way, in pages of whatever size, it is what a look at each
-/// message finds.
+/// Compares every combination of filters and page sizes with a filter over all messages.
 async fn every_combination_of_filters_finds_exactly_the_messages_that_match(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "100").await;
@@ -508,7 +508,7 @@ async fn every_combination_of_filters_finds_exactly_the_messages_that_match(back
     }
 }
 
-/// All pages of an account's list, one after the other; each is full but the last.
+/// Reads all pages of an account's list. Each page except the last must be full.
 async fn pages(
     world: &World,
     customer: &Customer,

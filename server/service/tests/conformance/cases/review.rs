@@ -1,4 +1,4 @@
-//! What staff see of the work that waits for them, and the lists that they decide by.
+//! Pending work for staff, and the lists by which they decide.
 
 use domain::decision::{ApplicationList, StaffList, Work};
 use domain::{ApplicationStatus, Reference, SenderStatus};

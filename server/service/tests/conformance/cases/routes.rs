@@ -1,4 +1,4 @@
-//! Which carrier a message goes to, and where it goes when that carrier doesn't take it.
+//! The choice of a message's carrier, and of another one if that carrier doesn't accept it.
 
 use domain::records::TimelineEntry;
 use domain::{Kind, MessageStatus};
@@ -64,12 +64,12 @@ async fn messages_leave_a_carrier_that_cannot_take_them(backend: Backend) {
     let service = &sending.world.service;
     let waiting = sending.send().await;
     service.set_usable("acme", false);
-    // A new one goes to beta, and the one that waited follows.
+    // A new message goes to beta, and the waiting one follows.
     let new = sending.send().await;
     assert_eq!(sending.claim_one("beta").await.id(), new);
     service.reroute("acme").await.unwrap();
     assert_eq!(sending.claim_one("beta").await.id(), waiting);
-    // With no other carrier it waits for the first.
+    // Without another carrier, the message waits for its first choice.
     service.set_usable("beta", false);
     let last = sending.send().await;
     service.reroute("beta").await.unwrap();
@@ -88,7 +88,7 @@ async fn one_message_at_a_time_probes_a_carrier_that_is_not_usable(backend: Back
         let by_acme = sending.claim("acme").await.len();
         (by_acme, sending.claim("beta").await.len())
     };
-    // One that is usable isn't probed.
+    // A usable carrier isn't probed.
     service.let_probe("acme", true);
     service.set_usable("acme", false);
     assert_eq!(send_three().await, (0, 3));
@@ -132,7 +132,7 @@ async fn a_message_goes_to_another_carrier_when_its_own_is_throttled_or_busy(bac
         sending.assert_nothing_due("acme").await;
         sending.claim_one("beta").await;
     }
-    // One of which a segment was taken stays, and one that wasn't sent at all may go.
+    // A message stays if the carrier accepted a segment. It may move if nothing was sent.
     let begun = sending.submitted().await;
     let outcomes = [(1, taken_as("c1")), (2, throttled())];
     sending.answer_segments(&begun, 2, &outcomes).await;
@@ -158,7 +158,7 @@ async fn a_drained_carrier_is_listed_until_it_is_resumed(backend: Backend) {
     assert!(service.drained_carriers().await.unwrap().is_empty());
 }
 
-/// The claim itself looks whether the carrier is drained, whatever the process knows.
+/// The claim itself checks whether the carrier is drained. The process needn't know.
 async fn nothing_is_claimed_for_a_drained_carrier(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let service = &sending.world.service;
@@ -179,7 +179,7 @@ async fn a_message_that_was_deferred_stays_when_the_other_carrier_is_down(backen
     sending.answer(&handed, throttled()).await;
     sending.world.pass(1000);
     let again = sending.claim_one("acme").await;
-    // What was refused waits for the other one, though it is down.
+    // A refused message waits for the other carrier although that one is down.
     sending.answer(&again, refused()).await;
     sending.claim_one("beta").await;
     sending.assert_sound().await;

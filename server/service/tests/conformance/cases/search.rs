@@ -1,4 +1,4 @@
-//! The search of the desk.
+//! The search in the staff portal.
 
 use domain::support::Found;
 use domain::{RequestId, Transid};

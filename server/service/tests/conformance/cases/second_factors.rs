@@ -1,5 +1,5 @@
-//! Second factors: their codes, the two steps of a sign-in, and the step-up authentication before
-//! what matters.
+//! Second factors: their codes, the two steps of a sign-in, and step-up authentication before
+//! important actions.
 
 use domain::MailKind;
 use domain::records::AccountRecord;
@@ -27,7 +27,8 @@ on_each_backend![
 pub const MINUTE_MS: i64 = 60_000;
 const STEP_MS: i64 = 30_000;
 
-/// Sets up a second factor, as if long ago; its secret and recovery codes.
+/// Sets up a second factor, then lets enough time pass for a new code. Returns the secret and the
+/// recovery codes.
 pub async fn set_up(world: &World, account: &AccountRecord) -> (TotpSecret, Vec<String>) {
     let secret = world.service.new_totp_secret();
     let code = secret.code(world.now());
@@ -46,7 +47,7 @@ pub async fn session(service: &Service, token: &str) {
     assert!(service.session_create(token, &row).await.unwrap());
 }
 
-/// A session that waits for the code of an account.
+/// Creates a session that waits for the second step of an account's sign-in.
 pub async fn half_signed_in(world: &World, token: &str, account: &AccountRecord) {
     session(&world.service, token).await;
     world.service.await_code(token, account).await.unwrap();
@@ -84,12 +85,12 @@ async fn each_code_works_once_and_no_earlier_one_after_it(backend: Backend) {
     assert_eq!(step(-1).await.unwrap().id, account.id);
     assert_eq!(refusal(step(-1)).await, Refusal::WrongCode);
     step(1).await.unwrap();
-    // The phone showed this one before the last.
+    // The code before the last one.
     assert_eq!(refusal(step(0)).await, Refusal::WrongCode);
     world.pass(STEP_MS);
     assert_eq!(refusal(step(0)).await, Refusal::WrongCode);
     step(1).await.unwrap();
-    // The code that set a factor up is used up by that.
+    // Setting up a factor uses up the code that confirms it.
     let new = world.service.new_totp_secret();
     let shown = new.code(world.now());
     world
@@ -132,7 +133,7 @@ async fn a_recovery_code_works_once_for_its_account(backend: Backend) {
     };
     let refused = refusal(step("b", &codes[0])).await;
     assert_eq!(refused, Refusal::WrongRecoveryCode);
-    // However it is typed.
+    // Spaces, hyphens and case don't matter.
     let typed = format!(" {} ", codes[0].to_uppercase().replace('-', " "));
     step("a", &typed).await.unwrap();
     let refused = refusal(step("a", &codes[0])).await;
@@ -193,7 +194,7 @@ async fn wrong_codes_are_mailed_and_wait_longer_but_not_in_the_owners_browser(ba
             .filter(|mail| mail.kind == MailKind::WrongCodes);
         told.count()
     };
-    // Those in a row count however much time is between them.
+    // Consecutive wrong codes count even if much time passes between them.
     for _ in 0..9 {
         assert_eq!(guess().await, Refusal::WrongCode);
         world.pass(STEP_MS);
@@ -210,7 +211,7 @@ async fn wrong_codes_are_mailed_and_wait_longer_but_not_in_the_owners_browser(ba
     half_signed_in(&world, "owner again", &account).await;
     let right = code(&secret, &world, 0);
     owner.sign_in_step("owner again", &right).await.unwrap();
-    // A new password ends the waits too, and a right code did.
+    // After a correct code there are no more waits.
     half_signed_in(&world, "elsewhere", &account).await;
     let right = code(&secret, &world, 1);
     service.sign_in_step("elsewhere", &right).await.unwrap();
@@ -230,7 +231,7 @@ async fn a_session_between_the_steps_opens_nothing_and_ends_after_ten_minutes(ba
     world.pass(10 * MINUTE_MS);
     let refused = refusal(service.sign_in_step("a", &code(&secret, &world, 0))).await;
     assert_eq!(refused, Refusal::SignInOver);
-    // A changed password ends it too.
+    // Changing the password also ends it.
     half_signed_in(&world, "c", &account).await;
     let new = password("another password");
     service
@@ -271,7 +272,7 @@ async fn no_sign_in_gets_around_the_second_factor(backend: Backend) {
         newest.detail.as_deref(),
         Some("By password and second factor")
     );
-    // A password that was set by a link leads in no further.
+    // A password that was set through a reset link doesn't replace the factor either.
     let issued = service.issue_reset(&service::Actor::System, "one@example.org");
     let new = password("another password");
     let token = issued.await.unwrap();
@@ -318,7 +319,7 @@ async fn step_up_is_needed_again_after_ten_minutes(backend: Backend) {
     for (credential, wanted) in [
         ("", Refusal::CodeNeeded),
         ("123", Refusal::StepUpCodeWrong),
-        // The password alone proves nothing any more.
+        // The password alone is no longer enough.
         (PASSWORD, Refusal::StepUpCodeWrong),
     ] {
         assert_eq!(
@@ -329,7 +330,7 @@ async fn step_up_is_needed_again_after_ten_minutes(backend: Backend) {
     let shown = secret.code(world.now());
     service.step_up("b", &account, &shown).await.unwrap();
     service.step_up("b", &account, "").await.unwrap();
-    // The step-up of one session says nothing about another, nor about one that isn't signed in.
+    // The step-up of one session doesn't apply to another session, nor to one that isn't signed in.
     for token in ["c", "no session"] {
         let refused = refusal(service.step_up(token, &account, "")).await;
         assert_eq!(refused, Refusal::CodeNeeded);
@@ -357,7 +358,7 @@ async fn staff_cannot_be_without_a_second_factor(backend: Backend) {
     assert_eq!(refused, Refusal::NoSecondFactor);
     let refused = refusal(world.service.renew_recovery_codes(customer.id)).await;
     assert_eq!(refused, Refusal::NoSecondFactor);
-    // Older sessions are bound by a stricter rule too.
+    // A stricter rule also applies to existing sessions.
     world.limits.require_second_factor = FactorRule::All;
     let world = world.reopen().await;
     let customer = world.service.account(customer.id).await.unwrap().unwrap();
@@ -379,7 +380,7 @@ async fn a_secret_is_nowhere_in_the_database_and_opens_after_a_restart(backend: 
     assert!(service.factor_in_force(account.id, &secret).await.unwrap());
     let other = service.new_totp_secret();
     assert!(!service.factor_in_force(account.id, &other).await.unwrap());
-    // A process beside it, with a data folder of its own or the same one, opens it too.
+    // Another process can open the secret, with its own data folder or the same one.
     let mut config = world.config();
     let folder = tempfile::tempdir().unwrap();
     if world.database.url().starts_with("postgres") {

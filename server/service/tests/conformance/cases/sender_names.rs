@@ -65,7 +65,7 @@ async fn a_pending_or_rejected_first_name_refuses_sends_and_an_accepted_one_is_u
     world.assert_sound().await;
 }
 
-/// How the application stands, what waits of its requests, and what its next message is sent as.
+/// Sends a message. Returns the application's sender state, and the sender name of the message.
 async fn sent_as(world: &World, customer: &Customer) -> (SenderState, Option<String>) {
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     let message = world.message(customer, sent.transid.unwrap()).await;
@@ -122,7 +122,7 @@ async fn a_request_is_withdrawn_where_the_account_may_have_an_application_withou
         .create_application(account, Category::Electricity, None)
         .await
         .unwrap();
-    // The other one has no name, so this one must have one.
+    // The other application has no sender name, so this one must have one.
     let refused = withdraw().await.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::SenderlessTaken));
     let refused = world.send(&customer.live, "12345678").await;
@@ -131,7 +131,7 @@ async fn a_request_is_withdrawn_where_the_account_may_have_an_application_withou
     let asked = service.request_sender_name(account, other.reference, &power);
     asked.await.unwrap();
 
-    // A rejected name is given up too.
+    // A rejected name can be withdrawn too.
     let id = service.sender_requests(true).await.unwrap()[0].id;
     service
         .reject_sender(&STAFF, id, "too general")
@@ -149,7 +149,8 @@ async fn a_request_is_withdrawn_where_the_account_may_have_an_application_withou
     withdraw().await.unwrap();
     assert_eq!(recorded().await, before, "nothing was changed");
 
-    // Now the other one must keep its request, and goes on as it did if that is rejected.
+    // Now the other application can't withdraw its request. If staff reject it, the application's
+    // sends work as before.
     let refused = service.withdraw_sender_name(account, other.reference).await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::SenderlessTaken));

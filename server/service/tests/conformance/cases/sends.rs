@@ -1,4 +1,4 @@
-//! Single sends: who may send, what it costs, and that each is charged once.
+//! Single sends: who may send, the price, and that each is charged once.
 
 use domain::{Category, Money, Reason, RequestId};
 use service::{Actor, KeyAccess, SendError, Sent};
@@ -122,7 +122,7 @@ async fn a_send_whose_caller_left_is_stored_whole_or_not_at_all(backend: Backend
         task.abort();
         let _ = task.await;
     }
-    // A send behind all of them: the writer answers in order.
+    // Sends are answered in order, so all earlier ones are done after this one.
     world.send(&customer.live, "12345678").await.unwrap();
     world.assert_sound().await;
 }
@@ -219,13 +219,13 @@ async fn two_sends_with_one_requestid_are_two_messages(backend: Backend) {
     assert_ne!(first.transid.unwrap(), second.transid.unwrap());
 }
 
-/// Sends that may wait, and those of the batch that the writer holds.
+/// The maximum number of waiting sends, and of sends in the current commit group.
 const WAITING_AND_HELD: usize = 4096 + 512;
 
 async fn more_sends_than_can_wait_are_told_to_come_again_and_charged_nothing(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "1000").await;
-    // Another process writes for long: the writer waits, and sends pile up behind it.
+    // Another process holds a lock, so the commit group waits and sends pile up behind it.
     let mut other = world.database.connect().await;
     other.execute(world.database.hold()).await.unwrap();
     let (answers, mut answered) = tokio::sync::mpsc::unbounded_channel();
@@ -244,7 +244,7 @@ async fn more_sends_than_can_wait_are_told_to_come_again_and_charged_nothing(bac
     while let Some(answer) = answered.recv().await {
         accepted += usize::from(answer.is_ok());
     }
-    // Few of the last ones may have come before the writer took its batch.
+    // A few of the last sends may have arrived before the commit group took its inputs.
     assert!(accepted >= 4096, "{accepted}");
     let spent = money("0.05").checked_times(accepted).unwrap();
     let left = money("1000").checked_sub(spent).unwrap();

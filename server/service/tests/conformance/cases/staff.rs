@@ -1,4 +1,4 @@
-//! What staff do to accounts.
+//! Actions of staff on accounts.
 
 use domain::records::AccountRecord;
 use domain::{
@@ -62,7 +62,7 @@ async fn set_price(service: &Service, actor: Actor) -> service::Result<Timestamp
     service.set_price(&actor, change, None).await
 }
 
-/// A device of an account, signed in by the password alone.
+/// Signs in a device of an account with only the password.
 async fn device(service: &Service, token: &str, account: &AccountRecord) {
     let row = SessionRow {
         account_id: None,
@@ -107,7 +107,8 @@ async fn keys_of_a_disabled_account_send_nothing_and_read_on(backend: Backend) {
 async fn a_send_that_is_cached_as_allowed_is_refused_in_its_group(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active(EMAIL, "1").await;
-    // On PostgreSQL another process disables the account: this one remembers its rows as they were.
+    // On PostgreSQL another process disables the account, while this process still caches the old
+    // rows.
     let beside = Service::open_beside(world.config()).await.unwrap();
     for _ in 0..3 {
         world.send(&customer.live, "12345678").await.unwrap();
@@ -153,10 +154,10 @@ async fn a_disabled_account_is_signed_out_and_nobody_signs_in(backend: Backend) 
     assert_eq!(refusal(again).await, Refusal::AccountDisabledAlready);
     let signed_in = service.sign_in(EMAIL, PASSWORD, "x");
     assert_eq!(refusal(signed_in).await, Refusal::AccountDisabled);
-    // Who doesn't have the password isn't told.
+    // Somebody without the password doesn't learn that the account is disabled.
     let guessed = service.sign_in(EMAIL, "wrong password", "x");
     assert_eq!(refusal(guessed).await, Refusal::WrongCredentials);
-    // The password was verified before.
+    // The password was verified before the account was disabled.
     let row = SessionRow {
         account_id: None,
         data: "{}".to_owned(),
@@ -204,7 +205,7 @@ async fn the_last_member_of_staff_stays(backend: Backend) {
         world.account(email).await;
         service.promote_account(&ACTOR, email).await.unwrap();
     }
-    // One who is disabled doesn't count.
+    // A disabled member of staff doesn't count.
     let two = "two@example.org";
     service.disable_account(&ACTOR, two, "left").await.unwrap();
     let demoted = service.demote_account(&ACTOR, EMAIL);
@@ -214,7 +215,7 @@ async fn the_last_member_of_staff_stays(backend: Backend) {
     service.demote_account(&ACTOR, two).await.unwrap();
     service.enable_account(&ACTOR, two).await.unwrap();
     service.promote_account(&ACTOR, two).await.unwrap();
-    // Of two who are demoted at once, one stays.
+    // Of two members who are demoted at the same time, one stays.
     let attempts = [EMAIL, two].map(|email| {
         let service = service.clone();
         tokio::spawn(async move { service.demote_account(&ACTOR, email).await.is_ok() })
@@ -326,7 +327,7 @@ async fn staff_do_nothing_for_applications_of_their_own(backend: Backend) {
             refusal(service.reinstate(&me, reference)).await,
             Refusal::OwnApplication
         );
-        // What a file credits to it waits.
+        // A payment from a file waits for another member of staff.
         let paid = order("bank-2", reference.as_str(), "5");
         let paid = service.add_deposit(&me, &paid);
         assert_eq!(paid.await.unwrap().status, DepositStatus::Unmatched);

@@ -1,4 +1,4 @@
-//! An application's statement by time: its lines of a period, its days and months.
+//! An application's statement by time: the lines of a period, and its days and months.
 
 use domain::records::{StatementLine, StatementTotals, TransferKind};
 use domain::timestamp::DAY_MS;
@@ -16,12 +16,12 @@ on_each_backend![
     a_month_without_transfers_keeps_its_balance,
 ];
 
-/// Lets some days pass, with a deposit, charges and a release on some of them, among the transfers
-/// of another customer.
+/// Lets some days pass. Some of them have a deposit, charges and a release. Another customer has
+/// transfers at the same time.
 async fn months(world: &World) -> Customer {
     let customer = world.active("one@example.org", "100").await;
     let other = world.active("two@example.org", "100").await;
-    // Days between sends: over two ends of months, more than once on a day, and a long pause.
+    // Days between sends: past the ends of two months, several sends on one day, and a long pause.
     for (step, days) in [0, 1, 0, 3, 12, 0, 9, 45, 2].into_iter().enumerate() {
         world.pass(days * DAY_MS + 1000);
         if step % 3 == 2 {
@@ -52,7 +52,7 @@ async fn months(world: &World) -> Customer {
     customer
 }
 
-/// The whole statement, the oldest line first.
+/// Returns the whole statement, oldest line first.
 async fn lines(world: &World, customer: &Customer) -> Vec<StatementLine> {
     let mut lines = list(world, customer, whole(None, 1000)).await;
     lines.reverse();
@@ -69,7 +69,7 @@ async fn list(
     found.unwrap().items
 }
 
-/// What lines moved, counted one by one.
+/// Sums the lines one by one.
 fn counted(before: Money, lines: &[&StatementLine]) -> StatementTotals {
     let of = |kind| {
         let of_kind = lines.iter().filter(|line| line.kind == kind);
@@ -84,7 +84,7 @@ fn counted(before: Money, lines: &[&StatementLine]) -> StatementTotals {
     }
 }
 
-/// The balance before the first line that this is true of.
+/// Returns the balance before the first line that matches.
 fn balance_before(lines: &[StatementLine], is_in: impl Fn(&StatementLine) -> bool) -> Money {
     let before = lines.iter().take_while(|line| !is_in(line)).last();
     before.map_or(Money::ZERO, |line| line.balance_after)
@@ -186,7 +186,7 @@ async fn a_month_without_transfers_keeps_its_balance(backend: Backend) {
         let totals = (found.totals.opening, found.totals.closing);
         assert_eq!(totals, (balance, balance), "{month}");
     }
-    // A stranger's account is told that there is no such application.
+    // A stranger's account gets the answer that there is no such application.
     let stranger = world.account("two@example.org").await;
     let refused = world.service.statement_month(stranger.id, reference, this);
     assert!(refused.await.unwrap_err().refusal().is_some());

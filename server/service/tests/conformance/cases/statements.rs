@@ -1,4 +1,4 @@
-//! Bank statements imported by file.
+//! Imports of bank statements.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -115,7 +115,7 @@ async fn a_stop_between_transactions_loses_nothing(backend: Backend) {
     assert_ne!(credited, CreditedLines::None);
     let first = world.balance(&customer.live).await;
     assert!(first > money("0") && first <= money("200"), "{first}");
-    // Credited by hand meanwhile.
+    // Staff add this deposit by hand meanwhile.
     world.deposit("bank-300", customer.reference, "1").await;
     let world = world.reopen().await;
     world.service.credit_statements().await.unwrap();
@@ -177,7 +177,7 @@ async fn lines_of_a_file_that_was_never_stored_whole_are_deleted(backend: Backen
     }
     let abandoned = stored(&world, &text).await;
     let mut db = world.database.connect().await;
-    // As if the process had ended before it had stored all lines.
+    // Simulates a process that ended before it had stored all lines.
     let unfinished = format!("UPDATE bank_statements SET loaded_at = NULL WHERE id = {abandoned}");
     db.execute(AssertSqlSafe(unfinished)).await.unwrap();
     let lines = async |db: &mut AnyConnection| -> i64 {
@@ -246,7 +246,7 @@ async fn lines_are_counted_however_they_end(backend: Backend) {
         let lines: Vec<_> = report.first.iter().map(|line| line.line).collect();
         assert_eq!(lines, [2, 3], "{good:?}");
     }
-    // The payment behind a carriage return alone mustn't be lost.
+    // The payment after a single carriage return mustn't be lost.
     let joined = "id,reference,amount\r\nbank-5,x,1\rbank-6,x,1\r\n";
     let refused = import(&world, joined.as_bytes()).await;
     assert!(
@@ -260,7 +260,7 @@ async fn lines_are_counted_however_they_end(backend: Backend) {
 
 async fn what_is_no_csv_file_does_no_harm(backend: Backend) {
     let world = World::new(backend).await;
-    // The beginning of a spreadsheet's file, and a CSV file in UTF-16.
+    // The beginning of a spreadsheet file, and a CSV file in UTF-16.
     let utf16 = "id,reference,amount\nbank-1,x,1\n".encode_utf16();
     let utf16: Vec<u8> = utf16.flat_map(u16::to_le_bytes).collect();
     for bytes in [b"PK\x03\x04\x14\0\x06\0\nmore\0\n".as_slice(), &utf16] {

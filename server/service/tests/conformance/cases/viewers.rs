@@ -1,4 +1,4 @@
-//! Two members of staff on one case: they see each other, and one decision wins.
+//! Two members of staff on one case: they see each other, and the first decision wins.
 
 use domain::decision::{CaseKind, Decided, Viewer};
 use domain::records::AccountRecord;
@@ -18,13 +18,13 @@ on_each_backend![
 const MINUTE_MS: i64 = 60_000;
 const KIND: CaseKind = CaseKind::Sender;
 
-/// Two members of staff.
+/// Adds two members of staff.
 async fn staff(world: &World) -> [AccountRecord; 2] {
     let first = world.account("ada@example.org").await;
     [first, world.account("ben@example.org").await]
 }
 
-/// The cases that others view, and their emails.
+/// Records a view of these cases. Returns the cases that others view, with the viewers' emails.
 async fn view(
     service: &Service,
     account: &AccountRecord,
@@ -59,7 +59,7 @@ async fn staff_on_the_same_case_see_each_other_for_two_minutes(backend: Backend)
     assert_eq!(found, seen(&["2"], "ada@example.org"));
     let found = view(service, &ada, KIND, &["1", "2"]).await;
     assert_eq!(found, seen(&["2"], "ben@example.org"));
-    // A case of another kind is another case.
+    // A case of another kind is a different case.
     let other = view(service, &ben, CaseKind::Application, &["1", "2"]).await;
     assert_eq!(other, []);
     world.pass(2 * MINUTE_MS);
@@ -131,7 +131,7 @@ async fn the_loser_of_two_decisions_about_a_name_is_told_who_won_and_when(backen
     );
     let third = ask("Acme3").await;
     ask("Acme4").await;
-    // The customer replaced it; nobody decided.
+    // The customer replaced the request. Nobody decided.
     assert_eq!(told(SenderStatus::Replaced, third).await, None);
 }
 

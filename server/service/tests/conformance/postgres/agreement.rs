@@ -1,4 +1,4 @@
-//! What one process decides holds in the others at once, and limits are counted together.
+//! A decision of one process applies to all others at once, and processes share their limits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -196,7 +196,7 @@ async fn an_upload_under_way_is_seen_by_the_others() {
     let ticket = a.begin_bulk(Some(live), key()).await.unwrap();
     let refused = b.begin_bulk(Some(live), key()).await.err();
     assert_eq!(refused, Some(Reason::IdempotencyInProgress));
-    // The test key's requests are others.
+    // Requests with the test key are separate.
     let test = b
         .begin_bulk(Some(customer.test.expose()), key())
         .await
@@ -260,7 +260,7 @@ async fn processes_count_requests_together() {
             let limited = Err(SendError::Refused(Reason::RateLimited));
             assert_eq!(of_this().filter(|(_, sent)| *sent == limited).count(), 60);
         }
-        // Other requests come out of the same bucket.
+        // Other requests use the same bucket.
         let access = world.access(&customers[0].live).await;
         assert_eq!(
             services[0].take_request(&access).await,
@@ -271,8 +271,8 @@ async fn processes_count_requests_together() {
     world.assert_sound().await;
 }
 
-/// A commit group has a send of the live key, whose request is taken first, and one of the test
-/// key.
+/// The commit group has a send with the live key, whose request is taken first, and one with the
+/// test key.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_given_back_when_the_requests_of_other_keys_cannot_be_taken() {
     const REFUSE_TEST_KEYS: &str = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql \
@@ -293,7 +293,7 @@ async fn a_request_is_given_back_when_the_requests_of_other_keys_cannot_be_taken
     send(&customer.live).await.unwrap().unwrap();
     let mut conn = world.database.connect().await;
     conn.execute(REFUSE_TEST_KEYS).await.unwrap();
-    // The two sends gather while a commit group before theirs waits.
+    // The two sends gather while an earlier commit group waits.
     conn.execute(world.database.hold()).await.unwrap();
     let before = send(&customer.live);
     while service.group_figures().inputs[0].1 < 2 {

@@ -1,4 +1,4 @@
-//! Work that is left at any time leaves no transaction behind.
+//! A caller that leaves at any time leaves no transaction behind.
 
 use std::pin::pin;
 use std::task::Poll;
@@ -12,7 +12,7 @@ use crate::database::Backend;
 use crate::processes::peer;
 use crate::world::{World, money, order, request};
 
-/// Drops a future when it has been polled so often and could go on.
+/// Polls a future this many times, then drops it.
 async fn leave_after(polls: u64, work: impl Future) {
     let (mut work, mut left) = (pin!(work), polls);
     std::future::poll_fn(|context| {
@@ -25,8 +25,8 @@ async fn leave_after(polls: u64, work: impl Future) {
     .await;
 }
 
-/// Waits until a count is 0; less than the 5 s after which the server itself ends what is left
-/// open.
+/// Waits until a count is 0. The limit is less than the 5 s after which the server itself ends open
+/// transactions.
 async fn until_none(conn: &mut AnyConnection, statement: &'static str) {
     let started = Instant::now();
     loop {
@@ -41,8 +41,8 @@ async fn until_none(conn: &mut AnyConnection, statement: &'static str) {
 const LEFT_OPEN: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
                          AND state LIKE 'idle in transaction%'";
 
-/// sqlx notes that a transaction is open when the answer to its BEGIN is read. Who leaves before
-/// gives back a connection that sqlx holds for clean.
+/// sqlx notes an open transaction only when it reads the answer to the BEGIN. A caller that leaves
+/// before that returns a connection to the pool that sqlx considers clean.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_begin_whose_caller_leaves_leaves_no_transaction_open() {
     let world = World::new(Backend::SHARED).await;
@@ -50,13 +50,14 @@ async fn a_begin_whose_caller_leaves_leaves_no_transaction_open() {
     let customer = world.active("one@example.org", "100").await;
     let entropy = Entropy::seeded(4);
     for _ in 0..200 {
-        // A connection that is ready: it is looked at, and the transaction begun.
+        // Leaves a ready connection in the pool. The next call then only checks it and begins a
+        // transaction.
         world.service.ping().await.unwrap();
         leave_after(entropy.number() % 6, world.service.check()).await;
-        // At once, since the next one to begin there would end it, too.
+        // Checked at once, because the next caller that begins a transaction there would end it.
         until_none(&mut conn, LEFT_OPEN).await;
     }
-    // Who got such a connection would see the time of its snapshot for ever.
+    // A caller with such a connection would see an old snapshot forever.
     for n in 1..=20 {
         world.send(&customer.live, "12345678").await.unwrap();
         let left = money("100").micros() - 50_000 * n;
@@ -82,7 +83,7 @@ async fn an_upload_whose_caller_leaves_is_not_counted_as_under_way() {
     for _ in 0..150 {
         let live = Some(customer.live.expose());
         leave_after(entropy.number() % 12, service.begin_bulk(live, None)).await;
-        // All places may be taken until those that were left are given back.
+        // All slots may be taken until those of the callers that left are released.
         if let Ok(ticket) = service.begin_bulk(live, None).await {
             leave_after(entropy.number() % 12, ticket.end()).await;
         }
@@ -99,7 +100,7 @@ async fn an_upload_whose_caller_leaves_is_not_counted_as_under_way() {
     until_none(&mut conn, LEFT_OPEN).await;
 }
 
-/// Callers that leave while their work is done elsewhere.
+/// Callers leave while other tasks do their work.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_whose_caller_leaves_are_done_whole_or_not_at_all() {
     let world = World::new(Backend::SHARED).await;

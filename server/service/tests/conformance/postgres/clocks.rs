@@ -21,7 +21,8 @@ async fn with_clock(world: &World, clock: Clock) -> Service {
     Service::open(config).await.ok().unwrap()
 }
 
-/// A process may count by a time that is a little older than what another one counted by before.
+/// A process may count with a time that is slightly older than the time another process counted
+/// with.
 #[tokio::test]
 async fn a_process_whose_clock_is_behind_gets_no_extra_requests() {
     const LIMIT: u32 = 20;
@@ -50,11 +51,11 @@ async fn a_process_whose_clock_is_behind_gets_no_extra_requests() {
             taken += u32::from(service.take_request(&access).await.is_ok());
         }
     }
-    // At once, and in the two seconds that passed.
+    // The limit at the start, and its refill in the two seconds that passed.
     assert!((LIMIT..=3 * LIMIT).contains(&taken), "{taken}");
 }
 
-/// This can't happen while both go by the server's clock. If it does, no money is lost or spent
+/// This can't happen while both use the server's clock. If it does, no money is lost or spent
 /// twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn clocks_that_are_an_hour_apart_change_no_balance_wrongly() {
@@ -89,7 +90,7 @@ async fn clocks_that_are_an_hour_apart_change_no_balance_wrongly() {
         }
         for service in &services {
             let (lease, claimed) = service.claim(SANDBOX_CARRIER, 2).await.unwrap();
-            // The other one takes the lease for over, or for one of the future.
+            // For the other process, the lease is over or lies in the future.
             let other = &services[usize::from(std::ptr::eq(service, &raw const services[0]))];
             other.end_leases(Leases::Over).await.unwrap();
             other.expire().await.unwrap();
@@ -126,7 +127,7 @@ async fn the_clock_of_a_process_follows_the_database_servers() {
         let before = world.database.number(SERVER).await;
         let shown = clock.now().unix_ms();
         let after = world.database.number(SERVER).await;
-        // What asking takes, and what two clocks may differ by.
+        // The duration of the query, and the tolerated difference of the clocks.
         assert!(
             (before - 100..=after + 100).contains(&shown),
             "{before} {shown} {after}"

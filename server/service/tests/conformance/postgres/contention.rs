@@ -1,4 +1,4 @@
-//! Many processes that write at the same time.
+//! Many processes write at the same time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::world::{HOUR_MS, World, order, request};
 
 const STAFF: Actor = Actor::CommandLine;
 
-/// All that a process does besides sending, over and over.
+/// Repeats everything that a process does except sending.
 async fn work(service: Service, seed: u64, done: Arc<AtomicBool>) {
     let entropy = Entropy::seeded(seed);
     let mut claims: Vec<(service::Lease, Vec<Claimed>)> = Vec::new();
@@ -40,7 +40,7 @@ async fn work(service: Service, seed: u64, done: Arc<AtomicBool>) {
             .rev()
             .collect();
         service.record_submitted("acme", results).await.unwrap();
-        // Also of what was held for too long, and of what the carrier never took.
+        // Also for messages that were held too long or that the carrier never accepted.
         let receipts = claimed
             .iter()
             .map(|message| receipt(&message.id.to_string(), MessageStatus::Delivered));
@@ -57,13 +57,13 @@ async fn work(service: Service, seed: u64, done: Arc<AtomicBool>) {
     }
 }
 
-/// The service repeats what a deadlock or a conflict undid: no caller is told of it.
+/// The service retries after a deadlock or a conflict, so no caller notices.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_fails_because_other_processes_write_at_the_same_time() {
-    // The server looks for deadlocks when somebody has waited for so long: by default a second.
+    // The server checks for deadlocks after this wait, by default after a second.
     const SOON_SEEN: &str = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = \
         20', current_database()); END $$";
-    // From each customer; `make soak` asks for more.
+    // The number of sends per customer. `make soak` raises it.
     let sends = std::env::var("SOAK_SENDS").map_or(100, |text| text.parse().unwrap());
     let world = World::with(Backend::SHARED, network(&[("acme", 1, None)])).await;
     world
@@ -78,7 +78,7 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
         customers.push(world.active(&format!("{n}@example.org"), "100").await);
     }
     let limits = Limits {
-        // Each lease ends while it is answered, or before.
+        // Each lease ends before or while its results are recorded.
         lease_ms: 1,
         ..Limits::default()
     };

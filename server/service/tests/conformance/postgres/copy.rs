@@ -1,4 +1,4 @@
-//! A move from SQLite to PostgreSQL: all of it arrives and goes on, or nothing does.
+//! The move from SQLite to PostgreSQL: everything is copied and continues, or nothing is copied.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,12 +21,12 @@ use crate::world::{Customer, HOUR_MS, PASSWORD, World, keyed, money, name, order
 
 const STAFF: Actor = Actor::CommandLine;
 const CARRIER: &str = "acme";
-/// Quotes, line ends, characters of four bytes, and what looks like JSON or SQL.
+/// Quotes, line ends, characters of four bytes, and text that looks like JSON or SQL.
 const HARD: &str = "\"Ünï\" \\u0041 \\ 'x'\r\n\t🙂 {\"a\":1}; DROP TABLE $1 \u{7f}\u{2028}";
-/// The same, as far as a reason may have it.
+/// The same text without the characters that a reason can't have.
 const REASON: &str = "\"Ünï\" \\u0041 \\ 'x'\n🙂 {\"a\":1}; DROP TABLE $1 \u{2028}";
 
-/// A world whose service runs on a SQLite database, and that database's URL.
+/// Opens a world whose service runs on a SQLite database. Also returns that database's URL.
 async fn source() -> (World, String) {
     let mut world = World::with(Backend::Postgres, network(&[(CARRIER, 1, None)])).await;
     let url = format!("sqlite:{}", world.folder().join("source.db").display());
@@ -35,7 +35,7 @@ async fn source() -> (World, String) {
     (world, url)
 }
 
-/// Goes on with another database.
+/// Opens the service on another database.
 async fn open(world: &mut World, database_url: String, seed: u64) {
     let config = Config {
         database_url,
@@ -56,7 +56,7 @@ async fn copy(world: &World, from: &str, to: &Database) -> Result<Copied, CopyEr
     .await
 }
 
-/// The file of the only upload that waits.
+/// Returns the file of the only waiting upload.
 fn spool(world: &World) -> PathBuf {
     let folder = world.config().data_dir.join("spool");
     let mut files = std::fs::read_dir(folder).unwrap();
@@ -72,21 +72,21 @@ async fn texts(conn: &mut AnyConnection, sql: String) -> Vec<String> {
     rows.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// Rows of uploads that are messages by now. How many a step expands depends on the machine.
+/// Returns the number of messages from uploads. A step's number of rows depends on the machine.
 async fn rows_expanded(url: &str) -> i64 {
     let sql = "SELECT CAST(COUNT(*) AS TEXT) FROM messages WHERE batch_id IS NOT NULL";
     let counts = texts(&mut sqlite(url).await, sql.to_owned()).await;
     counts[0].parse().unwrap()
 }
 
-/// The tables of a SQLite database, without the state of processes.
+/// Returns the tables of a SQLite database, without the state of processes.
 async fn tables(conn: &mut AnyConnection) -> Vec<String> {
     let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' \
                AND name NOT IN ('_sqlx_migrations', 'nodes', 'connections', 'case_viewers')";
     texts(conn, sql.to_owned()).await
 }
 
-/// Every row as JSON, in an order that both databases have.
+/// Normalizes JSON rows, and sorts them so that both databases have the same order.
 fn sorted(rows: Vec<String>) -> Vec<String> {
     let parse = |row: String| serde_json::from_str::<BTreeMap<String, Value>>(&row).unwrap();
     let mut rows: Vec<String> = rows
@@ -98,7 +98,7 @@ fn sorted(rows: Vec<String>) -> Vec<String> {
 }
 
 async fn of_sqlite(conn: &mut AnyConnection, table: &str) -> Vec<String> {
-    // The key that SQLite keeps in a file.
+    // SQLite keeps this key in a file.
     let columns = format!(
         "SELECT '''' || name || ''', \"' || name || '\"' FROM pragma_table_info('{table}') \
          WHERE name <> 'sealing_key'"
@@ -107,7 +107,7 @@ async fn of_sqlite(conn: &mut AnyConnection, table: &str) -> Vec<String> {
     sorted(texts(conn, format!("SELECT json_object({columns}) FROM {table}")).await)
 }
 
-/// Without the columns that only PostgreSQL has.
+/// Leaves out the columns that only PostgreSQL has.
 async fn of_postgres(conn: &mut AnyConnection, table: &str) -> Vec<String> {
     let own = "'{shard, shards, distribution, last_transfer_id, sealing_key}'";
     sorted(
@@ -173,7 +173,7 @@ async fn answer(world: &World, lease: &Lease, message: &Claimed, outcome: Submit
     world.record(CARRIER, lease, vec![result]).await;
 }
 
-/// A message so old that it was dropped.
+/// Sends a message, and lets it grow so old that it is dropped.
 async fn dropped(world: &World) {
     let customer = world.active("old@example.org", "1").await;
     world.send(&customer.live, "12345678").await.unwrap();
@@ -185,12 +185,12 @@ async fn dropped(world: &World) {
     world.service.drop_history().await.unwrap();
 }
 
-/// Of the only second factor.
+/// Returns the secret of the only second factor.
 fn secret() -> TotpSecret {
     TotpSecret::parse("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ").unwrap()
 }
 
-/// What people do: accounts, devices, names, money.
+/// Stores the data of people: accounts, devices, names, money.
 async fn people(world: &World) -> [Customer; 3] {
     let service = &world.service;
     let one = world.active("one@example.org", "1000").await;
@@ -264,13 +264,13 @@ async fn people(world: &World) -> [Customer; 3] {
     [one, two, three]
 }
 
-/// Messages in every state that lasts, and those that are on their way.
+/// Messages in every lasting state, and some that are on their way.
 struct Sent {
-    /// Under a lease, answered by nobody yet.
+    /// Claimed under a lease, without a result.
     claimed: (Lease, Claimed),
-    /// The carrier calls it `known`, and sent no receipt yet.
+    /// Submitted with the carrier message ID `known`, without a receipt.
     submitted: Transid,
-    /// Of 4,500 rows some thousand are messages.
+    /// An upload of 4,500 rows of which some thousand are expanded.
     upload: BatchId,
 }
 
@@ -305,8 +305,8 @@ async fn messages(world: &World, customer: &Customer) -> Sent {
     sent
 }
 
-/// More segments than are read at a time. Behind the one that is there already these come in pairs,
-/// so that a pair is where a read ends.
+/// Stores more segments than one read fetches. The earlier segment and these pairs make a read end
+/// in the middle of a pair.
 async fn segments(world: &World) {
     let (lease, found) = claim(world, 1100).await;
     let results = found.iter().enumerate().map(|(place, message)| {
@@ -334,7 +334,7 @@ async fn every_row_is_copied_and_work_continues_on_the_copy() {
         balances.push(world.balance(&customer.live).await);
     }
     world.service.close().await;
-    // What only a mail server makes, and what only a browser does.
+    // Rows that only exist with a mail server or a browser.
     let more = "INSERT INTO confirmations SELECT 'x', MAX(id), 1, 'new@example.org', 'change' \
                 FROM accounts; \
                 INSERT INTO reminders VALUES ('activations', 1); \
@@ -378,7 +378,7 @@ async fn same_rows(copied: &Copied, from: &str, target: &Database) {
     let sum = |name| copied.sums.iter().find(|sum| sum.name == name).unwrap();
     assert_eq!(sum("deposit").to, money("1006.123456"));
     assert_eq!(sum("unmatched").to, money("7.5"));
-    // The bank, what is unmatched, revenue, what is reserved, and three customers.
+    // The bank, unmatched deposits, revenue, reservations, and three customers.
     assert_eq!(copied.accounts, 7);
     // Each day's messages are in the table of its week.
     let others = "SELECT (SELECT COUNT(*) FROM messages_other) + (SELECT COUNT(*) FROM \
@@ -386,7 +386,7 @@ async fn same_rows(copied: &Copied, from: &str, target: &Database) {
     assert_eq!(target.number(others).await, 0);
 }
 
-/// A process with another data folder opens what is sealed.
+/// A process with another data folder opens the sealed secret.
 async fn opens_elsewhere(world: &World, database_url: String, customer: &Customer) {
     let folder = tempfile::tempdir().unwrap();
     let config = Config {
@@ -401,7 +401,7 @@ async fn opens_elsewhere(world: &World, database_url: String, customer: &Custome
     elsewhere.close().await;
 }
 
-/// What was under way ends as it would have before.
+/// Pending work ends as it would have ended on the old database.
 async fn goes_on(world: &World, customer: &Customer, sent: Sent) {
     let service = &world.service;
     let (lease, claimed) = sent.claimed;
@@ -425,7 +425,7 @@ async fn goes_on(world: &World, customer: &Customer, sent: Sent) {
     assert_eq!(world.balance(&customer.live).await, before);
 }
 
-/// Every table that the database numbers takes one more row.
+/// Adds a row to every table whose IDs the database assigns.
 async fn new_rows_are_numbered_on(
     world: &World,
     target: &Database,
@@ -436,7 +436,7 @@ async fn new_rows_are_numbered_on(
     let last = [one, two, three].map(|customer| customer.account.id);
     assert!(last.iter().all(|id| *id < four.account.id));
     sign_in(world, "third", &four).await;
-    // The second one's number names no other device, though it is gone.
+    // The number of the second session isn't reused, although that session is gone.
     let sessions = target.number("SELECT MAX(id) FROM sessions").await;
     assert_eq!(sessions, 3);
     service
@@ -455,7 +455,7 @@ async fn new_rows_are_numbered_on(
         error: "later".to_owned(),
     };
     answer(world, &lease, &found[0], later).await;
-    // Its numbers needn't be unique, but are in the order of what happened.
+    // These numbers needn't be unique, but they follow the order of events.
     let (first, second) = (
         target.number("SELECT MIN(id) FROM message_events").await,
         target.number("SELECT MAX(id) FROM message_events").await,
@@ -487,7 +487,7 @@ async fn a_copy_stops_and_leaves_nothing_when_rows_of_an_upload_cannot_be_read()
     let bytes = std::fs::read(&away).unwrap();
     let (last, mut damaged) = (bytes.len() - 3, bytes.clone());
     damaged[last] ^= 1;
-    // The rows that are left, but for some that are missing at a chunk's end.
+    // The remaining rows are damaged, or some are missing at a chunk's end.
     for wrong in [&damaged[..], &bytes[..last]] {
         std::fs::write(&file, wrong).unwrap();
         let refused = copy(&world, &from, &target).await.unwrap_err();
@@ -495,7 +495,7 @@ async fn a_copy_stops_and_leaves_nothing_when_rows_of_an_upload_cannot_be_read()
         assert_empty(&target).await;
     }
 
-    // Once their time is over nobody needs them.
+    // Once the rows have expired, nobody needs the file.
     std::fs::remove_file(&file).unwrap();
     world.pass(49 * HOUR_MS);
     assert_eq!(copy(&world, &from, &target).await.unwrap().upload_rows, 0);
@@ -541,7 +541,7 @@ async fn a_copy_that_differs_from_its_source_is_not_kept() {
 async fn a_copy_into_a_database_that_is_not_empty_is_refused() {
     let (world, from) = source().await;
     world.service.close().await;
-    // Served before, and somebody else's.
+    // One database was served before, and the other has somebody else's table.
     let other = Database::empty().await;
     let mut conn = other.connect().await;
     conn.execute("CREATE TABLE other (id INT)").await.unwrap();

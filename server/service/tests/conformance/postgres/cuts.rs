@@ -1,4 +1,4 @@
-//! Connections to the database that are cut: every send is answered, and the answer is true.
+//! Connections to the database are cut. Every send is answered, and the answer is true.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,23 +19,23 @@ use crate::world::{Customer, World, money, order, request};
 
 const STAFF: Actor = Actor::CommandLine;
 
-/// What becomes of a commit on its way.
+/// What the proxy does with a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Pass,
-    /// The connection is cut before the server gets it.
+    /// Cuts the connection before the server gets the commit.
     Before,
-    /// The server gets it, and the connection is cut at once.
+    /// Cuts the connection as soon as the server has the commit.
     Within,
-    /// The server answers it, and the answer is lost.
+    /// Cuts the connection instead of passing on the server's answer.
     After,
-    /// The answer takes so long.
+    /// Delays the answer by this time.
     Late(Duration),
-    /// It goes no further until the connection is cut, when that is said.
+    /// Holds the commit, and cuts the connection once the test says so.
     Held,
 }
 
-/// A way to the server that can be cut.
+/// A proxy to the server that can cut connections.
 #[derive(Clone)]
 pub struct Proxy {
     port: u16,
@@ -44,10 +44,10 @@ pub struct Proxy {
 
 pub struct State {
     server: String,
-    /// Of the next commits, the last one first; those that follow pass.
+    /// For the next commits, in reverse order. Later commits pass.
     fates: Mutex<Vec<Fate>>,
     cut: AtomicUsize,
-    /// Cuts each connection after some bytes, in the middle of whatever they are.
+    /// Cuts each connection after a random number of bytes.
     random: Option<Entropy>,
     calm: AtomicBool,
     pub held: Notify,
@@ -56,8 +56,8 @@ pub struct State {
 
 /// The simple query that sqlx commits with.
 const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
-/// The function that stores a commit group, which is a commit too. It is prepared once on a
-/// connection, and then called by messages that begin with a Bind.
+/// The function that stores a commit group, which is also a commit. A connection prepares it once,
+/// and then calls it with messages that begin with a Bind.
 const GROUP: &[u8] = b"run_commit_group";
 
 fn has(bytes: &[u8], part: &[u8]) -> bool {
@@ -95,7 +95,7 @@ impl Proxy {
         proxy
     }
 
-    /// A process that goes this way to the database.
+    /// Opens a service that connects through this proxy.
     pub async fn service(&self, world: &World, url: &str) -> Service {
         self.service_with(world, url, Limits::default()).await
     }
@@ -117,7 +117,7 @@ impl Proxy {
 }
 
 impl State {
-    /// Hands on what comes until either side ends, or the connection is to be cut.
+    /// Passes on bytes until either side closes, or until the connection must be cut.
     async fn relay(&self, mut client: TcpStream, mut server: TcpStream) {
         let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
         let mut left = self.random.as_ref().map(|random| random.number() % 60_000);
@@ -172,7 +172,7 @@ impl State {
     }
 }
 
-/// What was answered, and what must be there therefore.
+/// The answers to sends.
 #[derive(Default)]
 struct Answers {
     accepted: BTreeSet<i64>,
@@ -201,7 +201,7 @@ impl Answers {
     }
 }
 
-/// The ids of single messages.
+/// Returns the IDs of single messages.
 pub async fn stored(conn: &mut AnyConnection) -> BTreeSet<i64> {
     let rows = sqlx::query("SELECT id FROM messages WHERE batch_id IS NULL")
         .fetch_all(conn)
@@ -294,7 +294,7 @@ async fn an_upload_is_answered_truly_when_the_connection_is_cut_during_its_commi
     );
     let spools = usize::try_from(accepted).unwrap();
     world.database.assert_spools(spools).await;
-    // An expansion whose commit is cut is told truly, too.
+    // The answer is also true if the commit of an expansion is cut.
     for fate in [Fate::Before, Fate::After] {
         let id = service.next_unexpanded(None).await.unwrap().unwrap();
         proxy.next(fate);
@@ -321,7 +321,7 @@ async fn connections_that_are_cut_at_any_byte_lose_and_double_no_send() {
         rounds += 1;
         assert!(rounds < 2000);
         let sends = (0..4).map(|_| service.send(request(&customer.live, "12345678", "hello")));
-        // These may fail; what they do is whole.
+        // These calls may fail, but must be atomic.
         let (sent, _, _) = tokio::join!(
             join_all(sends),
             service.claim(SANDBOX_CARRIER, 3),

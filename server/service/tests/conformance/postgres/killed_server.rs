@@ -1,4 +1,4 @@
-//! A server that is killed: every send is answered, and the answer is true.
+//! The database server is killed. Every send is answered, and the answer is true.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -39,8 +39,8 @@ async fn customer(service: &Service) -> ApiKey {
     new.live_key
 }
 
-/// A killed server forgets transactions that it hadn't written, and gives their numbers to others.
-/// A commit group is asked for by an id of its own.
+/// A killed server forgets transactions that it hadn't written, and reuses their numbers. Commit
+/// groups therefore have their own IDs, by which their outcome is queried.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_whose_server_is_killed_is_stored_once_whoever_gets_its_transactions_number() {
     let server = Arc::new(Server::start());
@@ -50,7 +50,7 @@ async fn a_send_whose_server_is_killed_is_stored_once_whoever_gets_its_transacti
     let a = proxy.service(&world, &url).await;
     let key = customer(&a).await;
     let mut conn = AnyConnection::connect(&url).await.unwrap();
-    // Nobody takes the number, or somebody does.
+    // In the first round nobody reuses the number. In the second one somebody does.
     for others in [0, 30] {
         let before = stored(&mut conn).await;
         proxy.next(Fate::Held);
@@ -62,7 +62,8 @@ async fn a_send_whose_server_is_killed_is_stored_once_whoever_gets_its_transacti
         if others == 0 {
             kill(&server).await;
         } else {
-            // One process of the server alone: the others forget what they shared with it.
+            // Kills only one process of the server, which then restarts the others and resets their
+            // shared memory.
             let row = sqlx::query("SELECT pg_backend_pid()")
                 .fetch_one(&mut conn)
                 .await;
@@ -130,7 +131,7 @@ async fn every_answered_send_is_stored_after_the_server_is_killed() {
                         Err(SendError::Refused(_)) => tokio::task::yield_now().await,
                         Err(SendError::Lost) => panic!("the server could be asked"),
                     }
-                    // Others that write.
+                    // Another writer.
                     let _ = service.claim(SANDBOX_CARRIER, 1).await;
                 }
                 accepted

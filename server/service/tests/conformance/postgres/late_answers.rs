@@ -1,5 +1,5 @@
-//! A commit group whose outcome is known after its end, or never. (A distributed table takes no
-//! trigger, by which the question is made slow here.)
+//! Commit groups whose outcome becomes known after their end, or never. (Distributed tables can't
+//! have the trigger that makes the query slow here.)
 
 use std::time::Duration;
 
@@ -11,8 +11,7 @@ use super::cuts::{Fate, Proxy, stored};
 use crate::database::Backend;
 use crate::world::{World, request};
 
-/// The question whether a commit group is stored takes longer than the commit group waits for its
-/// answer.
+/// The query for the outcome of a commit group takes longer than the group waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_that_is_answered_after_its_group_counts_against_its_keys_limit() {
     const SLOW_QUESTIONS: &str = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql \
@@ -40,12 +39,12 @@ async fn a_send_that_is_answered_after_its_group_counts_against_its_keys_limit()
     world.assert_sound().await;
 }
 
-/// The question whether a claim is stored isn't answered while the commit group waits for it, nor
-/// later. The places that the claim had come back while the commit group's thread sleeps, and
-/// nothing else wakes the thread.
+/// The query for the outcome of a claim gets no answer while the commit group waits for it, nor
+/// later. The slots of the claim are released while the commit group's thread sleeps, and nothing
+/// else wakes the thread.
 #[tokio::test]
 async fn a_message_is_submitted_when_the_places_of_an_unanswered_claim_come_back() {
-    /// How long is asked beside the commit groups.
+    /// How long the background task queries.
     const ASKED: Duration = Duration::from_secs(40);
     const SOON: Duration = Duration::from_secs(20);
     let world = World::new(Backend::Postgres).await;
@@ -62,7 +61,7 @@ async fn a_message_is_submitted_when_the_places_of_an_unanswered_claim_come_back
     let no_answers = "BEGIN; LOCK TABLE commit_groups IN SHARE MODE";
     conn.execute(no_answers).await.unwrap();
     proxy.state.release.notify_one();
-    // It is refused by the next commit group, after which the thread finds no place and sleeps.
+    // The next commit group refuses it. After that, the thread finds no free slot and sleeps.
     let refused = service.send(request(&customer.live, "57000002", "hello"));
     let unavailable = Err(SendError::Refused(Reason::Unavailable));
     assert_eq!(refused.await, unavailable);

@@ -1,5 +1,5 @@
-//! What only a database that is a server has: several processes on it, cut connections, its own
-//! clock, a move to it from SQLite.
+//! Tests only for PostgreSQL: several processes, cut connections, the server's clock, and the move
+//! from SQLite.
 
 mod agreement;
 mod callers_that_leave;

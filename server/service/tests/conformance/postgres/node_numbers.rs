@@ -1,4 +1,4 @@
-//! Each process has a number of its own, which stands in the ids that it makes.
+//! Each process has a unique node number, which is part of the IDs that it generates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::processes::{open, peer};
 use crate::uploads::{plain, rows, upload};
 use crate::world::{HOUR_MS, World, request};
 
-/// The slot in an id.
+/// Returns the slot in an ID.
 fn slot(id: i64) -> i64 {
     (id >> 11) & 1023
 }
@@ -45,10 +45,10 @@ async fn each_process_has_its_own_node_number_and_ids_never_collide() {
         world.database.number("SELECT COUNT(*) FROM messages").await,
         300
     );
-    // Each counts in rows of its own.
+    // Each process counts in its own rows.
     let counting = "SELECT COUNT(DISTINCT node) FROM message_days WHERE writer = 0 AND n > 0";
     assert_eq!(world.database.number(counting).await, 3);
-    // Uploads' messages have numbers of their own.
+    // Messages of uploads have separate node numbers.
     for service in &services {
         let accepted = upload(service, &customer.live, None, &rows(3), plain()).await;
         accepted.unwrap();
@@ -75,7 +75,7 @@ async fn a_node_number_is_not_given_again_for_an_hour() {
     let refused = open(&world, 1, Limits::default()).await;
     assert!(matches!(refused.err(), Some(OpenError::TooManyNodes)));
     world.pass(1);
-    // It gets the number whose last process ended first.
+    // It gets the number that has been free the longest.
     let service = peer(&world, 1).await;
     let customer = world.active("one@example.org", "1").await;
     let sent = service
@@ -129,13 +129,13 @@ async fn a_process_that_was_not_seen_for_half_a_minute_gets_another_number() {
     assert!(!b.nodes_ended().await.unwrap(), "said once");
     assert_eq!(world.database.number(LIVING).await, 1);
     assert_eq!(world.database.number(CONNECTIONS).await, 1);
-    // It only slept.
+    // The process was only suspended.
     assert_eq!(send(&a).await, before);
     a.renew_node().await.unwrap();
     assert_eq!(world.database.number(LIVING).await, 2);
     let after = send(&a).await;
     assert!(after != before && after != send(&b).await);
-    // One that ends says so.
+    // A process that stops releases its number.
     b.close().await;
     assert_eq!(world.database.number(LIVING).await, 1);
     assert!(a.nodes_ended().await.unwrap());

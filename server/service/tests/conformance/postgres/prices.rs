@@ -1,4 +1,4 @@
-//! Prices that one process sets and others charge by.
+//! One process sets prices, and the others charge them.
 
 use domain::{Prefix, PriceChange};
 use service::Actor;
@@ -13,7 +13,7 @@ async fn a_price_that_one_process_sets_is_charged_by_all_from_its_answer_on() {
     let customer = world.active("one@example.org", "100").await;
     let other = peer(&world, 1).await;
     for n in 1..=20 {
-        // Both have the last price in memory.
+        // Both cache the previous price.
         for service in [&world.service, &other] {
             let sent = service.send(request(&customer.live, "27821234567", "x"));
             sent.await.unwrap();

@@ -1,5 +1,4 @@
-//! The schemas of both databases mean the same. What differs on purpose is listed here, with the
-//! reason.
+//! Compares the schemas of both databases. Intended differences are listed here with their reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as 
 
 use crate::database::{Backend, Database};
 
-/// Tables that only PostgreSQL has, and where SQLite's one process keeps the same.
+/// Tables that only PostgreSQL has, and where SQLite's only process keeps the same data.
 const ONLY_POSTGRES: [(&str, &str); 6] = [
     (
         "reference_shards",
@@ -23,7 +22,7 @@ const ONLY_POSTGRES: [(&str, &str); 6] = [
     ("uploads", "in memory"),
 ];
 
-/// Tables that can be distributed: with PostgreSQL each of their unique keys ends with the shard.
+/// Tables that can be distributed. On PostgreSQL each of their unique keys ends with the shard.
 const DISTRIBUTED: [&str; 12] = [
     "applications",
     "batches",
@@ -39,7 +38,7 @@ const DISTRIBUTED: [&str; 12] = [
     "transfers",
 ];
 
-/// Columns that only PostgreSQL has besides, and what they are for.
+/// Columns that only PostgreSQL has, and their purpose.
 const OTHER_COLUMNS: [(&str, &str, &str); 4] = [
     ("installation", "shards", "accounts are given shards"),
     ("installation", "distribution", "tables can be distributed"),
@@ -51,14 +50,14 @@ const OTHER_COLUMNS: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// References that PostgreSQL doesn't have: a table that is distributed refers to accounts alone,
-/// and nothing refers to it.
+/// Foreign keys that PostgreSQL doesn't have. A distributed table may refer only to accounts, and
+/// nothing may refer to it.
 const OTHER_REFERENCES: [(&str, &str); 2] = [
     ("deposits", "applications"),
     ("sender_requests", "applications"),
 ];
 
-/// Primary keys that differ, with SQLite's and PostgreSQL's, and why.
+/// Primary keys that differ, SQLite's first, and why.
 const OTHER_KEYS: [(&str, &[&str], &[&str], &str); 2] = [
     (
         "message_events",
@@ -93,7 +92,7 @@ const OTHER_INDEXES: [(&str, &str); 5] = [
     ),
 ];
 
-/// Indexes that need not name the row's id at their end with SQLite, which ends each entry with it.
+/// Indexes that don't have to end with the row's ID on SQLite, which adds the ID to each entry.
 const ENDING_IN_THE_ID: [&str; 4] = [
     "messages_by_application",
     "messages_by_number",
@@ -101,13 +100,13 @@ const ENDING_IN_THE_ID: [&str; 4] = [
     "batches_by_requestid",
 ];
 
-/// What a table means.
+/// A table's definition, in a form that both databases share.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Table {
     /// Type, whether it can't be null, default.
     columns: BTreeMap<String, (String, bool, Vec<String>)>,
     primary_key: Vec<String>,
-    /// Columns, unique, condition; by name, unless a constraint made it.
+    /// Name unless a constraint created the index, columns, unique, condition.
     indexes: BTreeSet<(String, Vec<String>, bool, Vec<String>)>,
     /// Columns, the other table's name and columns.
     references: BTreeSet<(Vec<String>, String, Vec<String>)>,
@@ -117,7 +116,7 @@ struct Table {
 
 type Schema = BTreeMap<String, Table>;
 
-/// The words of an expression, in the form that both databases can be brought to.
+/// Splits an expression into words, in a form that both databases share.
 fn words(expression: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut rest = expression.trim_start();
@@ -135,7 +134,7 @@ fn words(expression: &str) -> Vec<String> {
         }
         rest = after.trim_start();
     }
-    // PostgreSQL says of which type a constant is, and has its own words for IN and BETWEEN.
+    // PostgreSQL adds types to constants, and has its own syntax for IN and BETWEEN.
     let mut same: Vec<String> = Vec::new();
     let mut words = found.into_iter().peekable();
     while let Some(word) = words.next() {
@@ -158,7 +157,7 @@ fn words(expression: &str) -> Vec<String> {
     same
 }
 
-/// What stands in the parentheses after each of these words.
+/// Returns the text in the parentheses after each occurrence of a keyword.
 fn enclosed<'a>(sql: &'a str, keyword: &str) -> Vec<&'a str> {
     let starts = sql.match_indices(keyword);
     let starts = starts.map(|(at, _)| at + sql[at..].find('(').unwrap());
@@ -179,7 +178,7 @@ fn without_comments(sql: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Rows that a statement gives as one JSON value.
+/// Reads the rows of a statement that returns them as one JSON value.
 async fn rows(conn: &mut AnyConnection, statement: String) -> Vec<Value> {
     let row = sqlx::query(AssertSqlSafe(statement)).fetch_one(conn).await;
     serde_json::from_str(&row.unwrap().get::<String, _>(0)).unwrap()
@@ -189,7 +188,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
 }
 
-/// SQLite hands on an array within an array as its text, or not.
+/// SQLite returns a nested array as an array or as its text.
 fn texts(value: &Value) -> Vec<String> {
     if let Some(text) = value.as_str() {
         return serde_json::from_str(text).unwrap();
@@ -199,7 +198,7 @@ fn texts(value: &Value) -> Vec<String> {
 
 fn default_of(value: &Value) -> Vec<String> {
     let default = value.as_str().unwrap_or_default();
-    // A number of the database's choice.
+    // A number that the database assigns.
     if default.contains("nextval") {
         Vec::new()
     } else {
@@ -290,7 +289,7 @@ async fn of_sqlite(conn: &mut AnyConnection) -> Schema {
     schema
 }
 
-/// A statement whose rows come as one JSON value.
+/// Builds a statement that returns its rows as one JSON value.
 fn json(columns: &str, from: &str) -> String {
     format!("SELECT COALESCE(json_agg(json_build_array({columns})), '[]')::text FROM {from}")
 }
@@ -430,7 +429,7 @@ fn without_shard(name: &str, table: &mut Table) {
     assert!(to.into_iter().all(|to| to == "accounts"), "{name}");
 }
 
-/// The schemas without what differs on purpose; every exception is one.
+/// Removes the intended differences from the schemas. Fails if one of them doesn't exist.
 fn compared(mut sqlite: Schema, mut postgres: Schema) -> (Schema, Schema) {
     for (table, instead) in ONLY_POSTGRES {
         assert!(!sqlite.contains_key(table));
@@ -480,7 +479,7 @@ async fn both_schemas_have_the_same_tables_columns_and_constraints() {
     for (name, table) in &sqlite {
         assert_eq!(table, &postgres[name], "{name}");
     }
-    // Something was read of each kind.
+    // Checks that rows of each kind were read.
     let some = |has: fn(&Table) -> bool| sqlite.values().filter(|table| has(table)).count();
     assert!(some(|table| !table.columns.is_empty()) > 20);
     assert!(some(|table| !table.indexes.is_empty()) > 8);
@@ -515,7 +514,7 @@ async fn a_change_to_one_schema_alone_is_found() {
     }
 }
 
-/// What must fail, and what must not.
+/// Asserts that a statement is refused because the table is append-only.
 async fn refuses(conn: &mut AnyConnection, statement: &'static str) {
     let error = conn.execute(statement).await.unwrap_err().to_string();
     assert!(error.contains("append-only"), "{statement}: {error}");
@@ -568,7 +567,7 @@ async fn the_ledger_and_the_audit_log_refuse_changes_in_both_schemas() {
     }
 }
 
-/// The tests' role is a superuser, which is allowed everything.
+/// Checks the granted privileges, because the tests' role is a superuser and may do everything.
 #[tokio::test]
 async fn the_owner_of_the_tables_may_not_change_the_ledger_and_the_audit_log() {
     let mut both = migrated().await;

@@ -1,5 +1,5 @@
-//! An installation with several shards: what belongs to an account is in the account's shard, and
-//! what is done for all applications is done shard by shard.
+//! An installation with several shards. The rows of an account are in its shard, and work for all
+//! applications is done shard by shard.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::uploads::{accepted, rows};
 use crate::world::{Customer, HOUR_MS, World, money, name, whole};
 
 const STAFF: Actor = Actor::CommandLine;
-/// Longer than any wait here.
+/// Longer than any wait in these tests.
 const SOON: Duration = Duration::from_secs(20);
 
 async fn three_shards() -> (World, Vec<Customer>) {
@@ -38,7 +38,7 @@ async fn three_shards_with(network: Network) -> (World, Vec<Customer>) {
     (world, customers)
 }
 
-/// How many rows of a table aren't in the shard of their application.
+/// Returns the number of rows in a table that aren't in the shard of their application.
 async fn strays(world: &World, table: &str) -> i64 {
     let mut conn = world.database.connect().await;
     let strays = format!(
@@ -107,7 +107,7 @@ async fn what_belongs_to_an_account_is_in_its_shard() {
     world.assert_sound().await;
 }
 
-/// The messages that are claimed from all shards, under the lease of each.
+/// Claims messages from all shards, each with the lease of its shard.
 async fn claim_all(world: &World, count: usize) -> Vec<(Lease, Claimed)> {
     let mut consumer = world.service.consume("acme");
     consumer.credit().refresh(|| 4);
@@ -167,15 +167,15 @@ async fn sends_results_and_receipts_go_to_the_shard_of_their_application() {
     world.assert_sound().await;
 }
 
-/// A receipt is kept as unmatched while the shard of its message can't be reached; another shard
-/// has an older message that the carrier gave the same name.
+/// A receipt is kept as unmatched while the shard of its message is unreachable. Another shard has
+/// an older message with the same carrier message ID.
 #[tokio::test]
 async fn an_unmatched_receipt_is_for_the_newest_message_in_whichever_shard() {
     const INSERT: &str = "INSERT INTO unmatched_receipts \
         (carrier, carrier_message_id, status, received_at) \
         SELECT 'acme', 'again', 4, MAX(created_at) FROM messages";
     let (world, customers) = three_shards_with(network(&[("acme", 1, None)])).await;
-    // The newest message is once in the first shard and once in the last one.
+    // The newest message is first in the last shard, then in the first one.
     for order in [[0, 1, 2], [2, 1, 0]] {
         let mut sent = Vec::new();
         for customer in order.map(|place| &customers[place]) {
@@ -210,7 +210,8 @@ async fn an_unmatched_receipt_is_for_the_newest_message_in_whichever_shard() {
     world.assert_sound().await;
 }
 
-/// While a shard's commit group looks for messages it keeps places from the others.
+/// A shard's commit group reserves slots while it searches for messages, so other shards don't have
+/// them.
 #[tokio::test]
 async fn the_only_place_goes_to_whichever_shard_has_a_message() {
     let (world, customers) = three_shards_with(network(&[("acme", 1, None)])).await;
@@ -227,7 +228,7 @@ async fn the_only_place_goes_to_whichever_shard_has_a_message() {
     }
 }
 
-/// Receipts without the carrier's name of a message say to whom it went and when it was taken.
+/// Receipts without a known carrier message ID still have the number and the submit date.
 #[tokio::test]
 async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all_shards_fits() {
     let (world, customers) = three_shards_with(network(&[("acme", 1, None)])).await;
@@ -266,7 +267,7 @@ async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all
     for ((customer, id), expected) in sent.iter().zip(expected) {
         assert_eq!(world.status(customer, *id).await, expected);
     }
-    // What the carrier echoes of a submit tells the two messages to one number apart.
+    // The echoed reference distinguishes the two messages to one number.
     let other = claimed.iter().find(|(_, message)| message.id == sent[1].1);
     let echoed = CarrierReceipt {
         names: vec!["unheard of".to_owned()],
@@ -335,7 +336,7 @@ async fn a_shard_that_cannot_be_written_holds_up_no_other() {
     }
     world.expand_all().await;
     world.pass(49 * HOUR_MS);
-    // A release in this shard waits for the row until the lock's time-out.
+    // A release in this shard waits for the locked row until the lock timeout.
     let mut conn = world.database.connect().await;
     let hold = "BEGIN; SELECT * FROM applications WHERE shard = 2 FOR UPDATE";
     conn.execute(hold).await.unwrap();

@@ -1,4 +1,4 @@
-//! Work that several processes share: claims, uploads, and waking each other.
+//! Work that several processes share: claims, uploads, and notifications.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::uploads::{plain, rows, upload};
 use crate::world::{Customer, World, money};
 
 const STAFF: Actor = Actor::CommandLine;
-/// Longer than anything takes that isn't broken.
+/// Longer than anything takes that works.
 const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,7 +98,7 @@ async fn an_expired_claim_is_ended_by_another_process() {
         statuses(&world, &customer).await,
         [MessageStatus::Unknown; 3]
     );
-    // The results of the process that held it come late: only the carrier's ids are stored.
+    // The results of the first process come too late: only the carrier message IDs are stored.
     let outcomes = [taken_as("one"), refused(), SubmitOutcome::NotSent];
     let results = claimed
         .iter()
@@ -125,7 +125,7 @@ async fn an_upload_that_several_processes_expand_becomes_each_message_once() {
         .await
         .unwrap();
     let id = accepted.batchid.unwrap();
-    // B alone, then both.
+    // First only B, then both.
     b.expand(id).await.unwrap();
     while let Some(id) = b.next_unexpanded(None).await.unwrap() {
         let (one, two) = tokio::join!(a.expand(id), b.expand(id));
@@ -159,7 +159,7 @@ async fn other_processes_finish_the_upload_of_a_process_that_vanished() {
         .unwrap();
     let id = accepted.batchid.unwrap();
     gone.expand(id).await.unwrap();
-    // In the middle of a step: it is whole or isn't.
+    // The process stops in the middle of a step, which must be atomic.
     let step = tokio::spawn({
         let gone = gone.clone();
         async move { gone.expand(id).await }
@@ -176,7 +176,7 @@ async fn other_processes_finish_the_upload_of_a_process_that_vanished() {
         world.database.number("SELECT COUNT(*) FROM uploads").await,
         1
     );
-    // The upload that it had under way ends with it.
+    // The upload that it had begun ends with it.
     world.pass(31_000);
     world.service.renew_node().await.unwrap();
     assert!(world.service.nodes_ended().await.unwrap());
@@ -193,7 +193,7 @@ async fn a_process_wakes_the_others_when_it_leaves_work_for_them() {
     let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "50").await;
     let b = peer(&world, 1).await;
-    // Until it listens, it hears nothing.
+    // It gets no notification before it listens.
     let queued = b.queued();
     let first = async {
         loop {

@@ -1,4 +1,4 @@
-//! The table of messages that are unknown or ended otherwise than delivered.
+//! The table of messages that are unknown or that ended otherwise than delivered.
 
 use domain::MessageStatus;
 use service::{MessageFilter, SANDBOX_CARRIER};

@@ -1,4 +1,5 @@
-//! Tables of messages by day and by week: one setting after the other, and both at once.
+//! Message tables by day and by week: changes of the setting, and processes with different
+//! settings.
 
 use service::{Limits, MessageFilter, MessageTables};
 
@@ -7,10 +8,11 @@ use crate::processes::peer_with;
 use crate::world::{Customer, HOUR_MS, START_MS, World};
 
 const DAY_MS: i64 = 24 * HOUR_MS;
-/// Days that messages are kept.
+/// The number of days that messages are kept.
 const KEPT: i64 = 400;
 
-/// What the names of the tables of messages end with, which those of events end with too.
+/// Returns the suffixes of the names of the message tables. The tables of events must have the
+/// same.
 async fn tables(world: &World) -> Vec<String> {
     const NAMES: &str = "SELECT array_to_string(array_agg(right(relname, $1) ORDER BY relname), ' \
         ') \
@@ -29,7 +31,7 @@ async fn tables(world: &World) -> Vec<String> {
     names.split_whitespace().map(str::to_owned).collect()
 }
 
-/// How many messages no table of a day or week has.
+/// Returns the number of messages outside the tables of days and weeks.
 async fn strays(world: &World) -> i64 {
     world
         .database
@@ -47,8 +49,8 @@ async fn send(world: &World, customer: &Customer) {
     world.send(&customer.live, "12345678").await.unwrap();
 }
 
-/// Drops what is too old once this day of January 2026 is the first that is kept; how many messages
-/// are left.
+/// Drops old messages so that this day of January 2026 is the first one that is kept. Returns the
+/// number of remaining messages.
 async fn left_from(world: &World, customer: &Customer, day: i64) -> usize {
     let days = (world.now().unix_ms() - START_MS) / DAY_MS;
     world.pass((day - 1 + KEPT - days) * DAY_MS);
@@ -77,7 +79,7 @@ async fn days_become_weeks_and_weeks_days_and_each_table_is_dropped_in_its_time(
         };
         world.service.make_days().await.unwrap();
         if day == 17 {
-            // The table of the week that begins in two days is there: its days go into it.
+            // The table for the week that begins in two days exists, so its days go into it.
             other = Some(peer_with(&world, 1, Limits::default()).await);
         }
         if let Some(other) = &other {
@@ -89,7 +91,7 @@ async fn days_become_weeks_and_weeks_days_and_each_table_is_dropped_in_its_time(
     let days = |days: std::ops::RangeInclusive<i64>| days.map(|day| format!("202601{day:02}"));
     let first_week = ["20260105_week".to_owned()];
     let mut expected: Vec<String> = days(1..=4).chain(first_week).collect();
-    // As the setting changed, days of this week had tables already.
+    // When the setting changed, days of this week had tables already.
     expected.extend(days(12..=18).chain(["20260119_week".to_owned()]));
     assert_eq!(tables(&world).await, expected);
     assert_eq!(strays(&world).await, 0);
@@ -123,7 +125,7 @@ async fn days_become_weeks_and_weeks_days_and_each_table_is_dropped_in_its_time(
 async fn a_week_with_messages_of_a_day_without_a_table_goes_on_by_days() {
     let world = World::new(Backend::SHARED).await;
     let customer = world.active("one@example.org", "10").await;
-    // Nobody made the tables of Tuesday the 13th.
+    // No process has created the tables of Tuesday the 13th.
     world.pass(12 * DAY_MS);
     send(&world, &customer).await;
     let world = with(world, MessageTables::Week).await;

@@ -1,29 +1,29 @@
-//! Finds out whether a carrier that left messages unanswered answers again.
+//! Finds out whether a carrier that left messages unanswered has recovered.
 //!
-//! Its connections take one message at a time by themselves, and other messages take another route.
-//! A message that waits for the carrier, because no other route matches it, is the probe. Where
-//! none waits, one new message is let through every now and then: that a connection binds and
-//! answers `enquire_link` proves nothing.
+//! The connections of such a carrier take one message at a time. All other messages take another
+//! route. If a message waits for the carrier because no other route matches it, that message is the
+//! probe. If none waits, one new message is let through now and then. A connection that binds and
+//! answers `enquire_link` isn't enough as a sign of recovery.
 
 use std::time::Duration;
 
 use service::Service;
 use tokio::time::Instant;
 
-/// How often a new message is let through: it may be lost, and is charged then. A carrier that is
-/// bound and answers again gets its messages again within this time.
+/// How often a new message is let through. The message may be lost, and it is charged even then. A
+/// carrier that is bound and has recovered gets its messages again within this time.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// What is remembered of a carrier's probes.
+/// The state of a carrier's probes that is kept between two updates.
 #[derive(Default)]
 pub(super) struct Probes {
     let_at: Option<Instant>,
-    /// Whether a connection was being probed at the last update.
+    /// True if a connection was being probed at the last update.
     probed: bool,
 }
 
 impl Probes {
-    /// Lets a message through while the carrier has a place for it.
+    /// Lets a message through now and then while the carrier has a slot for it.
     pub(super) fn update(&mut self, service: &Service, carrier: &str, takes_probe: bool) {
         if !takes_probe {
             service.let_probe(carrier, false);
@@ -33,7 +33,7 @@ impl Probes {
         }
     }
 
-    /// Whether the last connection that was being probed isn't any more.
+    /// Returns true if a connection was being probed at the last update, and none is now.
     pub(super) fn ended(&mut self, probed: bool) -> bool {
         std::mem::replace(&mut self.probed, probed) && !probed
     }

@@ -1,4 +1,4 @@
-//! Logs that a carrier refuses messages.
+//! Logs a carrier's refusals.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use tokio::time::Instant;
 
 use crate::carrier::refused::Refused;
 
-/// Shortest time between two log lines: a carrier may refuse thousands in a second.
+/// The shortest time between two log lines. A carrier may refuse thousands of messages in a second.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// What was logged of a carrier.
+/// The refusals of a carrier that have been logged.
 #[derive(Default)]
 pub(super) struct ReportedRefusals {
     count: u64,
@@ -17,8 +17,7 @@ pub(super) struct ReportedRefusals {
 }
 
 impl ReportedRefusals {
-    /// Logs how many messages were refused since the last line, but nothing of the messages
-    /// themselves.
+    /// Logs the number of messages refused since the last line, but no content of a message.
     pub(super) fn update(&mut self, carrier: &str, refused: &Refused) {
         let total = refused.total();
         let lately = self.at.is_some_and(|at| at.elapsed() < INTERVAL);

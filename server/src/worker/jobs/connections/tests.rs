@@ -1,4 +1,4 @@
-//! Which carriers may be handed messages.
+//! Tests which carriers may get messages.
 
 use std::sync::Mutex;
 
@@ -41,7 +41,7 @@ fn watch(connections: Vec<ReadState>) -> Watch {
     Watch::new(Arc::default(), Arc::new(carriers))
 }
 
-/// A process that just started, after so many looks: whether the carrier may be handed messages.
+/// Returns true if the carrier may get messages after a new process has looked this many times.
 async fn is_open_after(looks: usize, service: &Service) -> bool {
     let mut watch = watch(Vec::new());
     for _ in 0..looks {
@@ -61,12 +61,12 @@ async fn a_carrier_is_closed_until_its_drain_state_is_read() {
     assert!(!is_open_after(1, &service).await);
     service.resume_carrier(&STAFF, "acme").await.unwrap();
     assert!(is_open_after(1, &service).await);
-    // It isn't known while the database can't be read.
+    // The drain state isn't known while the database can't be read.
     service.close().await;
     assert!(!is_open_after(2, &service).await);
 }
 
-/// Whether the job that reroutes messages is woken.
+/// Returns true if the rerouting job was woken.
 async fn wakes_rerouting(service: &Service) -> bool {
     let woken = service.routes_changed().notified();
     tokio::time::timeout(Duration::ZERO, woken).await.is_ok()
@@ -95,7 +95,7 @@ async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
     let mut look_at = async |now: ConnectionState| {
         state.lock().unwrap().state = now;
         watch.look(&service).await;
-        // Its grace is over.
+        // Ends the grace period.
         let long_ago = Instant::now().checked_sub(LOST_GRACE).unwrap();
         watch.remembered[0].connections[0].bound_at = long_ago;
         (
