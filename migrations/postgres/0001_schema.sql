@@ -1,14 +1,13 @@
--- The same tables as for SQLite, with the same names; the comments there say what a column holds.
--- What differs is how PostgreSQL stores them: history in partitions by day or week, free room in
--- the pages of tables that are updated, and an eager vacuum of short-lived rows. At the end are the
--- tables that several processes share; the one process of a SQLite database has their content in
--- memory or in files.
+-- The same tables as for SQLite, with the same names. The SQLite schema explains the columns. Only
+-- the storage differs: history is partitioned by day or week, tables with updates have free space
+-- in their pages, and tables with short-lived rows are vacuumed often. The last tables are state
+-- that processes share. With SQLite the only process has this state in memory or in files.
 --
--- Tables that grow have a column `shard`, last in each of their unique keys, by which they can be
--- distributed over several servers: rows of one shard are on one server. An account has a shard,
--- which never changes, and what belongs to the account has the same shard. (If the shard were first
--- in the keys, PostgreSQL would read a whole index by the shard alone, as long as its statistics
--- take the table for small.)
+-- Tables that grow have a column `shard`, which is the last column of each of their unique keys. By
+-- this column they can be distributed over several servers: all rows of a shard are on one server.
+-- An account has a shard, which never changes, and everything that belongs to the account has the
+-- same shard. The column isn't first in the keys: PostgreSQL would then read a whole index by the
+-- shard alone as long as its statistics show a small table.
 
 CREATE TABLE installation (
     id         BIGINT PRIMARY KEY CHECK (id = 1),
@@ -18,8 +17,9 @@ CREATE TABLE installation (
     swept_at   BIGINT NOT NULL,
     history_low_id BIGINT NOT NULL DEFAULT 0,
     test_low_id BIGINT NOT NULL DEFAULT 0,
-    shards      BIGINT NOT NULL DEFAULT 1 CHECK (shards > 0), -- accounts are given shards 1 to this
-    distribution TEXT CHECK (distribution = 'begun' OR distribution = 'done'), -- null: on one server
+    shards      BIGINT NOT NULL DEFAULT 1 CHECK (shards > 0), -- accounts get shards from 1 to this
+    -- null: on one server
+    distribution TEXT CHECK (distribution = 'begun' OR distribution = 'done'),
     form_key   TEXT NOT NULL,
     sealing_key TEXT
 );
@@ -44,7 +44,7 @@ CREATE TABLE accounts (
     role                TEXT NOT NULL CHECK (role IN ('customer', 'staff')),
     created_at          BIGINT NOT NULL,
     password_changed_at BIGINT NOT NULL,
-    shard                BIGINT NOT NULL, -- of everything that belongs to the account
+    shard                BIGINT NOT NULL, -- shard of everything that belongs to the account
     confirmed_at        BIGINT DEFAULT 0,
     confirm_mailed_at   BIGINT,
     disabled_at         BIGINT,
@@ -165,8 +165,8 @@ CREATE TABLE known_devices (
     PRIMARY KEY (account_id, fingerprint)
 );
 
--- Each commit group updates the balances of the applications that send: with free room in the page
--- the new version of a row needs no new index entry.
+-- Each commit group updates the balances of the applications that send. With free space in the
+-- page, the new version of a row needs no new index entry.
 CREATE TABLE applications (
     shard                    BIGINT NOT NULL,
     id                      BIGINT NOT NULL,
@@ -191,7 +191,7 @@ CREATE TABLE applications (
     created_at              BIGINT NOT NULL,
     lost_answer             TEXT NOT NULL DEFAULT 'hold'
         CHECK (lost_answer IN ('hold', 'resend')),
-    -- the id of the application's last transfer; its transfers are numbered from 1
+    -- ID of the application's last transfer; its transfers are numbered from 1
     last_transfer_id        BIGINT NOT NULL DEFAULT 0,
     low_balance             BIGINT CHECK (low_balance > 0),
     low_balance_at          BIGINT,
@@ -212,11 +212,11 @@ CREATE INDEX applications_by_activation ON applications (activated_at) WHERE act
 CREATE INDEX applications_with_threshold ON applications (id) WHERE low_balance IS NOT NULL;
 CREATE INDEX applications_with_batch_mails ON applications (id) WHERE batch_mails_since IS NOT NULL;
 
--- Keeps references unique over all shards, and tells where an application is.
+-- Keeps references unique over all shards, and maps each to its application's shard.
 CREATE TABLE reference_shards (
     reference      TEXT PRIMARY KEY,
     shard           BIGINT NOT NULL,   -- of the application
-    application_id BIGINT NOT NULL UNIQUE -- the application that has the reference
+    application_id BIGINT NOT NULL UNIQUE
 );
 
 CREATE TABLE api_keys (
@@ -310,9 +310,8 @@ CREATE TABLE approvals (
     asked_at BIGINT NOT NULL
 );
 
--- An application's transfers are numbered under the lock of its row, so that its statement is in
--- the order of its commits. Transfers between our own ledger accounts take ids that the program
--- makes.
+-- An application's transfers are numbered while its row is locked, so that its statement is in the
+-- order of the commits. The program makes the IDs of transfers between the service's own accounts.
 CREATE TABLE transfers (
     shard           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
@@ -384,9 +383,9 @@ CREATE TABLE bank_columns (
     currency     BIGINT
 );
 
--- Partitions by day or week, since an id begins with its milliseconds: one that is old enough is
--- dropped as a whole. The service makes the partitions of days ahead of time; a row of any other
--- day goes into the partition named 'other'.
+-- Partitioned by day or week, which is possible because an ID begins with its milliseconds. A
+-- partition that is old enough is dropped as a whole. The service creates partitions in advance.
+-- Rows of any other day go into the partition `messages_other`.
 CREATE TABLE messages (
     shard           BIGINT NOT NULL,
     id             BIGINT NOT NULL,
@@ -416,13 +415,13 @@ CREATE INDEX messages_by_application ON messages (application_id, test, id);
 CREATE INDEX messages_by_number ON messages (application_id, test, number, id);
 CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid, id)
     WHERE requestid IS NOT NULL;
--- A message is updated three times, in no column of an index: with free room in its page an update
--- writes to no index.
+-- A message is updated three times, but never in an indexed column. With free space in its page, an
+-- update writes to no index.
 CREATE TABLE messages_other PARTITION OF messages DEFAULT WITH (fillfactor = 60);
 
--- Messages that are unknown, failed, expired or rejected. They are few: a message that is delivered
--- has no row. An index on the status, even if only for some messages, would make each update of any
--- message write to all indexes.
+-- Messages that are unknown, failed, expired or rejected. They are few, because a delivered message
+-- has no row. This isn't an index on the status of messages: even a partial one would make each
+-- update of any message write to all indexes.
 CREATE TABLE unusual_messages (
     shard           BIGINT NOT NULL,
     application_id BIGINT NOT NULL,
@@ -443,8 +442,8 @@ CREATE TABLE message_events (
 ) PARTITION BY RANGE (message_id);
 CREATE TABLE message_events_other PARTITION OF message_events DEFAULT;
 
--- Rows come and go within seconds: vacuum runs often, since claims would otherwise step over dead
--- rows.
+-- Rows come and go within seconds. Vacuum runs often, because claims would otherwise have to skip
+-- dead rows.
 CREATE TABLE queue (
     shard           BIGINT NOT NULL,
     message_id     BIGINT NOT NULL,
@@ -461,7 +460,7 @@ CREATE TABLE queue (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
         autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000);
--- A claimed row leaves the index of the rows that may be claimed.
+-- A row leaves this index when it is claimed.
 CREATE INDEX queue_due ON queue (carrier, deferred, bulk, due_at, message_id) WHERE lease_token = 0;
 CREATE INDEX queue_deferred ON queue (application_id) WHERE deferred = 1;
 CREATE INDEX queue_leased ON queue (carrier, due_at) WHERE lease_token <> 0;
@@ -524,7 +523,7 @@ CREATE TABLE connections (
     PRIMARY KEY (carrier, node, number)
 );
 
--- The counts change with each claim and each result of the batch's messages.
+-- The counts change with each claim and each result of a message of the batch.
 CREATE TABLE batches (
     shard           BIGINT NOT NULL,
     id             BIGINT NOT NULL,
@@ -678,44 +677,45 @@ CREATE TABLE account_notes (
 CREATE INDEX account_notes_by_account ON account_notes (account_id, id);
 CREATE TRIGGER account_notes_never_change BEFORE UPDATE OR DELETE OR TRUNCATE ON account_notes
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
--- The ledger, the audit log and notes are append-only by privileges too: a distributed table has no
--- triggers.
+-- Privileges also make the ledger, the audit log and the notes append-only, because a distributed
+-- table has no triggers.
 REVOKE UPDATE, DELETE, TRUNCATE ON transfers, audit, account_notes FROM CURRENT_USER;
 
--- The spool: rows of uploads until they are messages. Any process can go on with them.
+-- The spool: rows of uploads until they are messages. Any process can continue with them.
 CREATE TABLE spool_chunks (
     shard           BIGINT NOT NULL,
-    spool          TEXT NOT NULL,     -- the name of the upload's spool, as its batch has it
-    start          BIGINT NOT NULL,   -- where the chunk would begin if all chunks were one file
-    chunk          BYTEA NOT NULL,    -- rows after a head, as in a spool file
-    -- rows of an upload that was never accepted are deleted after a day
+    spool          TEXT NOT NULL,     -- name of the upload's spool, as in its batch
+    start          BIGINT NOT NULL,   -- offset of the chunk in the spool
+    chunk          BYTEA NOT NULL,    -- rows with a header, as in a spool file
+    -- rows of an upload that was never accepted are deleted a day after this
     created_at     BIGINT NOT NULL,
     PRIMARY KEY (spool, start, shard)
 );
--- A chunk is read once: compressing it would cost more than it saves. (PostgreSQL 15 has no such
--- option in CREATE TABLE.)
+-- A chunk is read only once, so compressing it would cost more than it saves. (PostgreSQL 15 has no
+-- such option in CREATE TABLE.)
 ALTER TABLE spool_chunks ALTER COLUMN chunk SET STORAGE EXTERNAL;
 
--- Uploads under way, as long as the process that receives them lives: how many an application has,
--- and with which idempotency keys.
+-- Uploads in progress. A row counts as long as the process that receives the upload lives. The
+-- table limits how many uploads an application has and tells which idempotency keys are in use.
 CREATE TABLE uploads (
-    id             BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, -- to end it by
+    -- identifies it when it ends
+    id             BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
     node           BIGINT NOT NULL,   -- slot of the node
-    -- the node's token: a later process with the same slot doesn't have these uploads
+    -- the node's token; a later process with the same slot doesn't own this upload
     token          BIGINT NOT NULL,
-    application_id BIGINT NOT NULL,   -- the application that uploads
+    application_id BIGINT NOT NULL,
     test           BIGINT NOT NULL CHECK (test IN (0, 1)), -- 1: with the test key
-    -- SHA-256 of the idempotency key, hexadecimal; null without one
+    -- SHA-256 of the idempotency key, hexadecimal; null if there is none
     key            TEXT
 );
 CREATE INDEX uploads_by_application ON uploads (application_id);
 
--- Requests that a key may still make this second, where there is a limit. The table isn't logged: a
--- crash loses the count of a second.
+-- Requests that a key may still make in this second, if it has a limit. The table is unlogged: a
+-- crash loses only the count of one second.
 CREATE UNLOGGED TABLE rate_buckets (
     reference      TEXT NOT NULL,     -- of the application
     test           BIGINT NOT NULL CHECK (test IN (0, 1)), -- 1: of the test key
     level          BIGINT NOT NULL,   -- thousandths of a request
-    filled_at      BIGINT NOT NULL,   -- when level had this value
+    filled_at      BIGINT NOT NULL,   -- when level was last updated
     PRIMARY KEY (reference, test)
 ) WITH (fillfactor = 50);

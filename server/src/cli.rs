@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::decision::StaffList;
 use domain::{Email, Money, Number, Prefix, Reference, Timestamp, Transid};
 
-/// Bulk SMS: portal, API, worker and the staff's tools in one program.
+/// Bulk SMS: portal, API, worker and staff tools in one program.
 #[derive(Debug, Parser)]
 #[command(name = "heliograph", version, arg_required_else_help = true)]
 pub struct Cli {
@@ -22,83 +22,86 @@ pub struct Cli {
 /// Settings that every command reads.
 #[derive(Debug, Args)]
 pub struct Flags {
-    /// Settings file [default: heliograph.toml when there is one].
+    /// Settings file [default: heliograph.toml if it exists].
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Database, like sqlite:data/heliograph.db.
+    /// Database URL, such as sqlite:data/heliograph.db.
     #[arg(long, global = true, value_name = "URL")]
     database_url: Option<String>,
-    /// Folder of the demo's sign-ins and of spool files.
+    /// Folder for the demo's sign-ins and for spool files.
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Migrate the database, then serve portal and API and send what is queued.
+    /// Migrate the database, then serve the portal and the API and send queued messages.
     Serve(Serve),
     /// Only migrate the database.
     Migrate,
-    /// Accounts.
+    /// Manage accounts.
     #[command(subcommand)]
     Account(Account),
-    /// Applications.
+    /// Manage applications.
     #[command(subcommand)]
     Application(Application),
-    /// Sender names.
+    /// Decide about sender names.
     #[command(subcommand)]
     Sender(Sender),
-    /// Deposits.
+    /// Manage deposits.
     #[command(subcommand)]
     Deposit(Deposit),
-    /// Prices.
+    /// Manage prices.
     #[command(subcommand)]
     Price(Price),
-    /// Print what customers paid against what carriers charge, by day, application and prefix.
+    /// Print what customers paid and what carriers charge, by day, application and prefix.
     Margin(Margin),
-    /// Carriers.
+    /// Manage carriers.
     #[command(subcommand)]
     Carrier(Carrier),
-    /// Notes about incidents, which customers read in the portal.
+    /// Manage notes about incidents, which customers read in the portal.
     #[command(subcommand)]
     Incident(Incident),
-    /// Lists that staff keep: reasons that they offer, and reserved words.
+    /// Manage the staff's lists: reasons to choose from, and reserved words.
     #[command(subcommand)]
     StaffList(StaffLists),
-    /// Mails.
+    /// Manage mails.
     #[command(subcommand)]
     Mail(Mail),
-    /// The audit log.
+    /// Read the audit log.
     #[command(subcommand)]
     Audit(Audit),
     /// Find accounts, applications, messages, batches and deposits by one text: an email or its
-    /// beginning, a reference, a transid, a batchid, a bank id; a number or request id of the last
-    /// 7 days, or of any time behind an email or a reference ("123456 57000001").
+    /// beginning, a reference, a transid, a batchid or a bank id. A number or a request id finds
+    /// messages of the last 7 days; after an email or a reference, it finds messages of any time
+    /// ("123456 57000001").
     Search { text: String },
-    /// Messages.
+    /// Look at messages.
     #[command(subcommand)]
     Message(Message),
-    /// Recount every invariant of the ledger and the queue from the rows.
+    /// Recalculate every invariant of the ledger and the queue from the rows.
     Check,
     /// Copy the database to a file while it is in use.
     Backup { file: PathBuf },
-    /// Move an installation from SQLite, while nobody serves it, to an empty PostgreSQL database.
+    /// Move an installation from SQLite to an empty PostgreSQL database. Stop the server first.
     Copy {
         #[arg(long, value_name = "URL")]
         from: String,
         #[arg(long, value_name = "URL", required_unless_present = "to_file")]
         to: Option<String>,
-        /// A file that holds the URL, since other users of the machine can read the arguments.
+        /// A file that contains the URL. Other users of the machine can read command-line
+        /// arguments.
         #[arg(long, value_name = "FILE", conflicts_with = "to")]
         to_file: Option<PathBuf>,
     },
-    /// Spread a PostgreSQL database, while nobody serves it, over the workers of its Citus cluster.
+    /// Distribute a PostgreSQL database over the workers of its Citus cluster. Stop all servers
+    /// first.
     Distribute {
-        /// How many parts accounts are divided into, each of which is on one worker.
+        /// Number of shards to divide accounts into. Each shard is on one worker.
         #[arg(long, value_name = "N")]
         shards: i64,
     },
-    /// Print the settings in force, secrets masked.
+    /// Print the effective settings, with secrets masked.
     Config,
     /// Print the OpenAPI document of the SMS API.
     Openapi,
@@ -106,19 +109,19 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Serve with demo data, which the first start makes.
+    /// Serve with demo data, which the first start creates.
     #[arg(long)]
     pub demo: bool,
-    /// Do only a part of the work; needs PostgreSQL.
+    /// Do only a part of the work. Needs PostgreSQL.
     #[arg(long)]
     pub role: Option<Role>,
-    /// Address of portal and API.
+    /// Address of the portal and the API.
     #[arg(long, value_name = "IP:PORT")]
     addr: Option<String>,
     /// Address of health and metrics.
     #[arg(long, value_name = "IP:PORT")]
     ops_addr: Option<String>,
-    /// Address that customers use.
+    /// URL that customers use.
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
 }
@@ -150,10 +153,10 @@ pub enum Account {
     List,
     /// Show one account.
     Show { email: String },
-    /// Disable an account: nobody signs in to it, and its keys send nothing.
+    /// Disable an account. Nobody can sign in to it, and its keys can't send.
     Disable {
         email: String,
-        /// Shown to staff alone.
+        /// Shown only to staff.
         #[arg(long)]
         reason: String,
     },
@@ -161,13 +164,13 @@ pub enum Account {
     Enable { email: String },
     /// Sign an account out on every device.
     SignOut { email: String },
-    /// Make an account staff.
+    /// Make an account a staff account.
     Promote { email: String },
-    /// Make a member of staff a customer.
+    /// Make a staff account a customer's account.
     Demote { email: String },
-    /// Remove a second factor that its owner lost.
+    /// Remove a second factor that the account's owner has lost.
     ResetFactor { email: String },
-    /// Write a note on an account, which its owner doesn't see. Notes are never changed.
+    /// Write a note on an account. Its owner doesn't see the note. Notes can't be changed.
     Note {
         email: String,
         #[arg(long)]
@@ -197,7 +200,7 @@ pub enum Application {
         #[arg(long)]
         reason: String,
     },
-    /// Give a suspended application the status that it had before.
+    /// Restore the status that a suspended application had before.
     Reinstate {
         #[arg(value_parser = Reference::parse)]
         reference: Reference,
@@ -221,9 +224,9 @@ pub enum Sender {
 
 #[derive(Debug, Subcommand)]
 pub enum Deposit {
-    /// Credit money that came from the bank; the same bank id is credited once.
+    /// Credit money from the bank. A bank id is credited only once.
     Add {
-        /// The reference that the payer wrote; money with an unknown one waits until it is
+        /// The reference that the payer wrote. Money with an unknown reference waits until it is
         /// assigned.
         reference: String,
         #[arg(value_parser = amount)]
@@ -232,10 +235,10 @@ pub enum Deposit {
         #[arg(long)]
         bank_id: String,
     },
-    /// Credit a file of payments, all of it or nothing: CSV with the header
+    /// Credit a file of payments, all of them or none. The file is CSV with the header
     /// bank_id,reference,amount.
     Import { file: PathBuf },
-    /// List the money that no application was found for.
+    /// List the money that belongs to no known application.
     Unmatched,
     /// Credit unmatched money to an application.
     Assign {
@@ -247,10 +250,10 @@ pub enum Deposit {
 
 #[derive(Debug, Subcommand)]
 pub enum Price {
-    /// List the prices in force, and those that are set for later.
+    /// List the current prices and the future ones.
     List,
-    /// Set the base prices, per page: to local numbers, and to all other numbers whose prefixes
-    /// have no price. Once a price was set so, prices in the settings change nothing.
+    /// Set the base prices per page: to local numbers, and to all other numbers whose prefixes have
+    /// no price. From then on, prices in the settings have no effect.
     Set {
         #[arg(value_parser = Money::parse)]
         local: Money,
@@ -268,21 +271,22 @@ pub enum Price {
         #[command(flatten)]
         from: Beginning,
     },
-    /// Remove the price of a prefix: its numbers cost what others do.
+    /// Remove the price of a prefix. Its numbers then have the price of a shorter prefix or the
+    /// base price.
     RemovePrefix {
         #[arg(value_parser = Prefix::parse)]
         prefix: Prefix,
         #[command(flatten)]
         from: Beginning,
     },
-    /// Say what a page to a number costs now, and why.
+    /// Print the current price of a page to a number, and the reason for it.
     Of {
         #[arg(value_parser = Number::parse)]
         number: Number,
     },
 }
 
-/// The days of a report, both included; 92 at most. A day is counted once it is over.
+/// The days of a report, including both. At most 92 days. A day is counted after its end.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Margin {
     /// The first day, like 2026-11-01.
@@ -296,20 +300,20 @@ pub struct Margin {
 /// The time from which a price is in force.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Beginning {
-    /// A time in RFC 3339, or a date, which begins at midnight UTC [default: now].
+    /// A time in RFC 3339, or a date, which means midnight UTC [default: now].
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub from: Option<Timestamp>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Carrier {
-    /// List the carriers with what waits for each, and their connections.
+    /// List the carriers, with their connections and the messages that wait for them.
     List,
-    /// Hand a carrier no more messages. The messages that it has go on, and those that wait take
-    /// another route where there is one.
+    /// Submit no more messages to a carrier. The carrier finishes the messages that it has. Waiting
+    /// messages take another route if there is one.
     Drain {
         name: String,
-        /// Drain it even if no other carrier takes messages, so that they wait.
+        /// Drain it even if no other carrier takes messages and they have to wait.
         #[arg(long)]
         yes: bool,
     },
@@ -325,7 +329,7 @@ pub enum Incident {
     Open {
         #[arg(long)]
         text: String,
-        /// The carrier that it is about; customers don't see it.
+        /// The carrier that the note is about. Customers don't see it.
         #[arg(long, value_name = "NAME")]
         carrier: Option<String>,
     },
@@ -344,13 +348,13 @@ pub enum StaffLists {
     Set {
         #[arg(value_parser = staff_list)]
         list: StaffList,
-        /// A text file with a line for each entry.
+        /// A text file with one entry per line.
         #[arg(long)]
         file: PathBuf,
     },
 }
 
-/// Reads the name of a list.
+/// Parses the name of a list.
 fn staff_list(text: &str) -> Result<StaffList, String> {
     StaffList::parse(text).ok_or_else(|| {
         let names = StaffList::ALL.map(StaffList::as_str).join(", ");
@@ -360,50 +364,50 @@ fn staff_list(text: &str) -> Result<StaffList, String> {
 
 #[derive(Debug, Subcommand)]
 pub enum Mail {
-    /// List the mails that wait, were given up or kept, or were sent in the last 30 days, newest
+    /// List the mails that are waiting, failed or kept, or were sent in the last 30 days, newest
     /// first.
     List,
-    /// Send a mail again that waits, was given up or was kept.
+    /// Send a mail again that is waiting, failed or kept.
     Retry { id: i64 },
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Message {
-    /// Show a message with its timeline, its charge and what carriers said.
+    /// Show a message with its timeline, its charge and the carriers' responses.
     Show {
         #[arg(value_parser = transid)]
         transid: Transid,
-        /// Show its text too, which the audit log records.
+        /// Show its text too. The audit log records this.
         #[arg(long)]
         text: bool,
     },
 }
 
-/// Reads the id of a message.
+/// Parses a transid.
 fn transid(text: &str) -> Result<Transid, String> {
     Transid::parse(text).ok_or_else(|| "a transid is m_ and 13 characters".to_owned())
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Audit {
-    /// List what staff, customers and the command line changed, newest first.
+    /// List changes by staff, customers and the command line, newest first.
     List {
-        /// Only what was done to this: the email of an account, a reference, a carrier.
+        /// Only changes to this subject: the email of an account, a reference or a carrier.
         #[arg(long)]
         subject: Option<String>,
-        /// Only what was done at this time or later, like 2026-11-23T10:00:00Z or 2026-11-23.
+        /// Only changes at this time or later, such as 2026-11-23T10:00:00Z or 2026-11-23.
         #[arg(long, value_name = "TIME", value_parser = time)]
         from: Option<Timestamp>,
     },
 }
 
-/// Reads a time.
+/// Parses a time.
 fn time(text: &str) -> Result<Timestamp, String> {
     let wrong = || "a time is written like 2026-12-01 or 2026-12-01T08:30:00Z".to_owned();
     Timestamp::parse_typed(text).ok_or_else(wrong)
 }
 
-/// Reads a sum that can be deposited.
+/// Parses an amount that can be deposited.
 pub fn amount(text: &str) -> Result<Money, String> {
     match Money::parse(text) {
         Ok(money) if money > Money::ZERO => Ok(money),
@@ -413,7 +417,7 @@ pub fn amount(text: &str) -> Result<Money, String> {
 }
 
 impl Cli {
-    /// The settings given as flags.
+    /// Returns the settings that were given as flags.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let mut flags = vec![
             ("database_url", &self.flags.database_url),

@@ -49,16 +49,16 @@ pub enum DemoError {
         error: serde_json::Error,
     },
     #[error(
-        "{} is of another database: its application {reference} isn't in this one. Start with the \
-         database it was made for or with another data_dir, or delete it to make new sign-ins",
+        "{} belongs to another database: its application {reference} isn't in this one. Start with \
+         the database it was made for or with another data_dir, or delete it to make new sign-ins",
         path.display()
     )]
     OtherDatabase { path: PathBuf, reference: String },
     #[error("{}", .0.for_operator())]
     Service(#[from] service::Error),
-    #[error("the demo's data can't be made: {0}")]
+    #[error("the demo's data can't be created: {0}")]
     Impossible(&'static str),
-    #[error("the system gives no randomness: {0}")]
+    #[error("the system provides no randomness: {0}")]
     Randomness(#[from] getrandom::Error),
 }
 
@@ -368,10 +368,7 @@ impl Demo {
         let text = self.staff.totp_secret.as_deref();
         match text.and_then(|text| Some((text, TotpSecret::parse(text)?))) {
             Some((text, secret)) => {
-                format!(
-                    "code {} (later ones by the secret {text})",
-                    secret.code(now)
-                )
+                format!("code {} (secret for later codes: {text})", secret.code(now))
             }
             None => "(second factor changed since)".to_owned(),
         }

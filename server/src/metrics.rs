@@ -102,20 +102,19 @@ impl Metrics {
         );
         registry.register(
             "request_seconds",
-            "Time to answer a request; status 0: closed without an answer",
+            "Time to respond to a request; status 0: closed without a response",
             self.requests.read(),
         );
         registry.register(
             "carrier_refused",
-            "Submits of this process that the carrier refused, for good or for now; the answers \
-             that asked for a slower pace are in heliograph_carrier_throttled_total",
+            "Submits of this process that the carrier refused, permanently or temporarily; \
+             heliograph_carrier_throttled_total counts responses that asked for a slower pace",
             self.refused.clone(),
         );
         registry.register(
             "connections_limited",
-            "Clients' connections that were closed at once or later, by the limit that they met: \
-             of their address, of their network, of all, or of the time that an answer may be \
-             unread",
+            "Client connections that were closed because of a limit, by limit: of their address, \
+             of their network, of all connections, or of the time that a response may stay unread",
             self.connections_limited.clone(),
         );
         if let Some(readings) = readings {
@@ -133,18 +132,18 @@ impl Readings {
         commit_groups::register(registry, &self.commit_groups);
         registry.register(
             "shards_skipped",
-            "How often work over all applications left out a shard that couldn't be reached",
+            "How often work over all applications skipped a shard that couldn't be reached",
             ConstCounter::new(self.shards_skipped),
         );
         registry.register(
             "password_hashes",
-            "Passwords that this process was asked to hash, to set or to verify them",
+            "Password hashes requested of this process, to set or to verify passwords",
             ConstCounter::new(self.password_hashes),
         );
         registry.register(
             "strained_limits",
             "Kinds of attempts (sign-ins, registrations, reset links) of which all clients together \
-             made too many at this process, so that each network has a small share",
+             made too many at this process; each network then has only a small share",
             ConstGauge::new(i64::try_from(self.strained_limits).unwrap_or(i64::MAX)),
         );
         if let Some(queue) = self.queue {
@@ -170,19 +169,19 @@ impl Readings {
             );
             registry.register(
                 "mails_failed",
-                "Mails that were given up, until they are deleted or tried again",
+                "Mails that failed, until they are deleted or retried",
                 ConstGauge::new(mails.failed),
             );
         }
         if let Some(unpaid) = self.unpaid {
             registry.register(
                 "unpaid_bytes",
-                "About how much test messages of accounts without a deposit take, measured hourly",
+                "Approximate size of test messages of accounts without a deposit, measured hourly",
                 ConstGauge::new(unpaid.bytes),
             );
             registry.register(
                 "unpaid_bytes_max",
-                "From how much on the log warns of it",
+                "Size of such messages from which on the log has warnings",
                 ConstGauge::new(unpaid.bytes_max),
             );
         }

@@ -32,10 +32,10 @@ pub fn on_signal() -> std::io::Result<CancellationToken> {
                 _ = interrupt.recv() => {}
             }
             if stop.is_cancelled() {
-                tracing::warn!("a second signal to stop: ending at once");
+                tracing::warn!("received a second signal to stop; exiting at once");
                 std::process::exit(1);
             }
-            tracing::info!("a signal to stop: finishing the requests and submits in flight");
+            tracing::info!("received a signal to stop; finishing the pending requests and submits");
             stop.cancel();
         }
     });

@@ -49,12 +49,12 @@ pub enum ServeError {
     #[error("the worker failed; the log says why")]
     WorkerFailed,
     #[error(
-        "nothing can be written any more: whether the last sends are stored isn't known, and they \
-         were not answered. The log says why; if the disk couldn't be synced, look at it, then \
-         start again"
+        "the storage failed. The last sends got no response, because it isn't known whether they \
+         are stored. The log says why the storage failed. If the disk couldn't be synced, check \
+         it, then start again"
     )]
     StorageFailed,
-    #[error("the system gives no randomness: {0}")]
+    #[error("the system provides no randomness: {0}")]
     Randomness(#[from] getrandom::Error),
 }
 

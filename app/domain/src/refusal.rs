@@ -73,13 +73,9 @@ pub enum Refusal {
          too long ago to do this without one."
     )]
     CodeOrPasskeyNeeded,
-    #[error(
-        "Enter your password to continue. You signed in too long ago to do this without it."
-    )]
+    #[error("Enter your password to continue. You signed in too long ago to do this without it.")]
     PasswordNeeded,
-    #[error(
-        "This code is wrong, too old or used already. Enter the one that your app shows now."
-    )]
+    #[error("This code is wrong, too old or used already. Enter the one that your app shows now.")]
     StepUpCodeWrong,
     #[error("This isn't your account's password. Enter it to go on.")]
     StepUpPasswordWrong,
@@ -107,9 +103,7 @@ pub enum Refusal {
     TooManyPasskeys,
     #[error("There is no such passkey; it may be removed already.")]
     NoSuchPasskey,
-    #[error(
-        "Passkeys can't be used here: browsers require a site with a domain name and HTTPS."
-    )]
+    #[error("Passkeys can't be used here: browsers require a site with a domain name and HTTPS.")]
     PasskeysUnavailable,
     #[error("The account is disabled already.")]
     AccountDisabledAlready,

@@ -14,6 +14,7 @@ mod entropy;
 mod error;
 mod group_commit;
 mod id_source;
+mod limits;
 mod mail;
 mod money;
 mod operations;
@@ -61,6 +62,7 @@ pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 pub use entropy::Entropy;
 pub use error::{Error, Fault, OpenError, Refusal, Result, Uncertain};
 pub use group_commit::{Consumer, Credit, GroupFigures, Histogram, InboxDepth};
+pub use limits::{DEFAULT_SETTINGS, Limits};
 pub use mail::{MailCounts, MailSettings, OutgoingMail};
 pub use money::deposits::{DepositOutcome, DepositRequest, DepositStatus, ImportOutcome};
 pub use money::statement_file::BadStatement;
@@ -134,80 +136,6 @@ pub struct Config {
     pub mail: MailSettings,
     pub clock: Clock,
     pub entropy: Entropy,
-}
-
-/// Limits that an operator can change.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// The most pages per message.
-    pub message_pages_max: usize,
-    /// The most rows per upload.
-    pub bulk_rows_max: u64,
-    /// The most bytes per upload.
-    pub bulk_bytes_max: u64,
-    /// The most concurrent uploads per application.
-    pub uploads_max: usize,
-    /// The most requests per second per key. `None` means no limit.
-    pub requests_per_second: Option<u32>,
-    /// The most failed sign-ins per email and client address in 15 minutes.
-    pub sign_in_failures_max: i64,
-    /// The most registrations per client address in an hour.
-    pub registrations_max: i64,
-    /// The size of the bucket that limits an account's changes in the portal. `changes_per_second`
-    /// is the rate at which the bucket refills.
-    pub changes_at_once: u32,
-    pub changes_per_second: u32,
-    /// The most messages per day that a test key may send if its account has never had a deposit.
-    pub unpaid_test_messages: i64,
-    /// The size of the stored test messages of all such accounts together, in bytes, above which
-    /// the operator and staff are warned.
-    pub unpaid_bytes_max: i64,
-    /// Whether staff may approve and credit their own applications and accept sender names for
-    /// them.
-    pub own_applications: bool,
-    /// Whether money, second factors and new members of staff need the approval of a second member
-    /// of staff at the support desk.
-    pub four_eyes: bool,
-    /// The accounts that must have a second factor.
-    pub require_second_factor: FactorRule,
-    /// The number of days that messages are kept. Messages that aren't final are kept longer.
-    pub history_days: i64,
-    /// The number of days that messages of test keys are kept.
-    pub test_history_days: i64,
-    /// Whether PostgreSQL keeps messages in a table per day or per week.
-    pub message_tables: MessageTables,
-    /// The length of a claim's lease, in milliseconds. A submit takes far less. After a crash,
-    /// other processes wait this long before they claim the messages.
-    pub lease_ms: i64,
-    /// The longest time to search for the messages of one page of a report. After that, the page
-    /// has the messages found so far, and its cursor continues from there.
-    pub report_time: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            message_pages_max: domain::message::PAGES_MAX_DEFAULT,
-            bulk_rows_max: 1_000_000,
-            bulk_bytes_max: 256 * 1024 * 1024,
-            uploads_max: 8,
-            requests_per_second: None,
-            sign_in_failures_max: 10,
-            registrations_max: 20,
-            changes_at_once: 30,
-            changes_per_second: 1,
-            unpaid_test_messages: 5_000,
-            unpaid_bytes_max: 1024 * 1024 * 1024,
-            own_applications: false,
-            four_eyes: false,
-            require_second_factor: FactorRule::Staff,
-            history_days: 400,
-            test_history_days: 7,
-            message_tables: MessageTables::Day,
-            lease_ms: 60_000,
-            report_time: Duration::from_secs(1),
-        }
-    }
 }
 
 /// The service. Clones share all of its state.

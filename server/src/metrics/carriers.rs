@@ -16,7 +16,7 @@ pub(super) fn register(registry: &mut Registry, carriers: &[CarrierRecord], now:
     let mut carriers = Carriers { registry, carriers };
     carriers.register(
         "carrier_up",
-        "1 while a connection to the carrier is bound and answers what it is handed",
+        "1 while a connection to the carrier is bound and answers submits",
         |carrier| gauge(carrier.connections.iter().any(is_bound).into()),
     );
     carriers.register(
@@ -36,17 +36,17 @@ pub(super) fn register(registry: &mut Registry, carriers: &[CarrierRecord], now:
     );
     carriers.register(
         "carrier_in_flight",
-        "Submits that wait for the carrier's answer",
+        "Submits that wait for the carrier's response",
         |carrier| gauge(sum(carrier, |connection| connection.in_flight)),
     );
     carriers.register(
         "carrier_throttled",
-        "The carrier's answers that asked for a slower pace",
+        "Responses of the carrier that asked for a slower pace",
         |carrier| counter(sum(carrier, |connection| connection.throttled)),
     );
     carriers.register(
         "carrier_receipts_unmatched",
-        "Receipts that named no message that was known",
+        "Receipts that matched no known message",
         |carrier| counter(carrier.receipts_unmatched),
     );
     carriers.register(

@@ -10,7 +10,7 @@ use super::values::{ByLabels, ConstHistogram};
 pub(super) fn register(registry: &mut Registry, figures: &GroupFigures) {
     registry.register(
         "commit_group_seconds",
-        "Time of a commit group: one transaction that writes what waits, from its beginning to its commit",
+        "Time of a commit group, one transaction that writes all waiting inputs, from begin to commit",
         histogram(&figures.group),
     );
     registry.register(
@@ -37,12 +37,12 @@ pub(super) fn register(registry: &mut Registry, figures: &GroupFigures) {
     );
     registry.register(
         "commit_group_repeats",
-        "Commit groups that were repeated because another process was in the way",
+        "Commit groups that were repeated because of a conflict with another process",
         ConstCounter::new(figures.repeated),
     );
     registry.register(
         "commit_group_halvings",
-        "Commit groups that were cut in half to find the input at fault",
+        "Commit groups that were split in half to find a faulty input",
         ConstCounter::new(figures.halved),
     );
     registry.register(

@@ -95,22 +95,65 @@ fn layers_win_in_their_order() {
             .unwrap()
             .contains("sqlite:flag.db")
     );
+}
 
+#[test]
+fn a_fault_in_the_file_is_named_with_its_line() {
+    let place = Place::new();
     for (text, named) in [
-        ("colour = \"blue\"", "colour"),
-        ("[[carrier]]\nname = \"acme\"", "carrier"),
-        ("[[route]]\ncarrier = \"acme\"", "route"),
-        ("addr = [", "TOML"),
-        ("currency = \"USD\"\n\ndatabase_url = \"se", "line 3"),
-        ("[addr]\nx = 1", "addr"),
         (
-            "database_url = \"sqlite:a.db\"\ndatabase_url_file = \"heliograph.toml\"",
-            "database_url",
+            &b"colour = \"blue\""[..],
+            "line 1: there is no setting colour",
+        ),
+        (
+            b"log = \"info\"\ncurency = 1",
+            "line 2: there is no setting curency; did you mean currency?",
+        ),
+        (
+            b"currency = \"USD\"\ncurrency = \"LSL\"",
+            "line 2: not valid TOML: currency is set twice",
+        ),
+        (b"addr = [", "line 1: not valid TOML"),
+        (
+            b"log = \"info\"\n\ndatabase_url = \"se",
+            "line 3: not valid TOML",
+        ),
+        (b"\n[addr]\nx = 1", "line 2: addr must be a plain value"),
+        (b"\nlog = 1979-05-27", "line 2: log must be a plain value"),
+        (
+            b"\nbehind_proxy = 1",
+            "line 2: behind_proxy must be true or false",
+        ),
+        (
+            b"\nhistory_days = \"many\"",
+            "line 2: history_days must be a whole number",
+        ),
+        (b"log = \"info\"\n# \xff", "line 2: not valid UTF-8"),
+        (
+            b"database_url = \"sqlite:a.db\"\ndatabase_url_file = \"heliograph.toml\"",
+            "line 2: database_url is set twice",
+        ),
+        (
+            b"\n[[route]]\ncarrier = \"acme\"",
+            "line 3, [[route]] 1: carrier",
+        ),
+        (
+            b"[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\nadress = \"h:1\"",
+            "line 4, [[carrier]] acme: unknown setting adress; did you mean address?",
+        ),
+        (
+            b"[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\n\nwindow = 0",
+            "line 5, [[carrier]] acme: window",
         ),
     ] {
-        write(text);
+        fs::write(place.path().join("heliograph.toml"), text).unwrap();
         let words = error(&place.run(&["config"]));
-        assert!(words.contains(named), "{text}: {words}");
+        assert!(words.contains("heliograph.toml"), "{words}");
+        assert!(words.contains(named), "{named}: {words}");
+    }
+    for text in ["", "\n# nothing\n"] {
+        fs::write(place.path().join("heliograph.toml"), text).unwrap();
+        assert_eq!(place.json(&["config"])["currency"], "USD");
     }
 }
 

@@ -3,8 +3,7 @@
 use domain::message::parts::parts;
 use domain::message::runs::{foreign_characters, runs, segments_in_gsm7};
 use domain::message::{
-    InvalidMessage, MessageText, PAGE_CHARS, encoding, gsm7_septets, pages,
-    segments, units_left,
+    InvalidMessage, MessageText, PAGE_CHARS, encoding, gsm7_septets, pages, segments, units_left,
 };
 use domain::{Concatenation, Encoding, Segmentation};
 use proptest::prelude::*;

@@ -15,10 +15,7 @@ fn every_submission_has_its_code() {
     }
     for code in [-1, 3, i64::MIN, i64::MAX] {
         let error = Submission::try_from(code).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            format!("{code} isn't a submission code")
-        );
+        assert_eq!(error.to_string(), format!("{code} isn't a submission code"));
     }
 }
 

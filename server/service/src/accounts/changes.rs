@@ -14,10 +14,10 @@ use crate::{Limits, Service};
 
 /// The limit of a staff member, as a multiple of a customer's: staff decide many cases in a row.
 const TIMES_FOR_STAFF: u32 = 10;
-/// From this number of buckets on, full buckets are dropped.
+/// [`Buckets::sweep`] drops full buckets once there are this many.
 const BUCKETS_SWEPT: usize = 10_000;
 
-/// The buckets of the accounts that recently changed something.
+/// The buckets of the accounts that changed something recently.
 pub(crate) struct Changes {
     customers: Pace,
     staff: Pace,
@@ -117,7 +117,8 @@ mod tests {
         assert_eq!(taken(&changes, other, 0), 30);
         assert_eq!(taken(&changes, staff, 0), 300);
         assert_eq!(taken(&changes, staff, 1_000), 10);
-        // The bucket never holds more, neither after a long pause nor when the clock is set back.
+        // The bucket never holds more than that, even after a long pause or when the clock is set
+        // back.
         assert_eq!(taken(&changes, one, i64::from(i32::MAX)), 30);
         assert_eq!(taken(&changes, one, 0), 0);
     }

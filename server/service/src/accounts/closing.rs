@@ -15,9 +15,9 @@ use crate::store::{accounts, api_calls, api_keys, applications, sessions};
 
 impl Service {
     /// Closes an account permanently. Once this commits, nobody can sign in and the account's keys
-    /// are unknown. Its queued messages are deferred until they expire, which releases their price.
-    /// `references` is the owner's input, which must list the references of all the account's
-    /// applications.
+    /// are unknown. Its queued messages are deferred until they expire, and their price is then
+    /// released. `references` is the owner's input, which must list the references of all the
+    /// account's applications.
     ///
     /// # Errors
     /// `StaffCannotClose`, `WrongPassword`, `ReferencesDiffer`, `Throttled`.
@@ -59,7 +59,8 @@ impl Service {
                         let key = ApiKey::from_entropy(application.reference, kind, entropy);
                         applications::set_hash(tx, application.id, kind, &key.hash()).await?;
                     }
-                    // Without this row, no process can store the calls that it has buffered.
+                    // Once these rows are deleted, no process can store the calls that it has
+                    // buffered.
                     api_keys::forget(tx, application.reference).await?;
                     api_calls::forget(tx, application.reference).await?;
                 }

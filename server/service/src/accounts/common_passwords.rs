@@ -7,7 +7,7 @@ use tokio::sync::OnceCell;
 use crate::Service;
 use crate::error::{Refusal, Result};
 
-/// A password that can be guessed in fewer attempts counts as common.
+/// A password that can be guessed in fewer attempts than this counts as common.
 const GUESSES_MIN: u64 = 1_000_000;
 
 /// Set once zxcvbn has loaded its word lists.
@@ -31,7 +31,7 @@ impl Service {
     }
 }
 
-/// Makes zxcvbn load its word lists. zxcvbn loads them once, behind a lock. A thread of the lowest
+/// Makes zxcvbn load its word lists. It loads them once, behind a lock. A thread of the lowest
 /// priority would hold that lock for as long as every core is busy, and block all other threads
 /// that need the lists.
 async fn read_lists() {

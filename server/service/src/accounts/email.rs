@@ -41,9 +41,9 @@ impl Service {
         })
     }
 
-    /// Requests a new email. Mails a confirmation link to the new address, and a link that stops
-    /// the change to the current one. Replaces an earlier request. If the account has a second
-    /// factor, the caller must have checked it.
+    /// Requests a new email. Mails a confirmation link to the new address. Mails the current
+    /// address a link that stops the change. Replaces an earlier request. If the account has a
+    /// second factor, the caller must have checked it.
     ///
     /// # Errors
     /// `NoMailSent`, `WrongPassword`, `EmailUnchanged`, `EmailTaken`. `Throttled` also within five
@@ -99,8 +99,8 @@ impl Service {
         .await
     }
 
-    /// Cancels a change of the email with the link that was mailed to the current address. Using
-    /// the link again changes nothing.
+    /// Cancels a change of the email. `token` is from the link that was mailed to the current
+    /// address. Using the link again changes nothing.
     ///
     /// # Errors
     /// `ConfirmationInvalid`, also if the account's email has changed since the mail was sent.
@@ -125,10 +125,10 @@ impl Service {
         .await
     }
 
-    /// Confirms the new email of an account with the link that was mailed to it. Returns when the
-    /// change takes effect, or `None` if it already has. The change takes effect at once if a
-    /// second factor confirmed it, or if the old email was never confirmed. Using the link again
-    /// changes nothing. Invalidates the account's earlier reset links.
+    /// Confirms the new email of an account. `token` is from the link that was mailed to it.
+    /// Returns when the change takes effect, or `None` if it already has. The change takes effect
+    /// at once if a second factor confirmed it, or if the old email was never confirmed. Using the
+    /// link again changes nothing. Invalidates the account's earlier reset links.
     ///
     /// # Errors
     /// `ConfirmationInvalid`, also if another address was requested meanwhile or the change was
@@ -225,9 +225,9 @@ impl Service {
     }
 }
 
-/// True if a confirmed change doesn't have to wait. A second factor that was set up within the
-/// waiting time counts only if the account is as young. Otherwise a thief with the password could
-/// set one up first.
+/// True if a confirmed change doesn't have to wait. A second factor that is younger than the wait
+/// doesn't count, unless the account is that young too. Otherwise a thief with the password could
+/// set up a second factor first.
 async fn takes_effect_at_once(
     conn: &mut dyn Connection,
     row: &AccountRow,
@@ -240,7 +240,7 @@ async fn takes_effect_at_once(
     Ok(confirmed_by_factor || row.record.confirmed_at.is_none())
 }
 
-/// Schedules a confirmed change and notifies both addresses.
+/// Schedules a confirmed change for `at` and notifies both addresses.
 async fn wait(
     conn: &mut dyn Connection,
     row: &AccountRow,

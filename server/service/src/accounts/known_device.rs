@@ -18,14 +18,15 @@ const NONCE_BYTES: usize = 16;
 const PURPOSE: &[u8] = b"heliograph known device";
 
 impl Service {
-    /// Returns the device ID that the client's cookie claims. Its signature isn't verified.
+    /// Returns the device ID that the client's cookie claims. Doesn't verify the cookie's
+    /// signature.
     pub(crate) fn claimed_device(&self) -> Option<String> {
         let (_, signed) = self.device_cookie.as_deref()?.split_once('.')?;
         let bytes = hex::decode(signed).ok()?;
         Some(hex::encode(bytes.first_chunk::<NONCE_BYTES>()?))
     }
 
-    /// Returns the device ID of the client, if this account was signed in there before.
+    /// Returns the client's device ID, if the account was signed in on that device before.
     pub(crate) async fn known_device(&self, email: &str) -> Result<Option<String>> {
         let Some(cookie) = &self.device_cookie else {
             return Ok(None);
@@ -37,7 +38,8 @@ impl Service {
         Ok(row.and_then(|row| name(&row.password_hash, cookie)))
     }
 
-    /// Returns the device ID of the client, if the account with this ID was signed in there before.
+    /// Returns the client's device ID, if the account with this ID was signed in on that device
+    /// before.
     pub(crate) async fn known_device_of(&self, account_id: i64) -> Result<Option<String>> {
         let Some(cookie) = &self.device_cookie else {
             return Ok(None);
@@ -60,8 +62,8 @@ impl Service {
     }
 }
 
-/// Returns the ID of the account that last signed in on a device. It gives no access, because the
-/// user of the browser can change the cookie.
+/// Returns the ID of the account that last signed in on a device. The ID gives no access, because
+/// the user of the browser can change the cookie.
 pub fn account_of_device(cookie: &str) -> Option<i64> {
     cookie.split_once('.')?.0.parse().ok()
 }

@@ -208,9 +208,9 @@ impl Service {
         Err(throttled)
     }
 
-    /// Returns whether a password matches. Takes as long without a hash. A wrong password stays
-    /// counted and is recorded as a security event. Any other result removes the attempt from the
-    /// counts.
+    /// Returns whether a password matches. Without a hash, takes the same time and returns false. A
+    /// wrong password stays counted and is recorded as a security event. Any other result removes
+    /// the attempt from the counts.
     async fn judge(
         &self,
         counted: &Counted,

@@ -348,8 +348,8 @@ impl Service {
     }
 }
 
-/// Returns the account's passkeys. Refuses another one if the account has no authenticator app or
-/// already has [`PASSKEYS_MAX`] passkeys.
+/// Returns the account's passkeys, if another one may be added. Refuses if the account has no
+/// authenticator app or already has [`PASSKEYS_MAX`] passkeys.
 async fn refuse_new(conn: &mut dyn Connection, account_id: i64) -> Result<Vec<passkeys::Stored>> {
     let factor = second_factors::of(conn, account_id).await?;
     factor.ok_or(Refusal::NoSecondFactor)?;

@@ -103,7 +103,7 @@ impl Hasher {
     }
 
     /// Runs CPU-bound work. The work must be idempotent: if it isn't finished within [`PATIENCE`],
-    /// it is started a second time with a higher priority.
+    /// the hasher starts it a second time with a higher priority.
     ///
     /// # Errors
     /// `Busy` if the queue is full.
@@ -171,8 +171,8 @@ async fn on_thread<T: Send + 'static>(
 
 #[cfg(target_os = "linux")]
 impl Priority {
-    /// Gives the calling thread this priority. On other systems the priority would apply to the
-    /// whole process.
+    /// Gives the calling thread this priority. Linux only: on other systems the priority would
+    /// apply to the whole process.
     fn set(self) {
         /// Whether a failure has been logged.
         static TOLD: AtomicBool = AtomicBool::new(false);

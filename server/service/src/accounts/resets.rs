@@ -16,7 +16,7 @@ use crate::store::audit::{self, Actor};
 
 /// How long a reset link is valid.
 pub(crate) const RESET_LIFETIME_MS: i64 = 60 * 60 * 1000;
-/// The time after which a request for a reset link is answered. It is longer than the work for a
+/// The service answers a request for a reset link after this time. It is longer than the work for a
 /// known email takes, so the answer for an unknown email doesn't come earlier.
 const RESET_LINK_ANSWER: Duration = Duration::from_millis(30);
 

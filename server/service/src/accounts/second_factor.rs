@@ -330,7 +330,7 @@ impl Service {
         removed.store(tx, now).await
     }
 
-    /// Returns the account that has given its password in this session and whose code is pending.
+    /// Returns the account whose password was verified in this session and whose code is pending.
     pub async fn awaited_account(&self, token: &str) -> Result<Option<AccountRecord>> {
         let made_after = self.now().plus_ms(-PROOF_HOLDS_MS);
         let mut conn = self.store().read().await?;
@@ -349,10 +349,10 @@ impl Service {
         Ok(account)
     }
 
-    /// Performs step-up authentication in a session. Does nothing if the session's last one is less
-    /// than 10 minutes old. `credential` is a code of the authenticator app, a passkey's answer, or
-    /// the password of an account without a second factor. It is empty if the user hasn't entered
-    /// one yet.
+    /// Performs step-up authentication in a session. Does nothing if it succeeded in this session
+    /// within the last 10 minutes. `credential` is a code of the authenticator app, a passkey's
+    /// answer, or the password of an account without a second factor. It is empty if the user
+    /// hasn't entered one yet.
     ///
     /// # Errors
     /// `CodeNeeded`, `CodeOrPasskeyNeeded` or `PasswordNeeded` if `credential` is empty.
@@ -444,10 +444,9 @@ impl Service {
         Ok(())
     }
 
-    /// Counts an attempt as wrong before it is judged. Returns the number of wrong attempts in a
-    /// row and, on a known device, the attempt as counted there. On a known device only the
-    /// attempts made there count against the limit. All other browsers, on every node, share waits
-    /// that grow.
+    /// Counts an attempt as wrong before it is judged. Returns the count of the device, if it is
+    /// known, and the number of wrong attempts in a row. On a known device, only attempts from that
+    /// device count against the limit. All other browsers, on every node, share one growing wait.
     async fn count_attempt(&self, account_id: i64) -> Result<(Option<Counted>, i64)> {
         let device = self.known_device_of(account_id).await?;
         let is_known = device.is_some();

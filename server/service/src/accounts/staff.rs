@@ -181,8 +181,7 @@ async fn refuse(
         Change::Enable if !disabled => Some(Refusal::AccountNotDisabled),
         Change::Promote if staff => Some(Refusal::StaffAlready),
         // Otherwise anybody with the password could set up a second factor of their own. The
-        // operator may promote the first staff member without one, since nobody else could be
-        // promoted first.
+        // operator is exempt, so that an installation can get its first staff member.
         Change::Promote if !row.record.second_factor && *actor != Actor::CommandLine => {
             Some(Refusal::FactorBeforeStaff)
         }
@@ -235,7 +234,7 @@ const fn audited(change: Change) -> &'static str {
     }
 }
 
-/// Returns the state before and after a change.
+/// Returns the state before and after a change, for the audit log.
 fn changed(change: Change) -> audit::Change<'static> {
     let changed = audit::Change::of;
     match change {

@@ -117,7 +117,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Combines the counts of one attempt against two limits.
+    /// Adds the counts of the same attempt under another limit.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.names.extend(other.names);
         self
@@ -313,8 +313,8 @@ impl Throttle {
                 limits.extend(of_client(failures, [5, 5, 20]));
                 limits
             }
-            // The mails to an account have a limit of their own, which doesn't reveal whether the
-            // account exists.
+            // No limit per account: the limit on mails to an account takes its place, without
+            // revealing whether the account exists.
             Attempt::ResetLink => {
                 let mut limits = vec![both(RESET_LINKS_MAX)];
                 limits.extend(of_client(RESET_LINKS_MAX, [10, 10, 40]));

@@ -15,9 +15,9 @@ const KEPT_MS: i64 = DAY_MS;
 /// The maximum number of characters of an idempotency key.
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 
-/// The client's key for a request, by which a repeated request is recognized. Only the key's
-/// SHA-256 is stored, because some clients use a value that must not be stored, such as the API
-/// key.
+/// A key that the client chooses for a request, so that a repeated request is recognized. Only the
+/// key's SHA-256 is stored, because some clients use a value that must not be stored, such as the
+/// API key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(String);
 

@@ -27,7 +27,8 @@ use crate::store::idempotency::{self as kept_answers, KeptKey};
 pub struct KeyAccess {
     pub application_id: ApplicationId,
     pub reference: Reference,
-    /// A test key sees only test messages and the test balance, a live key only the live ones.
+    /// A test key sees only test messages and the test balance. A live key sees only live messages
+    /// and the live balance.
     pub kind: KeyKind,
 }
 
@@ -150,7 +151,7 @@ impl Service {
         self.check_admission(&row, access, idempotency).await
     }
 
-    /// Checks whether an application may send with the key of the request. It isn't known yet
+    /// Checks whether an application may send with the key of the request. Doesn't check yet
     /// whether the request equals the earlier one with the same idempotency key.
     pub(crate) async fn check_admission(
         &self,

@@ -14,8 +14,8 @@ use crate::error::Result;
 use crate::store::query::Connection;
 use crate::store::shared;
 
-/// The amount of a bucket that one request takes. Each second, the limit times this amount flows
-/// in.
+/// The amount that one request takes from a bucket. Each second, a bucket gains the limit times
+/// this amount.
 const REQUEST: i64 = 1000;
 
 /// The state of a key's rate limit.
@@ -37,7 +37,7 @@ pub(crate) struct Rates {
     buckets: Mutex<HashMap<RateKey, Bucket>>,
 }
 
-/// The key that requests are counted for.
+/// The API key that requests are counted for.
 pub(crate) type RateKey = (Reference, KeyKind);
 
 /// Requests that were taken for keys whose sends are about to be judged.
@@ -68,12 +68,11 @@ impl Rates {
         }
     }
 
-    /// Whether processes share the counts in the database.
     pub(crate) fn is_shared(&self) -> bool {
         self.shared
     }
 
-    /// Stores what is left in a key's shared bucket, in thousandths of a request.
+    /// Stores the level of a key's shared bucket, in thousandths of a request.
     fn note(&self, key: RateKey, level: i64, now: Timestamp) {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         buckets.insert(key, Bucket { level, at: now });

@@ -114,8 +114,8 @@ impl Submitted {
 }
 
 impl Lease {
-    /// Begins a lease now. `asked` is the time before the first database query, because the time
-    /// that the database takes counts against the lease.
+    /// Begins a lease now. `asked` is a time before the first database query, because the duration
+    /// of the queries counts against the lease.
     pub(crate) fn begin(service: &Service, shard: Shard, asked: Instant, now: Timestamp) -> Self {
         // Any number but 0, which means that the row is unclaimed.
         let token = (service.entropy().number() >> 1).cast_signed().max(1);

@@ -94,9 +94,10 @@ impl Shared {
         self.has_more_places(before, inboxes);
     }
 
-    /// Wakes group threads that sleep, because the connection now has more than `before` free
-    /// slots. Wakes the threads of the shards where messages wait. If the connection had no free
-    /// slot before, wakes all threads: one that finds no free slot sleeps without a timeout.
+    /// Wakes sleeping group threads, because the connection now has more than `before` free slots.
+    /// Wakes the threads of the shards where messages wait. If the connection had no free slot
+    /// before, wakes all of them, because a thread that finds no free slot sleeps without a
+    /// timeout.
     fn has_more_places(&self, before: usize, inboxes: &Inboxes) {
         for (shard, inbox) in inboxes.iter().enumerate() {
             if before == 0 || self.waiting[shard].load(Ordering::Acquire) {

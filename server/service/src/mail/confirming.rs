@@ -57,7 +57,8 @@ impl Service {
         .await
     }
 
-    /// Confirms an email with the link in the mail. Using the link again changes nothing.
+    /// Confirms an email. `token` is from the link in the mail. Using the link again changes
+    /// nothing.
     ///
     /// # Errors
     /// `ConfirmationInvalid`.

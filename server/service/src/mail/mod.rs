@@ -1,6 +1,7 @@
 //! Mails: their texts, and the outbox from which they are sent.
 //!
-//! A mail is stored in the transaction that it is about. A job sends it later ([`sending`]).
+//! The transaction of a change also stores the mail about it. A job sends the mail later
+//! ([`sending`]).
 //!
 //! A link that gives access, for example to reset a password or to confirm an email, isn't stored
 //! with its mail. Its token is created when the mail is sent, and the database stores only the
@@ -105,9 +106,9 @@ pub(crate) async fn has_room(
     })
 }
 
-/// Puts a mail into the outbox, in the transaction that it is about. Skips an optional mail that
-/// the recipient has turned off. An unconfirmed address gets only the kinds for unconfirmed
-/// addresses, and no address gets more than [`has_room`] allows.
+/// Puts a mail into the outbox, in the transaction of the change that it reports. Skips an optional
+/// mail that the recipient has turned off. An unconfirmed address gets only the kinds for
+/// unconfirmed addresses, and no address gets more than [`has_room`] allows.
 pub(crate) async fn put(
     conn: &mut dyn Connection,
     recipient: impl Into<Recipient<'_>>,

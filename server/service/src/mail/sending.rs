@@ -1,6 +1,7 @@
-//! Sends mails through the mail server, each at least once. A process claims a mail under a lease,
-//! its caller submits the mail without an open transaction, and the process stores the result. A
-//! mail that fails temporarily is retried for a day, with a growing backoff.
+//! Claims mails for sending and stores the results, so that each mail is sent at least once. A
+//! process claims a mail under a lease, submits it to the mail server without an open transaction,
+//! and then stores the result. A mail that fails temporarily is retried for a day, with a growing
+//! backoff.
 
 use domain::records::{MailRecord, Paged};
 use domain::{MailKind, MailState, Timestamp};
@@ -74,7 +75,7 @@ impl Service {
     }
 
     /// Claims at most `limit` mails that are due. No other process gets them before the lease ends.
-    /// Creates their secret links.
+    /// Creates their secret links. Drops a mail with a secret link if its recipient is out of date.
     pub async fn claim_mails(&self, limit: i64) -> Result<Vec<OutgoingMail>> {
         // Read first, because usually nothing is due.
         let due = {

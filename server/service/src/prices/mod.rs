@@ -53,9 +53,9 @@ impl Service {
         let prices = self.prices_now().await?;
         let price = prices.unit_price(number);
         let why = match (&price.prefix, number.kind()) {
-            (Some(prefix), _) => format!(
-                "The number begins with {prefix}, its longest prefix that has a price."
-            ),
+            (Some(prefix), _) => {
+                format!("The number begins with {prefix}, its longest prefix that has a price.")
+            }
             (None, Kind::Local) => "The number is local: it has 8 digits and no +.".to_owned(),
             (None, Kind::International) => {
                 "The number is international, and none of its prefixes has a price.".to_owned()

@@ -77,7 +77,8 @@ impl Service {
         .await
     }
 
-    /// Deletes a request without performing it. The person who made it may do so too.
+    /// Deletes a request without performing it. The staff member who made the request may decline
+    /// it too.
     ///
     /// # Errors
     /// `NoSuchApproval`.
@@ -94,8 +95,8 @@ impl Service {
         Ok(found.ok_or(Refusal::NoSuchApproval)?)
     }
 
-    /// Returns the [`Verb`] that performs an act. `account` approves the act or, if it needs no
-    /// approval, performs it. `asked_by` is the account that requested an act that needs approval.
+    /// Returns the [`Verb`] that performs an act. `account` performs or approves the act.
+    /// `asked_by` is the account that requested it, if it needs an approval.
     async fn verb_of(
         &self,
         account: i64,

@@ -15,7 +15,7 @@ use crate::store::query::Connection;
 
 /// The maximum number of entries per page.
 const ENTRIES_MAX: i64 = 1000;
-/// The prefix of an account in the audit log.
+/// The prefix of an account's name in the audit log.
 const ACCOUNT: &str = "account ";
 
 /// Which entries of the audit log to list. All given conditions must hold.
@@ -93,7 +93,7 @@ async fn as_logged(conn: &mut dyn Connection, text: String) -> Result<String> {
     Ok(found.map_or(text, |row| Actor::Account(row.record.id).to_string()))
 }
 
-/// Replaces the log's names for accounts by their emails.
+/// Replaces the log's names of accounts with the accounts' emails.
 pub(super) async fn name_accounts(
     conn: &mut dyn Connection,
     texts: impl Iterator<Item = &mut String>,

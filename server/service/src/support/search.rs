@@ -175,7 +175,7 @@ impl Service {
     }
 
     /// Finds messages of the last 7 days by number or `requestid`. Searches one group of
-    /// applications after the other, for at most the time that one answer of a report may take.
+    /// applications after the other, and stops at the time limit of a report.
     async fn find_recent(&self, text: &str, found: &mut Found) -> Result<()> {
         let number = Number::parse(text).ok();
         let number = number.as_ref().map(|number| Key::Number(number.digits()));

@@ -223,7 +223,9 @@ impl Service {
         if key.as_ref().is_some_and(|key| under_way.keys.contains(key)) {
             return Err(Reason::IdempotencyInProgress);
         }
-        under_way.places.take(place, self.limits().uploads_max)?;
+        under_way
+            .places
+            .take(place, self.limits().uploads_per_application)?;
         under_way.keys.extend(key);
         Ok(())
     }
@@ -252,7 +254,7 @@ impl Service {
                 application: under_way.of_application,
                 key: under_way.of_key,
             };
-            if !own.has_room(kind, service.limits().uploads_max) {
+            if !own.has_room(kind, service.limits().uploads_per_application) {
                 return Ok(Err(Reason::RateLimited));
             }
             let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;

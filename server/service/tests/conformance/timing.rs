@@ -36,7 +36,7 @@ async fn medians(world: &World, ask: impl AsyncFn(&World, &str)) -> (Duration, D
 
 /// Run by `make soak`.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "measures for minutes, and means something in release alone"]
+#[ignore = "takes minutes, and only a release build gives meaningful times"]
 async fn known_and_unknown_emails_take_the_same_time() {
     let world = World::new(Backend::Sqlite).await;
     world.account("known@example.org").await;

@@ -115,7 +115,7 @@ async fn a_key_that_was_replaced_within_a_day_is_its_owners(backend: Backend) {
     note(&second, Reason::ApiInvalid).await;
     assert_eq!(count().await, 4);
 
-    // Of many calls with invalid keys only some are looked up. Calls with valid keys have their own
+    // Only some of many calls with invalid keys are looked up. Calls with valid keys have their own
     // limit.
     for _ in 0..10_000 {
         service.note_call(&forged, call(Some(Reason::ApiInvalid), false));
