@@ -1,7 +1,7 @@
-//! How pages call server functions: directly on the server, by `fetch` in the browser.
+//! Calls server functions: directly on the server, through `fetch` in the browser.
 //!
-//! The library's own way compiles the whole path from arguments to answer anew for each function,
-//! which makes the portal's WebAssembly half as large again. Here all functions share one path.
+//! Leptos's own client compiles the whole path from arguments to result once per function, which
+//! makes the portal's WebAssembly half as large again. Here all functions share one path.
 
 use leptos::server_fn::ServerFn;
 use serde::Serialize;
@@ -9,12 +9,13 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
 
-/// The HTTP status of a refusal that scripts asked for. A refusal (a wrong password, a name that is
-/// taken) is an answer like any other, while browsers report every status from 400 up as an error
-/// of the page.
+/// The HTTP status of a refusal in a response to a script. A refusal, such as a wrong password or a
+/// name that is taken, is an ordinary answer. Browsers log every status of 400 or more as an error
+/// on the page.
 pub const STATUS_OF_REFUSALS: u16 = 299;
 
-/// Calls a server function, in a browser by the HTTP method that the function is declared with.
+/// Calls a server function. In the browser, the call uses the HTTP method that the function
+/// declares.
 pub async fn call<S>(function: S) -> Result<S::Output, Problem>
 where
     S: ServerFn<Error = Problem> + Serialize,
@@ -47,7 +48,7 @@ mod browser {
     use super::STATUS_OF_REFUSALS;
     use crate::problem::{Cause, Problem};
 
-    /// The problem when no answer came: what was posted may have arrived.
+    /// Returns the problem of a request without a response. A posted form may have arrived.
     fn unanswered(is_post: bool) -> Problem {
         if is_post {
             Cause::NoAnswer.into()
@@ -56,7 +57,7 @@ mod browser {
         }
     }
 
-    /// The problem when an answer came that says nothing: what was posted may have been done.
+    /// Returns the problem of a response that can't be read. A posted form may have taken effect.
     fn unexplained(is_post: bool) -> Problem {
         if is_post {
             Cause::Uncertain.into()
@@ -65,7 +66,7 @@ mod browser {
         }
     }
 
-    /// A call of a server function, with its arguments as a form.
+    /// A call to a server function, with its arguments encoded as a form.
     #[derive(Clone, PartialEq)]
     pub struct Request {
         address: &'static str,
@@ -94,12 +95,12 @@ mod browser {
             })
         }
 
-        /// Sends the request and reads the answer.
+        /// Sends the request and reads the response.
         pub async fn send<T: DeserializeOwned>(self) -> Result<T, Problem> {
             let is_post = self.is_post;
-            // A resource takes a future only if it is `Send`; a browser has one thread.
+            // A resource requires a `Send` future. A browser has only one thread.
             let text = SendWrapper::new(self.fetch_text()).await?;
-            // The same parser also reads the data in the page: a second one would make the
+            // This parser also reads the data embedded in the page. A second parser would make the
             // WebAssembly larger for each type.
             serde_json::from_str(&text).map_err(|_| unexplained(is_post))
         }
@@ -115,7 +116,7 @@ mod browser {
         }
     }
 
-    /// Posts a form to a server function as the browser would, and gives the page to go to, if any.
+    /// Posts a form to a server function as the browser would. Returns the page to go to, if any.
     pub async fn post(address: &str, fields: &FormData) -> Result<Option<String>, Problem> {
         let form = UrlSearchParams::new_with_str_sequence_sequence(fields).map_err(not_sent)?;
         let answer = fetch(address, Some(&form)).await?;
@@ -127,7 +128,7 @@ mod browser {
         Ok(next.and_then(Result::ok).flatten())
     }
 
-    /// Asks by POST where there is a form, and by GET where there is none.
+    /// Sends a POST if there is a form, otherwise a GET.
     async fn fetch(address: &str, form: Option<&UrlSearchParams>) -> Result<Response, Problem> {
         let request = RequestInit::new();
         let is_post = form.is_some();
@@ -142,19 +143,19 @@ mod browser {
         let answer: Response = answer.unchecked_into();
         match answer.status() {
             STATUS_OF_REFUSALS => Err(Problem::de(text(&answer, is_post).await?.into())),
-            // A busy service and a limit of ours have a server function's header; a proxy's answer
-            // hasn't.
+            // Our own 429 and 503 responses carry the header of a server function's error. A
+            // proxy's responses don't.
             429 | 503 if has_problem(&answer) => {
                 Err(Problem::de(text(&answer, is_post).await?.into()))
             }
             200..=299 => Ok(answer),
-            // The request was refused before its function ran.
+            // The server refused the request before the function ran.
             400..=499 => Err(Cause::Failed.into()),
             _ => Err(unexplained(is_post)),
         }
     }
 
-    /// Whether a server function answers why it refuses.
+    /// Whether the response says why a server function refused the request.
     fn has_problem(answer: &Response) -> bool {
         let header = answer.headers().has(SERVER_FN_ERROR_HEADER);
         header.unwrap_or_default()
@@ -168,7 +169,7 @@ mod browser {
         Ok(text.as_string().unwrap_or_default())
     }
 
-    /// A form that can't be written was not sent.
+    /// Returns the problem of a form that couldn't be encoded, and so wasn't sent.
     fn not_sent(_: JsValue) -> Problem {
         Cause::Failed.into()
     }

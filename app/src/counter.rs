@@ -1,5 +1,6 @@
-//! The counter for texts: what a text is sent as and what it costs, while it is written. Nothing is
-//! sent. Where scripts run, the browser counts; else the form is posted and the server does.
+//! The text counter: shows how a text will be sent and what it will cost while it is typed. Nothing
+//! is sent. The browser counts if scripts run. Without scripts, the form is posted and the server
+//! counts.
 
 use domain::message::{InvalidMessage, MessageText as Checked, PAGE_CHARS, units_left};
 use domain::number::LOCAL_DIGITS;
@@ -17,15 +18,15 @@ use crate::problem::{Cause, Filter, Problem};
 use crate::reports::{MessageText, count};
 use crate::ui::{Loaded, Table, text_in_area};
 
-/// Where a text is posted without scripts. It is the address of a page that has the counter.
+/// The path that the form posts to without scripts. The page at this path has the counter.
 pub const COUNT_PATH: &str = "/docs";
-/// The counter on a page.
+/// The ID of the counter on its page.
 pub const ANCHOR: &str = "counter";
 
-/// The local number in the table of ways to write one.
+/// The local number in the table of number formats.
 const LOCAL: &str = "57000001";
 
-/// What is typed into the counter.
+/// The text and number typed into the counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TypedText {
@@ -33,7 +34,7 @@ pub struct TypedText {
     pub number: String,
 }
 
-/// What texts are counted by, and what was posted to be counted.
+/// The prices and limits that the counter needs, and the text that was posted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CounterData {
     table: PriceTable,
@@ -42,7 +43,7 @@ pub struct CounterData {
     typed: TypedText,
 }
 
-/// The data of the counter, for everybody.
+/// Loads the counter's data. Needs no sign-in.
 #[server(prefix = "/fn", endpoint = "counter", input = GetUrl)]
 pub async fn load_counter() -> Result<CounterData, Problem> {
     let current = current_request()?;
@@ -56,7 +57,7 @@ pub async fn load_counter() -> Result<CounterData, Problem> {
     })
 }
 
-/// The counter. Its data is asked for by the page, before anything of the page is shown.
+/// The counter. The page loads the counter's data, so that it shows nothing before both are ready.
 #[component]
 pub fn TextCounter(data: PageData<CounterData>) -> impl IntoView {
     view! {
@@ -73,7 +74,7 @@ fn Counter(data: CounterData) -> impl IntoView {
     let number = RwSignal::new(typed.number.clone());
     let area = NodeRef::<leptos::html::Textarea>::new();
     let field = NodeRef::<leptos::html::Input>::new();
-    // A browser may have kept what was typed before there were scripts.
+    // The browser may have kept text that was typed before the scripts ran.
     Effect::new(move || {
         if let (Some(area), Some(field)) = (area.get(), field.get()) {
             message.set(area.value());
@@ -137,7 +138,7 @@ fn is_sendable(text: &str, pages_max: usize) -> bool {
 }
 
 impl CounterData {
-    /// What still fits and what it costs, or why the text can't be sent.
+    /// Returns the remaining length and the cost, or why the text can't be sent.
     fn status(&self, text: &str, number: &str) -> String {
         let checked = match Checked::parse(text.to_owned(), self.pages_max) {
             Ok(checked) => checked,
@@ -183,7 +184,7 @@ impl CounterData {
         format!("Cost: {cost} {currency} ({pages} at {per_page}) to {written}, {why}.{doubts}")
     }
 
-    /// Why the number is probably not the one that was meant, in the words of the API's warnings.
+    /// Returns the reasons why the number is probably a mistake. They match the API's warnings.
     fn doubts(&self, number: &Number, prices: &PricesInForce, pages: usize) -> String {
         let warnings = number.warnings(&self.home.code);
         let sentences = warnings.filter_map(|warning| {
@@ -210,7 +211,7 @@ impl CounterData {
         sentences.collect()
     }
 
-    /// A table of the ways to write a number, and what a page to each costs.
+    /// A table of the number formats, with the price per page of each.
     fn writings(&self) -> impl IntoView + use<> {
         let prices = self.table.prices();
         let per_page = |number: &str| {
@@ -235,7 +236,7 @@ impl CounterData {
     }
 }
 
-/// The ways to write a number, by examples, and what each means.
+/// Returns an example of each number format, with its meaning.
 fn writings(home: &HomeCountry) -> [(String, String); 6] {
     let code = &home.code;
     [
@@ -269,7 +270,7 @@ fn writings(home: &HomeCountry) -> [(String, String); 6] {
     ]
 }
 
-/// Why a text can't be sent, and what to do.
+/// Returns why a text can't be sent, and what to do.
 fn fault(invalid: InvalidMessage, text: &str) -> String {
     match invalid {
         InvalidMessage::Empty => "Write a text to see how it is counted.".to_owned(),

@@ -1,4 +1,4 @@
-//! The document around the pages, which the server sends with each.
+//! The HTML document around each page. Only the server renders it.
 
 use domain::Theme;
 use leptos::prelude::*;
@@ -8,7 +8,7 @@ use crate::App;
 use crate::portal_request::CurrentRequest;
 use crate::ui::PlainHeader;
 
-/// The document around the pages.
+/// The HTML document around each page.
 pub fn shell(options: LeptosOptions) -> impl IntoView {
     let path = path();
     let code = code_of_page(&options, &path);
@@ -34,12 +34,12 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
     }
 }
 
-/// Where the code is that the browser runs for the requested page: only pages of staff have the
-/// code of pages of staff, so that customers needn't load it.
+/// Returns the location of the WebAssembly for the requested page. Staff pages load a build of
+/// their own, so customers don't download their code.
 fn code_of_page(options: &LeptosOptions, path: &str) -> LeptosOptions {
     let is_support = path.starts_with("/support");
     let mut options = options.clone();
-    // While developing there is one code for all pages.
+    // A development build has the same code for all pages.
     if is_support && options.hash_files {
         options.output_name = "support".into();
         options.hash_file = options
@@ -50,13 +50,13 @@ fn code_of_page(options: &LeptosOptions, path: &str) -> LeptosOptions {
     options
 }
 
-/// The path of the requested page.
+/// Returns the path of the requested page.
 fn path() -> String {
     let request = use_context::<http::request::Parts>();
     request.map_or_else(String::new, |request| request.uri.path().to_owned())
 }
 
-/// What search engines and shared links say of a page.
+/// Returns the page's description for search engines and link previews.
 fn description(path: &str) -> &'static str {
     match path {
         "/docs" => {
@@ -70,13 +70,13 @@ fn description(path: &str) -> &'static str {
     }
 }
 
-/// The colours that the browser last saw the portal in: the page has them from its first byte on.
+/// Returns the theme that this browser used last, so that the page has it from the first byte.
 fn theme() -> Theme {
     let request = use_context::<CurrentRequest>();
     request.map_or_else(Theme::default, |request| request.theme())
 }
 
-/// The colours of what the browser draws before it has the styles.
+/// Returns the `color-scheme` that the browser uses until the styles are loaded.
 const fn color_scheme(theme: Theme) -> &'static str {
     match theme {
         Theme::System => "light dark",
@@ -85,7 +85,7 @@ const fn color_scheme(theme: Theme) -> &'static str {
     }
 }
 
-/// A page that isn't one of the portal's: why a request was refused or couldn't be answered.
+/// Renders a page outside the portal's routes. It says why a request was refused or failed.
 pub fn error_page(
     options: &LeptosOptions,
     theme: Theme,
@@ -101,7 +101,8 @@ pub fn error_page(
                 <meta charset="utf-8"/>
                 <meta name="viewport" content="width=device-width, initial-scale=1"/>
                 <meta name="color-scheme" content=color_scheme(theme)/>
-                // The comments that mark the ends of texts would be shown here.
+                // As a text node, the title would show the comment that Leptos writes after each
+                // text.
                 <title inner_html=format!("{title} · Heliograph")></title>
                 <link rel="icon" type="image/svg+xml" href="/favicon.svg"/>
                 <HashedStylesheet options id="leptos"/>

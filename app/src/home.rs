@@ -13,7 +13,7 @@ use crate::portal_request::current_request;
 use crate::problem::Problem;
 use crate::ui::{Loaded, Table, mark_live, set_title};
 
-/// The data of the page.
+/// The page's data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Home {
     pub prices: PriceTable,
@@ -21,7 +21,7 @@ pub struct Home {
     pub signed_in: bool,
 }
 
-/// The prices in force; nobody has to be signed in.
+/// Loads the prices in force. Needs no sign-in.
 #[server(prefix = "/fn", endpoint = "home", input = GetUrl)]
 pub async fn load_home() -> Result<Home, Problem> {
     let current = current_request()?;

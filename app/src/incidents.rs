@@ -1,4 +1,4 @@
-//! Notes about incidents, as customers see them on their pages.
+//! Incident notes, as customers see them on their pages.
 
 use domain::Timestamp;
 use leptos::prelude::*;
@@ -10,14 +10,14 @@ use service::Service;
 use crate::problem::Problem;
 use crate::ui::DateTime;
 
-/// An open note about an incident, without what is for staff.
+/// An open incident note, without the fields that are for staff only.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct IncidentNote {
     text: String,
     began_at: Timestamp,
 }
 
-/// The open notes, oldest first.
+/// Returns the open notes, oldest first.
 #[cfg(feature = "ssr")]
 pub async fn incident_notes(service: &Service) -> Result<Vec<IncidentNote>, Problem> {
     let notes = service.incidents().await?.into_iter();
@@ -28,7 +28,7 @@ pub async fn incident_notes(service: &Service) -> Result<Vec<IncidentNote>, Prob
     Ok(notes.collect())
 }
 
-/// A notice for each note.
+/// Shows a notice for each note.
 #[component]
 pub fn IncidentNotices(notes: Vec<IncidentNote>) -> impl IntoView {
     let notices = notes.into_iter().map(|IncidentNote { text, began_at }| {

@@ -1,10 +1,11 @@
-//! The portal, built twice: for the server, which renders pages (`ssr`), and for the browser, which
-//! hydrates them (`hydrate`).
+//! The portal. It is built twice: for the server, which renders the pages (`ssr`), and for the
+//! browser, which hydrates them (`hydrate`).
 //!
 //! A page and its server functions share a file. A server function parses its arguments, calls one
-//! verb of the service and answers. In the server's build `current_request` says who is asking.
+//! method of the service and returns the result. On the server, `current_request` identifies the
+//! caller.
 
-// The type of a page's view is nested as deeply as its elements are.
+// The type of a page's view nests as deeply as the page's elements.
 #![recursion_limit = "512"]
 #![expect(
     clippy::needless_pass_by_value,
@@ -60,9 +61,9 @@ use support::{
 use time_zone::ShownZone;
 use ui::{Frame, LostPage, Submits};
 
-/// The pages. The server renders a page as a whole before it sends any of it (`SsrMode::Async`,
-/// which goes for the routes below too): a page is small, and so it is the same with and without
-/// JavaScript.
+/// The pages. The server renders each page completely before it sends the first byte
+/// (`SsrMode::Async`, which also applies to the nested routes). Pages are small, and this way each
+/// page is the same with and without JavaScript.
 #[component]
 pub fn App() -> impl IntoView {
     #[cfg(feature = "ssr")]
@@ -108,7 +109,7 @@ pub fn App() -> impl IntoView {
     }
 }
 
-/// The pages of staff.
+/// The staff pages.
 #[cfg(any(feature = "ssr", feature = "support"))]
 #[component(transparent)]
 fn SupportRoutes() -> impl leptos_router::MatchNestedRoutes + Clone {
@@ -139,7 +140,7 @@ fn SupportRoutes() -> impl leptos_router::MatchNestedRoutes + Clone {
     .into_inner()
 }
 
-/// Staff in different places see the same times.
+/// Shows times in UTC, so that staff in different time zones see the same times.
 #[cfg(any(feature = "ssr", feature = "support"))]
 #[component]
 fn InUtc() -> impl IntoView {
@@ -147,7 +148,7 @@ fn InUtc() -> impl IntoView {
     view! { <Outlet/> }
 }
 
-/// The pages of staff, which a customer's browser has no code for.
+/// The staff pages. A customer's browser has no code for them.
 #[cfg(not(any(feature = "ssr", feature = "support")))]
 #[component(transparent)]
 fn SupportRoutes() -> impl leptos_router::MatchNestedRoutes + Clone {
@@ -160,7 +161,7 @@ fn SupportRoutes() -> impl leptos_router::MatchNestedRoutes + Clone {
     .into_inner()
 }
 
-/// Has the browser load the page from the server: it has what this code lacks for the page.
+/// Makes the browser load the page from the server, which sends the code that this build lacks.
 #[cfg(not(feature = "ssr"))]
 #[component]
 fn OpenAnew() -> impl IntoView {
@@ -173,9 +174,10 @@ fn OpenAnew() -> impl IntoView {
             search => format!("{path}?{search}{hash}"),
         };
         let browser = window().location();
-        // Back and forward change the address before the page: it can only be loaded once more.
+        // Back and forward change the address before the page. In that case the page has to be
+        // reloaded.
         let is_shown = browser.pathname().is_ok_and(|shown| shown == path);
-        // A browser that refuses shows the page's address, which can be opened by hand.
+        // If the browser refuses, its address bar still has the page's address to open by hand.
         let _ = if is_shown {
             browser.reload()
         } else {
@@ -185,8 +187,8 @@ fn OpenAnew() -> impl IntoView {
     view! { <p class="loading">"Loading…"</p> }
 }
 
-/// The form that came back to the requested page. The browser reads it in the page, as the server
-/// found it: the cookie is kept from scripts.
+/// Returns the form that came back to the requested page. The browser reads it from the page,
+/// because the cookie is hidden from scripts.
 fn returned_form() -> Option<ReturnedForm> {
     #[cfg(feature = "ssr")]
     return use_context::<portal_request::CurrentRequest>()?.returned_form();

@@ -1,4 +1,4 @@
-//! Requests that are refused because the service is busy.
+//! Requests refused because the service is busy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::request::Parts;
 use leptos::prelude::use_context;
 
-/// What such an answer says in `Retry-After`, in seconds. A hash takes some 20 ms: after this time
-/// the queue of passwords is empty again.
+/// The `Retry-After` of such a response, in seconds. Hashing a password takes about 20 ms, so the
+/// queue of passwords is empty after this time.
 pub const RETRY_AFTER_S: &str = "2";
 
 /// Whether a request was refused because the service is busy. The server puts it into the request's
-/// extensions, and answers by it.
+/// extensions, and sets the response's status from it.
 #[derive(Clone, Debug, Default)]
 pub struct Overload(Arc<AtomicBool>);
 
 impl Overload {
-    /// Notes it on the request that is being served.
+    /// Marks the current request as refused.
     pub(crate) fn note() {
         if let Some(parts) = use_context::<Parts>()
             && let Some(overload) = parts.extensions.get::<Self>()

@@ -1,8 +1,8 @@
-//! The data of pages: what a server function answers, loaded again when its arguments change.
+//! The data of a page: the result of a server function, reloaded when the arguments change.
 //!
-//! All pages share one resource type, whose value is the answer as JSON: a type of its own for each
-//! page would compile the library's code for loading, waiting and hydrating anew for each, which
-//! makes the portal's WebAssembly half as large again.
+//! All pages share one resource type, which holds the result as JSON. A separate type per page
+//! would compile Leptos's code for loading, waiting and hydrating once per page, which makes the
+//! portal's WebAssembly half as large again.
 
 use std::marker::PhantomData;
 
@@ -15,7 +15,7 @@ pub use answer::Answer;
 
 use crate::problem::Problem;
 
-/// The answer of a server function that a page is made of.
+/// The result of the server function that provides a page's data.
 pub struct PageData<T> {
     pub(crate) answer: Resource<Result<Answer, Problem>>,
     of: PhantomData<fn() -> T>,
@@ -33,7 +33,7 @@ impl<T> PageData<T>
 where
     T: Clone + Send + Sync + Serialize + DeserializeOwned + 'static,
 {
-    /// Calls a server function now, and again when a signal that `function` reads has changed.
+    /// Calls a server function now, and again whenever a signal that `function` reads changes.
     pub fn new<S>(function: impl Fn() -> S + Send + Sync + 'static) -> Self
     where
         S: ServerFn<Error = Problem, Output = T> + Serialize + Send + 'static,
@@ -44,12 +44,12 @@ where
         }
     }
 
-    /// Waits for the answer.
+    /// Waits for the result.
     pub async fn get(self) -> Result<T, Problem> {
         self.answer.await?.read()
     }
 
-    /// The answer, if there is one by now.
+    /// Returns the result if it has arrived.
     #[cfg(feature = "hydrate")]
     pub fn now(self) -> Option<Result<T, Problem>> {
         let answer = self.answer.get()?;
@@ -62,7 +62,7 @@ where
     }
 }
 
-/// On the server an answer keeps its type: a page is made of it without writing and reading JSON.
+/// On the server, a result keeps its type, so that rendering needs no JSON.
 #[cfg(feature = "ssr")]
 mod answer {
     use std::any::Any;
@@ -75,7 +75,7 @@ mod answer {
 
     use crate::problem::{Cause, Problem};
 
-    /// An answer of any server function.
+    /// The result of any server function.
     #[derive(Clone)]
     pub struct Answer {
         value: Arc<dyn Any + Send + Sync>,
@@ -90,10 +90,10 @@ mod answer {
             }
         }
 
-        /// The answer as what the function gave.
+        /// Returns the result as the function's type.
         ///
         /// # Errors
-        /// When it was another function's.
+        /// If the result is another function's.
         pub fn read<T: Clone + 'static>(&self) -> Result<T, Problem> {
             let value = self.value.downcast_ref::<T>().cloned();
             value.ok_or_else(|| Cause::Failed.into())
@@ -108,7 +108,7 @@ mod answer {
         }
     }
 
-    /// What the library asks of every resource; only browsers read answers out of pages.
+    /// Leptos requires this of every resource. Only browsers read results from pages.
     impl<'de> Deserialize<'de> for Answer {
         fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
             Box::<RawValue>::deserialize(from).map(Self::new)
@@ -130,7 +130,7 @@ mod answer {
     }
 }
 
-/// In a browser an answer is JSON until a page reads it.
+/// In the browser, a result stays JSON until a page reads it.
 #[cfg(not(feature = "ssr"))]
 mod answer {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -144,15 +144,15 @@ mod answer {
     use crate::client::Request;
     use crate::problem::{Cause, Problem};
 
-    /// An answer of any server function.
+    /// The result of any server function.
     #[derive(Clone, Serialize, Deserialize)]
     pub struct Answer(Box<RawValue>);
 
     impl Answer {
-        /// The answer as what the function gave.
+        /// Returns the result as the function's type.
         ///
         /// # Errors
-        /// When the JSON is of another shape: the page is older than the server.
+        /// If the JSON doesn't match the type, because the page is older than the server.
         pub fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
             serde_json::from_str(self.0.get()).map_err(|_| Cause::Failed.into())
         }
@@ -170,7 +170,8 @@ mod answer {
     fn load_request(
         request: Box<dyn Fn() -> Result<Request, Problem> + Send + Sync>,
     ) -> Resource<Result<Answer, Problem>> {
-        // The same request is sent again when a form was accepted: its answer may be another one.
+        // The count makes each run a new source, so that an unchanged request is sent again after a
+        // form was accepted.
         let runs = AtomicUsize::new(0);
         let source = move || (runs.fetch_add(1, Ordering::Relaxed), request());
         Resource::new(source, |(_, request)| async move { request?.send().await })

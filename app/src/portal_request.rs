@@ -1,4 +1,4 @@
-//! The request that a server function serves.
+//! The request that a server function handles.
 
 use std::sync::Arc;
 
@@ -15,36 +15,36 @@ use service::{ClientInfo, SecondStep, Service};
 use crate::applications::NewKeys;
 use crate::problem::{Cause, Problem, ReturnedForm, TWO_FACTOR_PATH};
 
-/// Most bytes of the page that the sign-in page leads back to: a redirect's head has to fit into a
-/// proxy's buffer.
+/// The maximum length of the path that the sign-in page returns to, in bytes. The headers of a
+/// redirect have to fit into a proxy's buffer.
 const NEXT_BYTES_MAX: usize = 1024;
 
 /// A request to the portal, with its session, its device and the service.
 ///
-/// The server implements it; server functions get it through [`current_request`].
+/// The server implements this trait. Server functions get the request from [`current_request`].
 #[async_trait]
 pub trait PortalRequest: Send + Sync {
     fn service(&self) -> &Service;
 
     fn site(&self) -> &SiteSettings;
 
-    /// Browser and address, as the devices page shows them.
+    /// Returns the browser and the address, as the devices page shows them.
     fn client(&self) -> ClientInfo;
 
-    /// The form that came back to the requested page with a problem.
+    /// Returns the form that came back to the requested page with a problem.
     fn returned_form(&self) -> Option<ReturnedForm>;
 
-    /// The colours that the browser last saw the portal in.
+    /// Returns the theme that this browser used last.
     fn theme(&self) -> Theme;
 
-    /// The name of the browser's time zone, as the browser told it earlier.
+    /// Returns the name of the browser's time zone, if the browser has reported it.
     fn browser_zone(&self) -> Option<String>;
 
-    /// Has the browser bring the name of its time zone with its requests, unless it does already.
+    /// Sets a cookie with the name of the browser's time zone, unless the browser has it already.
     fn keep_browser_zone(&self, name: &str);
 
-    /// The zone in which pages show times: the one that the account chose, else that of a browser
-    /// whose zone has this name, else UTC; also where the account can't be read.
+    /// Returns the zone in which pages show times: the account's setting, else the browser's zone
+    /// with this name, else UTC. A failure to load the account counts as no setting.
     async fn zone(&self, browser: Option<String>) -> Zone {
         let account = self.session_account().await.ok().flatten();
         let chosen = account.and_then(|account| account.time_zone);
@@ -54,35 +54,36 @@ pub trait PortalRequest: Send + Sync {
         zone.unwrap_or_default()
     }
 
-    /// Has the browser keep the account's theme, unless it has it already.
+    /// Sets a cookie with the account's theme, unless the browser has it already.
     fn keep_theme(&self, theme: Theme);
 
-    /// The language of programs that was chosen last in this browser.
+    /// Returns the programming language that was last selected in this browser.
     fn language(&self) -> Option<String>;
 
-    /// Has the browser keep a language, unless it has it already.
+    /// Sets a cookie with the programming language, unless the browser has it already.
     fn keep_language(&self, language: &str);
 
-    /// The session's token; `None` without a session.
+    /// Returns the session's token, or `None` without a session.
     fn token(&self) -> Option<String>;
 
-    /// The account that is signed in, even if all it may do is set up a second factor. A request
-    /// asks the database for it once.
+    /// Returns the signed-in account, even if all it may do is set up a second factor. Queries the
+    /// database once per request.
     async fn session_account(&self) -> Result<Option<AccountRecord>, Problem>;
 
-    /// The account that is signed in, unless it must set up a second factor first.
+    /// Returns the signed-in account, unless it must set up a second factor first.
     async fn account(&self) -> Result<Option<AccountRecord>, Problem> {
         let account = self.session_account().await?;
         Ok(account.filter(|account| !self.service().must_set_up_factor(account)))
     }
 
-    /// When the session of whoever is signed in ends, without putting that off.
+    /// Returns when the current session ends. Doesn't extend the session.
     async fn session_end(&self) -> Result<Option<SessionEnd>, Problem> {
         let token = self.token().unwrap_or_default();
         Ok(self.service().session_end(&token).await?)
     }
 
-    /// Where a request without [`PortalRequest::account`] is led, and from there to `next`.
+    /// Returns the redirect for a request without [`PortalRequest::account`]. The sign-in page then
+    /// returns to `next`.
     async fn way_in(&self, next: &str) -> Result<String, Problem> {
         Ok(match self.session_account().await? {
             Some(_) => TWO_FACTOR_PATH.to_owned(),
@@ -90,57 +91,57 @@ pub trait PortalRequest: Send + Sync {
         })
     }
 
-    /// Signs an account in under a new session id and registers the device; an account with a
-    /// second factor is only noted, until [`PortalRequest::sign_in_by_code`].
+    /// Signs an account in under a new session ID and registers the device. If the account has a
+    /// second factor, the sign-in stays pending until [`PortalRequest::sign_in_by_code`].
     async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem>;
 
-    /// Gives the session of an account a new id, after its password was changed.
+    /// Gives the account's session a new ID after a password change or step-up authentication.
     async fn renew(&self, account: &AccountRecord) -> Result<(), Problem>;
 
-    /// The second step of [`PortalRequest::sign_in`], under a new session id too.
+    /// The second step of [`PortalRequest::sign_in`]. It also starts a new session ID.
     async fn sign_in_by_code(&self, step: &SecondStep) -> Result<AccountRecord, Problem>;
 
     /// Ends the session.
     async fn sign_out(&self) -> Result<(), Problem>;
 
-    /// Keeps new keys, encrypted, until the application's page shows them.
+    /// Stores new keys, encrypted, until the application's page shows them.
     async fn keep_keys(&self, reference: Reference, keys: &NewKeys) -> Result<(), Problem>;
 
-    /// Gives kept keys out and forgets them.
+    /// Returns the stored keys and deletes them.
     async fn take_keys(&self, reference: Reference) -> Result<Option<NewKeys>, Problem>;
 
-    /// Keeps a secret text, encrypted, under a name.
+    /// Stores a secret text, encrypted, under a name.
     async fn keep_text(&self, name: &str, text: &str) -> Result<(), Problem>;
 
-    /// Gives a kept text out, and forgets it.
+    /// Returns a stored text and deletes it.
     async fn take_text(&self, name: &str) -> Result<Option<String>, Problem>;
 }
 
 /// Settings that all requests to the portal share.
 #[derive(Clone, Debug)]
 pub struct SiteSettings {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     pub base_url: String,
     /// ISO 4217 code.
     pub currency: String,
     pub home: HomeCountry,
-    /// Whom customers pay, and how; lines of text.
+    /// The payee and how to pay, as lines of text.
     pub payment_instructions: Option<String>,
-    /// Pages of the longest message.
+    /// The maximum number of pages per message.
     pub message_pages_max: usize,
-    /// The chapters of the API reference.
+    /// The chapters of the API reference, as HTML.
     pub reference: String,
 }
 
-/// The page that called a server function: a path of this site. The server puts it into the
+/// The page that called a server function, as a path of this site. The server puts it into the
 /// request's extensions.
 #[derive(Clone)]
 pub struct CallingPage(pub String);
 
-/// The request that is being served, as the server puts it into leptos' context.
+/// The current request, as the server puts it into the Leptos context.
 pub type CurrentRequest = Arc<dyn PortalRequest>;
 
-/// The request that is being served.
+/// Returns the current request.
 pub fn current_request() -> Result<CurrentRequest, Problem> {
     use_context::<CurrentRequest>().ok_or_else(|| {
         tracing::error!("a server function was called without its request in the context");
@@ -148,8 +149,8 @@ pub fn current_request() -> Result<CurrentRequest, Problem> {
     })
 }
 
-/// The request and the account that is signed in. Every server function that needs an account
-/// starts with it.
+/// Returns the request and the signed-in account. Every server function that needs an account
+/// starts with this call.
 pub async fn signed_in() -> Result<(CurrentRequest, AccountRecord), Problem> {
     let current = current_request()?;
     if let Some(account) = current.account().await? {
@@ -165,8 +166,8 @@ pub async fn signed_in() -> Result<(CurrentRequest, AccountRecord), Problem> {
     })
 }
 
-/// Like [`signed_in`], for setting up a second factor: the one thing that an account may do which
-/// must have one and hasn't.
+/// Like [`signed_in`], but also accepts an account that must set up a second factor and hasn't.
+/// Setting it up is all that such an account may do.
 pub async fn setting_up() -> Result<(CurrentRequest, AccountRecord), Problem> {
     let current = current_request()?;
     match current.session_account().await? {
@@ -175,9 +176,9 @@ pub async fn setting_up() -> Result<(CurrentRequest, AccountRecord), Problem> {
     }
 }
 
-/// Asks again who is signed in, before what matters, unless that was confirmed within the last 10
-/// minutes. `credential` is what was typed into [`crate::ui::StepUpField`]; where it is given, the
-/// session has a new id from then on.
+/// Requires step-up authentication before a sensitive action, unless it succeeded within the last
+/// 10 minutes. `credential` is the text from [`crate::ui::StepUpField`]. If it isn't blank and is
+/// accepted, the session gets a new ID.
 pub async fn step_up(
     current: &CurrentRequest,
     account: &AccountRecord,
@@ -195,11 +196,11 @@ pub async fn step_up(
     renewed.map_err(Problem::after_change)
 }
 
-/// The request and the member of staff who is signed in. Every server function for staff starts
-/// with it.
+/// Returns the request and the signed-in member of staff. Every server function for staff starts
+/// with this call.
 ///
 /// # Errors
-/// Those of [`signed_in`]; [`Cause::NotFound`] to an account that isn't staff.
+/// The errors of [`signed_in`], and [`Cause::NotFound`] if the account isn't staff.
 pub async fn staff() -> Result<(CurrentRequest, AccountRecord), Problem> {
     let (current, account) = signed_in().await?;
     if !account.staff {
@@ -211,8 +212,8 @@ pub async fn staff() -> Result<(CurrentRequest, AccountRecord), Problem> {
     Ok((current, account))
 }
 
-/// The address of the sign-in page that leads back to a page of this site; without the page's query
-/// where it would be too long.
+/// Returns the address of the sign-in page that returns to `next`. Drops the query of `next` if the
+/// address would be too long.
 pub fn sign_in_path(next: &str) -> String {
     let next = local_path(next);
     let without_query = next.split(['?', '#']).next().unwrap_or_default();
@@ -226,8 +227,8 @@ pub fn sign_in_path(next: &str) -> String {
     }
 }
 
-/// Where an account goes after signing in: to this path if it is one of this site and was asked
-/// for, else to the first page of staff or to My Applications.
+/// Returns the page to open after signing in: `next` if it is a path of this site, else My
+/// Applications. Staff get the first support page instead of My Applications.
 pub fn landing_path<'a>(account: &AccountRecord, next: &'a str) -> &'a str {
     match local_path(next) {
         "/applications" if account.staff => "/support",
@@ -235,7 +236,7 @@ pub fn landing_path<'a>(account: &AccountRecord, next: &'a str) -> &'a str {
     }
 }
 
-/// This path if it is one of this site, else My Applications.
+/// Returns `next` if it is a path of this site, else My Applications.
 pub fn local_path(next: &str) -> &str {
     if is_local(next) {
         next
@@ -244,9 +245,9 @@ pub fn local_path(next: &str) -> &str {
     }
 }
 
-/// Whether a path is one of this site. Browsers and proxies decode a path and resolve `.` and `..`
-/// in it, and read `//host` and `/\host` as another site. No page of this site needs any of that,
-/// so that a path with it is none of ours, whoever resolves it.
+/// Whether a path is safe to redirect to. Browsers and proxies decode a path, resolve `.` and `..`
+/// in it, and take `//host` and `/\host` for another site. No page of this site has any of that in
+/// its path, so all such paths are rejected.
 pub fn is_local(path: &str) -> bool {
     let page = path.split(['?', '#']).next().unwrap_or_default();
     page.starts_with('/')
@@ -256,7 +257,7 @@ pub fn is_local(path: &str) -> bool {
         && path.bytes().all(|b| b.is_ascii_graphic() && b != b'\\')
 }
 
-/// The page that is shown: the requested one, or the one that called a server function.
+/// Returns the current page: the requested one, or the one that called a server function.
 fn page_path() -> Option<String> {
     let parts = use_context::<Parts>()?;
     let path = parts.uri.path_and_query()?.as_str();
@@ -266,7 +267,7 @@ fn page_path() -> Option<String> {
     Some(path.to_owned())
 }
 
-/// Whether the page is really shown: it isn't asked for by HEAD, nor fetched ahead of a click.
+/// Whether a person will see the page. False for HEAD requests and prefetches.
 pub fn is_shown() -> bool {
     use_context::<Parts>().is_some_and(|parts| {
         let ahead = parts
@@ -277,10 +278,10 @@ pub fn is_shown() -> bool {
     })
 }
 
-/// Gives the page that is being rendered the HTTP status of its problem.
+/// Sets the HTTP status of the page from its problem.
 pub fn set_status(cause: &Cause) {
     let status = match cause {
-        // The answer is a redirect already.
+        // The response is already a redirect.
         Cause::SignedOut | Cause::SecondFactorMissing => return,
         Cause::NotFound => StatusCode::NOT_FOUND,
         Cause::Filter(_) | Cause::Refused(Refusal::InvalidCursor) => StatusCode::BAD_REQUEST,

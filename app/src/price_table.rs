@@ -1,4 +1,4 @@
-//! Lists of prices, as customers and staff see them.
+//! Price lists for customers and staff.
 
 use domain::number::LOCAL_DIGITS;
 use domain::{Kind, Money, PriceRecord};
@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use crate::ui::{DateTime, Table, in_zone};
 
-/// A table of prices per page, each with the time from which it is in force.
+/// A table of prices per page, each with its start time.
 pub fn listed<'r>(prices: &'r [PriceRecord], currency: &str) -> Table<'r, PriceRecord> {
     Table::narrow(prices)
         .column("Numbers", numbers)

@@ -1,5 +1,5 @@
-//! Problems: why a page or a form can't be served. Where scripts run, a problem reaches the person
-//! in the answer; where none run, in a cookie that the form's page shows.
+//! Problems: why a page or a form can't be handled. If scripts run, the response carries the
+//! problem. Without scripts, a cookie carries it to the form's page.
 
 use std::borrow::Cow;
 
@@ -13,65 +13,66 @@ use leptos::server_fn::codec::JsonEncoding;
 use leptos::server_fn::error::{FromServerFnError, ServerFnErrorErr};
 use serde::{Deserialize, Serialize};
 
-/// The page on which a second factor is set up. An account that must have one is led there until it
-/// has it.
+/// The page on which a second factor is set up. An account that must have one is redirected here
+/// until it does.
 pub const TWO_FACTOR_PATH: &str = "/account/two-factor";
 
-/// Why a page or a form can't be served.
+/// Why a page or a form can't be handled.
 ///
-/// It names a cause and never carries a sentence.
+/// Names a cause and never carries a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     pub cause: Cause,
-    /// The texts that were typed, by field name, so that they needn't be typed again. Never a
-    /// password.
+    /// The text typed into each field, by field name, so that the form can be filled in again.
+    /// Never contains a password.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub typed: Vec<(String, String)>,
-    /// The id of the request, where the fault is ours: support finds it in the log.
+    /// The request ID, if the fault is ours. Support finds the request in the log by this ID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// A form that came back to its page with a problem: where no scripts run, or after signing in
+/// A form that came back to its page with a problem, either without scripts or after signing in
 /// again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReturnedForm {
-    /// The path of its server function.
+    /// The path of the form's server function.
     pub function: String,
     pub problem: Problem,
 }
 
-/// The id of the place where the problem of a server function's form is shown, by the function's
-/// path. Where no scripts run, a form that comes back leads there.
+/// Returns the ID of the element that shows the problem of a server function's form. `path` is the
+/// function's path. Without scripts, the browser jumps to this element when the form comes back.
 pub fn problem_anchor(path: &str) -> String {
     format!("problem-{}", path.trim_start_matches("/fn/"))
 }
 
-/// The form that came back to the page that was loaded, until it is sent or the page is left.
+/// The form that came back to the loaded page. Cleared when a form is sent or another page is
+/// opened.
 pub type ComeBack = StoredValue<Option<ReturnedForm>>;
 
 /// The causes of problems.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
-    /// Nobody is signed in, or not any more.
+    /// Nobody is signed in, or the session has ended.
     SignedOut,
-    /// Nobody was signed in any more when the form came; its page is shown after signing in again.
+    /// The session had ended when the form arrived. The form is shown again after signing in.
     SignedOutBefore,
-    /// The account must set up a second factor before anything else.
+    /// The account must set up a second factor first.
     SecondFactorMissing,
-    /// The address leads to nothing that this account may see.
+    /// Nothing at this address is visible to this account.
     NotFound,
-    /// The rules refuse it.
+    /// The rules refuse the request.
     Refused(Refusal),
-    /// A fault of ours that changed nothing; the log has the details.
+    /// Our fault. Nothing was changed; the log has the details.
     Failed,
-    /// A fault of ours that leaves open whether anything was changed; the log has the details.
+    /// Our fault. It isn't known whether anything was changed; the log has the details.
     Uncertain,
-    /// A request for data got no answer from the server.
+    /// A request for data got no response.
     Unreachable,
-    /// A form got no answer from the server, which may have received it.
+    /// A form got no response. The server may have received it.
     NoAnswer,
-    /// The request isn't one that our forms make.
+    /// The request doesn't match any of our forms.
     Unreadable,
     /// The text isn't an email address.
     Email,
@@ -80,19 +81,19 @@ pub enum Cause {
     /// The sender name breaks the rules for sender names.
     SenderName,
     SenderNameMissing,
-    /// The text isn't an amount of money greater than 0.
+    /// The text isn't an amount greater than 0.
     Amount,
-    /// There is no such category.
+    /// The category doesn't exist.
     Category,
-    /// The browser, or whoever sits at it, made no passkey.
+    /// The browser or its user didn't create a passkey.
     NoPasskeyMade,
-    /// The browser, or whoever sits at it, used no passkey.
+    /// The browser or its user didn't use a passkey.
     NoPasskeyUsed,
-    /// A filter of the reports has an invalid value.
+    /// A report filter has an invalid value.
     Filter(Filter),
 }
 
-/// The filters of the reports whose values can be invalid.
+/// The report filters that can have an invalid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Filter {
     Application,
@@ -104,12 +105,12 @@ pub enum Filter {
     From,
     To,
     Hour,
-    /// The first day is after the last one.
+    /// The first day is after the last day.
     Order,
 }
 
 impl Cause {
-    /// The sentence for a person: it says what happened and what to do.
+    /// Returns the sentence for the user. It says what happened and what to do.
     pub fn sentence(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::SignedOut => "You are signed out. Sign in again to go on.",
@@ -154,7 +155,7 @@ impl Cause {
         })
     }
 
-    /// The name of the form's field that has to be corrected, if it is one.
+    /// Returns the name of the form field to correct, if there is one.
     pub const fn field(&self) -> Option<&'static str> {
         Some(match self {
             Self::Email | Self::Refused(Refusal::EmailTaken | Refusal::EmailUnchanged) => "email",
@@ -191,7 +192,7 @@ impl Cause {
 }
 
 impl Filter {
-    /// The name of its field, and what the field takes.
+    /// Returns the name of the filter's field, and the sentence about what it accepts.
     const fn field_and_sentence(self) -> (&'static str, &'static str) {
         const DAY: &str = "A day is written like 2026-11-21.";
         match self {
@@ -228,7 +229,7 @@ impl Filter {
 }
 
 impl Problem {
-    /// The problem of a fault of ours.
+    /// Creates the problem for a fault of ours.
     #[cfg(feature = "ssr")]
     fn of_fault(cause: Cause) -> Self {
         Self {
@@ -237,7 +238,7 @@ impl Problem {
         }
     }
 
-    /// The sentence for a person, with the request's id where support is needed.
+    /// Returns the sentence for the user, followed by the request ID if support needs it.
     pub fn sentence(&self) -> Cow<'static, str> {
         let sentence = self.cause.sentence();
         match &self.request_id {
@@ -246,14 +247,14 @@ impl Problem {
         }
     }
 
-    /// Keeps what was typed into a field.
+    /// Keeps the text typed into a field.
     pub fn typed(mut self, field: &str, text: &str) -> Self {
         self.typed.push((field.to_owned(), text.to_owned()));
         self
     }
 
-    /// The problem of a step that follows a change, such as signing in after registering: here it
-    /// would be false that nothing was changed.
+    /// Converts the problem of a step that follows a change, such as signing in after registering.
+    /// It would be wrong to say that nothing was changed.
     pub fn after_change(mut self) -> Self {
         if matches!(self.cause, Cause::Failed | Cause::Refused(Refusal::Busy)) {
             self.cause = Cause::Uncertain;
@@ -261,7 +262,7 @@ impl Problem {
         self
     }
 
-    /// The text that was typed into a field, or nothing.
+    /// Returns the text typed into a field, if any.
     pub fn text_of(&self, field: &str) -> Option<String> {
         self.typed
             .iter()
@@ -288,7 +289,7 @@ impl FromServerFnError for Problem {
             ServerFnErrorErr::Args(_)
             | ServerFnErrorErr::MissingArg(_)
             | ServerFnErrorErr::Deserialization(_) => Cause::Unreadable,
-            // The function may have run by then.
+            // The function may already have run.
             _ => Cause::Uncertain,
         }
         .into()
@@ -308,7 +309,7 @@ macro_rules! from_invalid {
 from_invalid! {
     InvalidEmail => Cause::Email,
     InvalidSenderName => Cause::SenderName,
-    // A reference is a part of an address: where its text isn't one, there is no page.
+    // A reference is part of an address. If it isn't valid, there is no such page.
     domain::ids::InvalidReference => Cause::NotFound,
 }
 

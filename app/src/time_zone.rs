@@ -1,6 +1,6 @@
-//! The time zone in which pages show times: the one that the account chose, else the browser's, else
-//! UTC. The server finds it out before it makes a page and writes it into the page, so that the
-//! browser makes the same page again.
+//! The time zone in which pages show times: the account's setting, else the browser's zone, else
+//! UTC. The server determines the zone before it renders a page and writes it into the page, so
+//! that the browser renders the same times.
 
 use domain::Zone;
 use leptos::prelude::*;
@@ -10,22 +10,21 @@ use serde::{Deserialize, Serialize};
 use crate::portal_request::current_request;
 use crate::problem::Problem;
 
-/// The zone of a page; the server puts it into the request's extensions.
+/// The zone of a page. The server puts it into the request's extensions.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PageZone {
     /// The zone in which the page shows times.
     pub zone: Zone,
-    /// The name of the browser's zone, as the browser told it earlier.
+    /// The name of the browser's zone, if the browser has reported it.
     pub browser: Option<String>,
 }
 
-/// The zone in which the page that is made next shows times. A page that is shown stays as it is
-/// when it changes.
+/// The zone in which the next page shows times. A change doesn't affect the page on screen.
 #[derive(Clone, Copy)]
 pub struct ShownZone(StoredValue<Zone>);
 
 impl ShownZone {
-    /// Gives the components below the zone that the server found out.
+    /// Provides the server's zone to the components below.
     pub fn provide() {
         let page = SharedValue::new(page_zone).into_inner();
         let shown = Self(StoredValue::new(page.zone));
@@ -34,12 +33,12 @@ impl ShownZone {
         Effect::new(move || browser::tell(page.browser.as_deref(), shown));
     }
 
-    /// Gives the components below UTC.
+    /// Provides UTC to the components below.
     pub fn provide_utc() {
         provide_context(Self(StoredValue::new(Zone::default())));
     }
 
-    /// Reads the zone that the component has from those above it.
+    /// Calls `read` with the zone that the components above provide.
     pub fn read<T>(read: impl FnOnce(&Zone) -> T) -> T {
         match use_context::<Self>() {
             Some(Self(zone)) => zone.with_value(read),
@@ -48,7 +47,7 @@ impl ShownZone {
     }
 }
 
-/// The browser reads it in the page.
+/// Returns the page's zone. The browser reads it from the page.
 fn page_zone() -> PageZone {
     #[cfg(feature = "ssr")]
     if let Some(request) = use_context::<http::request::Parts>() {
@@ -57,9 +56,8 @@ fn page_zone() -> PageZone {
     PageZone::default()
 }
 
-/// Has the server keep the name of the browser's zone, for the pages that this browser asks for;
-/// gives the zone in which these show times. A name that isn't in the time zone database is passed
-/// over.
+/// Stores the name of the browser's zone in a cookie. Returns the zone in which this browser's
+/// pages show times. Ignores a name that isn't in the time zone database.
 #[server(prefix = "/fn", endpoint = "tell-time-zone")]
 pub async fn tell_time_zone(time_zone: String) -> Result<Zone, Problem> {
     let current = current_request()?;
@@ -79,7 +77,7 @@ mod browser {
     use super::{ShownZone, TellTimeZone};
     use crate::client::call;
 
-    /// Tells the server the browser's zone, unless it is the one that the server knows.
+    /// Reports the browser's zone to the server, unless the server knows it already.
     pub fn tell(known: Option<&str>, shown: ShownZone) {
         let Some(time_zone) = zone() else {
             return;
@@ -94,7 +92,7 @@ mod browser {
         });
     }
 
-    /// The IANA name of the browser's zone.
+    /// Returns the IANA name of the browser's zone.
     fn zone() -> Option<String> {
         let format = Intl::DateTimeFormat::default();
         let options = format.resolved_options();

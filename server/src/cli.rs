@@ -45,7 +45,7 @@ pub enum Command {
     /// Manage applications.
     #[command(subcommand)]
     Application(Application),
-    /// Decide about sender names.
+    /// Review sender names.
     #[command(subcommand)]
     Sender(Sender),
     /// Manage deposits.
@@ -76,7 +76,7 @@ pub enum Command {
     /// messages of the last 7 days; after an email or a reference, it finds messages of any time
     /// ("123456 57000001").
     Search { text: String },
-    /// Look at messages.
+    /// Inspect messages.
     #[command(subcommand)]
     Message(Message),
     /// Recalculate every invariant of the ledger and the queue from the rows.

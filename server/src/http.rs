@@ -109,7 +109,7 @@ pub async fn serve<H: Handler>(
         let Some((stream, peer, place)) = accepted else {
             continue;
         };
-        // Each connection gets a child token, because checking a token takes its lock.
+        // Checking a token takes its lock, so each connection gets a child token of its own.
         let (tls, handler, stop) = (tls.clone(), handler.clone(), stop.child_token());
         tracker.spawn(async move {
             let place = Arc::new(place);

@@ -117,7 +117,7 @@ impl Mailer {
         Self::with_timeout(server, MAIL_TIMEOUT)
     }
 
-    /// Uses another time limit for a mail.
+    /// Creates a mailer with another time limit.
     pub fn with_timeout(server: &MailServer, mail_timeout: Duration) -> Self {
         Self {
             transport: server.builder.clone().build(),

@@ -50,7 +50,7 @@ pub struct Readings {
     pub password_hashes: u64,
     /// The number of kinds of attempts of which all clients together made too many.
     pub strained_limits: usize,
-    /// `None` if the database couldn't be queried. The same goes for the next two.
+    /// `None` if the database couldn't be queried. The same goes for the next two fields.
     pub queue: Option<QueueState>,
     pub carriers: Option<Vec<CarrierRecord>>,
     pub mails: Option<MailCounts>,

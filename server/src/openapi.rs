@@ -45,7 +45,7 @@ pub fn document(base_url: &str, message_pages_max: usize) -> Result<Value, serde
     Ok(document)
 }
 
-/// Adds the common headers to the responses of each operation. Also adds a twin of each operation
+/// Adds the common headers to the responses of each operation, and adds twins of the operations
 /// without the key in the path. `/sms/reports/{key}` and the twin `/sms/reports/{transid}` are the
 /// same template. The Authorization header decides which one applies, and OpenAPI can't express
 /// that.
@@ -106,8 +106,8 @@ fn name_headers(operation: &mut Value) {
     }
 }
 
-/// Removes null from the schemas of optional parameters. Clients omit such a parameter; null isn't
-/// a value of it.
+/// Removes null from the schemas of optional parameters. A client omits such a parameter and never
+/// sends null.
 fn leave_null_out(operation: &mut Value) {
     let parameters = operation.get_mut("parameters");
     let parameters = parameters.and_then(Value::as_array_mut);

@@ -28,8 +28,9 @@ impl Drop for Logging {
 /// Starts logging.
 pub fn start(level: Level) -> io::Result<Logging> {
     let lines = Lines::start(io::stderr(), GATHER)?;
-    // Libraries log URIs and headers on their lower levels, so those levels are never enabled.
-    // `EnvFilter` would take a lock at each span that all requests share, so this is `Targets`.
+    // Libraries log URIs and headers on their lower levels, so those levels are never enabled. The
+    // filter isn't an `EnvFilter`, because that takes a lock at each span, which all requests would
+    // share.
     let filter = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_targets(["heliograph", "service", "app"].map(|target| (target, level)));

@@ -40,12 +40,12 @@ impl Email {
     /// Parses an email address as typed. Drops white space around it.
     ///
     /// # Errors
-    /// Returns an error unless the text has one local part, one `@` and a domain, none too long.
-    /// White space, control characters and other invisible characters aren't allowed, because they
+    /// Returns an error unless the text is a local part, one `@` and a domain, within the length
+    /// limits. White space, control characters and invisible characters are refused, because they
     /// could make one address look like another.
     pub fn parse(text: &str) -> Result<Self, InvalidEmail> {
-        // Convert first: lower-casing can change characters, and the checks must see the stored
-        // text.
+        // Lower-casing comes first, because it can change characters and the checks must see the
+        // stored text.
         let text = text.trim().to_lowercase();
         let (local, domain) = text.rsplit_once('@').ok_or(InvalidEmail)?;
         let plain =

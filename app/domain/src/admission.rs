@@ -1,5 +1,5 @@
-//! Decides who may send. Single sends, uploads, and the check of a key before a request's body is
-//! read all use the same order of checks.
+//! Decides who may send. Single sends, uploads, and the early check of a key before the server
+//! reads a request's body all use the same order of checks.
 
 use crate::api_key::KeyKind;
 use crate::application::{ApplicationStatus, Category};
@@ -15,7 +15,7 @@ pub struct SendAttempt {
     pub application: Option<SendingApplication>,
     pub key: KeyKind,
     pub earlier: EarlierRequest,
-    /// The refusal that the number causes with a test key; see [`reserved_outcome`].
+    /// The refusal that this number gets with a test key; see [`reserved_outcome`].
     pub reserved_outcome: Option<Reason>,
 }
 
@@ -66,7 +66,8 @@ pub fn admit(attempt: &SendAttempt) -> Result<Admission, Reason> {
 }
 
 impl SendingApplication {
-    /// Checks that the application is for SMS. Requests that only read need no other check.
+    /// Checks that the application is for SMS. Requests that only read need no other check of the
+    /// application.
     ///
     /// # Errors
     /// Returns `ApiNotApplicable` for other categories.
@@ -96,7 +97,7 @@ impl SendingApplication {
     }
 }
 
-/// Returns the reason for which a test key is refused for some local numbers (contract §3, rule 8).
+/// Returns the refusal for a reserved local number. Only test keys get it (contract §3, rule 8).
 pub fn reserved_outcome(number: &Number, key: KeyKind) -> Option<Reason> {
     if key != KeyKind::Test {
         return None;

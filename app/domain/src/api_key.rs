@@ -114,8 +114,8 @@ impl ApiKey {
         &self.text
     }
 
-    /// Returns the last four characters. They identify the key to its owner, but nobody can send
-    /// with them.
+    /// Returns the last four characters. They identify the key to its owner, but can't be used to
+    /// send.
     pub fn last_four(&self) -> &str {
         // Keys are ASCII, so the slice starts at a character boundary.
         &self.text[API_KEY_CHARS - ENDING_CHARS..]

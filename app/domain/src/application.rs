@@ -47,7 +47,7 @@ impl LostAnswer {
     }
 }
 
-/// An action by staff on an application's status.
+/// An action by which staff change an application's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StatusAction {
     Approve,

@@ -11,7 +11,7 @@ use crate::price_history::PriceChange;
 /// The number of days that a request waits for a second member of staff.
 pub const APPROVAL_DAYS: i64 = 7;
 
-/// An action that needs two members of staff if the settings require that.
+/// An action that needs two members of staff if the settings say so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StaffAct {
     AssignDeposit {

@@ -6,7 +6,7 @@ use crate::application::ApplicationStatus;
 use crate::records::ApplicationRecord;
 use crate::sender_name::{SenderState, SenderStatus};
 
-/// A step, in the order in which customers see them.
+/// The steps, in the order in which customers see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     ConfirmEmail,

@@ -144,14 +144,14 @@ fn decode_id(prefix: &str, text: &str) -> Option<i64> {
     let mut value = 0_u64;
     for byte in chars {
         let digit = BASE32.iter().position(|letter| letter == byte)? as u64;
-        // 13 × 5 = 65 bits, so the first letter can exceed the 63 bits of an ID.
+        // 13 letters hold 65 bits, so a text can exceed the 63 bits of an ID.
         value = value.checked_mul(32)?.checked_add(digit)?;
     }
     i64::try_from(value).ok()
 }
 
 /// Returns the ID for a time and low bits (node and count). IDs of later milliseconds are greater.
-/// Therefore an ID determines its day, and "newest first" is the order of the primary key.
+/// Therefore an ID determines its day, and sorting by the primary key sorts by time.
 pub const fn compose_id(unix_ms: i64, low: i64) -> i64 {
     ((unix_ms - ID_EPOCH_UNIX_MS) << ID_LOW_BITS) | low
 }

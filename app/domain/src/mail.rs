@@ -91,7 +91,7 @@ words! {
         Sent = "sent",
         /// No mail server is configured, so staff read the mail instead.
         Kept = "kept",
-        /// The mail server refused the mail permanently, or all attempts of a day failed.
+        /// The mail server refused the mail permanently, or attempts failed for a day.
         Failed = "failed",
     }
 }

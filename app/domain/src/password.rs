@@ -82,7 +82,8 @@ const WORDS: [&str; 40] = [
 const FAIR_CHARS: usize = 10;
 const STRONG_CHARS: usize = 14;
 
-/// A password that meets all rules except those about the account's email. `Debug` doesn't show it.
+/// A password that meets the rules that don't depend on an email or on a list of common passwords.
+/// `Debug` doesn't show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
@@ -184,8 +185,8 @@ pub enum Strength {
 }
 
 impl Strength {
-    /// Rates a password by its unpredictable characters. A common word, a part of the email and the
-    /// service's name each count as one character.
+    /// Rates a password by its number of unpredictable characters. A common word, a part of the
+    /// email and the service's name each count as one character.
     pub fn of(text: &str, email: &str) -> Self {
         let email = email.to_lowercase();
         let mut known = parts_of(&email);

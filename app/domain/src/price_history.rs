@@ -88,8 +88,8 @@ impl PriceHistory {
     }
 
     /// Returns the time whose prices apply when the clock shows `now`. The clocks of processes
-    /// differ slightly. Therefore the result is never earlier than the time at which a known change
-    /// was set.
+    /// differ slightly, so the result is never earlier than the time at which a known change was
+    /// set.
     pub fn time(&self, now: Timestamp) -> Timestamp {
         self.last_set.map_or(now, |set| set.max(now))
     }
@@ -198,8 +198,8 @@ impl PriceHistory {
         })
     }
 
-    /// Explains the unit price of a message by the time at which it was accepted. The result names
-    /// the prefix that had this price, if any.
+    /// Returns the unit price of a message that was accepted at a time, with the prefix that had
+    /// this price, if any.
     pub fn explain(&self, number: &Number, accepted: Timestamp, per_page: Money) -> UnitPrice {
         let then = self.at(accepted).map(|prices| prices.unit_price(number));
         if let Some(then) = then.filter(|then| then.per_page == per_page) {

@@ -49,7 +49,7 @@ impl Prices {
         cost_at(self.per_page(kind), pages)
     }
 
-    /// Returns the total price of all messages that have these pages, or `None` on overflow.
+    /// Returns the total price of messages that together have these pages, or `None` on overflow.
     pub fn cost_of_all(&self, pages: PageCount) -> Option<Money> {
         let local = self.cost(Kind::Local, usize::try_from(pages.local).ok()?)?;
         let international = usize::try_from(pages.international).ok()?;
@@ -144,8 +144,8 @@ impl PricesInForce {
             && (self.by_prefix.keys()).all(|prefix| other.by_prefix.contains_key(prefix))
     }
 
-    /// Returns the longest prefix of a number that has a price, and the price. Returns `None` for
-    /// local numbers.
+    /// Returns the longest prefix of a number for which a price is set, with that price. Local
+    /// numbers have none.
     pub fn longest(&self, kind: Kind, digits: &str) -> Option<(&Prefix, Money)> {
         if kind == Kind::Local || self.lengths == 0 {
             return None;
@@ -178,8 +178,8 @@ impl PricesInForce {
         cost_at(self.per_page(number.kind(), number.digits()), pages)
     }
 
-    /// Returns the total price of all messages that have these pages. Returns `None` on overflow,
-    /// or if one of the prefixes has no price.
+    /// Returns the total price of messages that together have these pages. Returns `None` on
+    /// overflow, or if one of the prefixes has no price.
     pub fn cost_of_all(&self, pages: &PagesByPrice) -> Option<Money> {
         let mut sum = self.base.cost_of_all(pages.base)?;
         for (prefix, count) in &pages.by_prefix {
@@ -206,7 +206,7 @@ impl UnitPrice {
 pub struct PagesByPrice {
     /// Pages at base prices.
     base: PageCount,
-    /// Pages at prefix prices, by the longest prefix of the number that has a price.
+    /// Pages at prefix prices, by the prefix that sets the price.
     by_prefix: BTreeMap<Prefix, u64>,
 }
 

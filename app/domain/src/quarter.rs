@@ -27,8 +27,8 @@ pub const DELIVERY_TIMES: usize = DELIVERY_TIMES_MS.len() + 1;
 pub enum Figure {
     /// All accepted messages.
     Accepted,
-    /// Messages delivered within a delivery time bucket. The index is that of its limit in
-    /// [`DELIVERY_TIMES_MS`].
+    /// Delivered messages in one delivery time bucket: the index of its limit in
+    /// [`DELIVERY_TIMES_MS`], or the next index for the bucket above all limits.
     Delivered(usize),
     Failed,
     Expired,

@@ -51,7 +51,7 @@ pub enum Blocker {
 }
 
 impl Blocker {
-    /// Returns the missing requirement, or `None` if nothing helps.
+    /// Returns the missing requirement, or `None` if the application can never send.
     pub const fn need(self) -> Option<Need> {
         match self {
             Self::Category => None,

@@ -74,7 +74,7 @@ pub struct NumberPrice {
     pub why: String,
 }
 
-/// Figures of live messages, for margins.
+/// Margin figures of live messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarginFigures {
     pub messages: i64,
@@ -82,7 +82,7 @@ pub struct MarginFigures {
     pub pages: i64,
     /// Segments that carriers accepted.
     pub segments: i64,
-    /// Those of `segments` whose route has no cost in the settings.
+    /// The part of `segments` whose route has no cost in the settings.
     pub unpriced: i64,
     /// The amount that customers were charged, minus released amounts.
     pub charged: Money,
@@ -120,7 +120,7 @@ impl MarginFigures {
     }
 }
 
-/// The margin of a day, a rule or an application.
+/// The margin of a day, a rule or an application, which `name` identifies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarginRow {
     pub name: String,
@@ -149,10 +149,10 @@ pub struct MarginReport {
     pub counted: Option<i64>,
     /// The last day that won't be counted again, because all of its messages are final.
     pub final_until: Option<i64>,
-    /// Margins by day. The name of a row is the number of its day.
+    /// Margins by day. `name` is the number of the day.
     pub days: Vec<MarginRow>,
     pub rules: Vec<MarginRow>,
-    /// Margins by application, highest charge first. The name of a row is a reference.
+    /// Margins by application, highest charge first. `name` is the reference.
     pub applications: Vec<MarginRow>,
     pub total: MarginFigures,
 }
@@ -727,8 +727,8 @@ pub struct CarrierRecord {
     pub waiting: i64,
     /// When the oldest of the waiting messages was accepted.
     pub oldest_waiting_at: Option<Timestamp>,
-    /// The number of receipts stored as unmatched so far, because they named no message that was
-    /// known then.
+    /// The number of receipts that were stored as unmatched so far. Such a receipt named no message
+    /// that was known then.
     pub receipts_unmatched: i64,
     /// The number of unmatched receipts that were matched to a message later.
     pub receipts_matched: i64,
@@ -797,13 +797,13 @@ words! {
 pub struct BankStatement {
     pub id: i64,
     pub created_at: Timestamp,
-    /// When staff confirmed the statement. `None` if they haven't; then nothing is credited.
+    /// When staff confirmed the statement. `None` if they haven't, so nothing is credited.
     pub confirmed_at: Option<Timestamp>,
     /// When the last line was credited.
     pub done_at: Option<Timestamp>,
 }
 
-/// A line of a bank statement, with its outcome, or with the outcome it would have now.
+/// A line of a bank statement. Its outcome is final, or the one that it would have now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BankStatementLine {
     /// The number of the line in the file, from 1.
@@ -815,7 +815,8 @@ pub struct BankStatementLine {
     pub outcome: LineOutcome,
 }
 
-/// The outcomes of a bank statement's lines, or the outcomes they would have now.
+/// The outcomes of a bank statement's lines. They are final, or the ones that the lines would have
+/// now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatementReport {
     pub statement: BankStatement,

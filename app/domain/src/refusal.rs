@@ -156,8 +156,8 @@ pub enum Refusal {
     )]
     TooManySenderRequests,
     #[error(
-        "This key was replaced before, and nothing was changed now. Reload the page, and check when \
-         the current key was created before you replace it too."
+        "This key was replaced before, and nothing was changed now. Reload the page, and check \
+         when the current key was created before you replace it too."
     )]
     KeyReplacedBefore,
     #[error("There is no such application.")]
@@ -259,8 +259,7 @@ pub enum Refusal {
         "The bank id {bank_id} is known with another reference or amount; nothing was credited."
     )]
     BankIdConflict { bank_id: String },
-    /// One of several orders was refused, at an index counted from 0. None of the orders was
-    /// carried out.
+    /// The order at `index`, counted from 0, was refused. None of the orders was carried out.
     #[serde(skip)]
     #[error("{refusal}")]
     Order { index: usize, refusal: Box<Refusal> },

@@ -46,13 +46,13 @@ impl SenderName {
         self.0.to_ascii_lowercase()
     }
 
-    /// Returns a key that is the same for names that people could confuse.
+    /// Returns the look-alike form of the name. Names that people could confuse have the same form.
     pub fn looks(&self) -> String {
         looks(&self.folded())
     }
 }
 
-/// Returns the similarity key of a lower-case text: letters and digits that look alike become the
+/// Returns the look-alike form of a lower-case text: letters and digits that look alike become the
 /// same character.
 fn looks(folded: &str) -> String {
     let alike = folded.chars().map(|c| match c {
@@ -71,7 +71,7 @@ fn looks(folded: &str) -> String {
     alike.replace("rn", "m").replace("vv", "w")
 }
 
-/// Returns the reserved words that a name contains, either exactly or in a look-alike spelling.
+/// Returns the reserved words that a name contains, even if only their look-alike forms match.
 pub fn reserved_in(name: &str, reserved: &[String]) -> Vec<String> {
     let name = looks(&name.to_ascii_lowercase());
     let within = |word: &&String| name.contains(&looks(&word.to_ascii_lowercase()));
@@ -106,8 +106,8 @@ words! {
     pub enum SenderState {
         /// No name and no request. Messages carry the installation's default sender.
         None = "none",
-        /// The application was created without a name and requested one later. Messages carry the
-        /// installation's default sender for now.
+        /// A name was requested later. Messages carry the installation's default sender until staff
+        /// accept a name.
         Requested = "requested",
         /// The application was created with a name, and staff haven't decided yet.
         Pending = "pending",

@@ -45,7 +45,7 @@ impl Submission {
     }
 
     /// Whether to submit a segment again. This happens if the message is submitted once more,
-    /// unless the carrier already accepted the segment or the segment was already submitted twice.
+    /// unless the carrier already accepted the segment or the segment was submitted twice.
     /// `submits` is the number of its submits so far.
     pub fn repeats_segment(self, taken: bool, submits: i64) -> bool {
         self == Self::Repeated && !taken && submits < 2

@@ -38,8 +38,8 @@ const DIFFERENT_KEYS: &str = "The request has different API keys in its path and
 /// The path of the OpenAPI document.
 pub const DOCUMENT_PATH: &str = "/openapi.json";
 
-/// Returns true if the API handles this path. The API also handles `/sms` paths with extra leading
-/// slashes and answers them with `not_found`. They come from a base URL that ends with a slash.
+/// Returns true if the API handles this path. A base URL that ends with a slash leads to `/sms`
+/// paths with extra leading slashes. The API handles those too, and responds `not_found`.
 pub fn is_in(path: &str) -> bool {
     let inside = path.trim_start_matches('/');
     let is_sms = inside
@@ -106,7 +106,7 @@ impl Address {
 
     /// Records the call for the application's owner.
     fn note(&self, api: &Api, answered: Result<&Answer, &Failure>) {
-        // With every other result, the key was valid at the time of the call.
+        // A success or any other failure means that the key was valid.
         let is_known = !answered.is_err_and(Failure::leaves_key_unknown);
         if let Some(Ok(key)) = self.key.as_deref().map(ApiKey::parse) {
             if is_known {
@@ -160,8 +160,8 @@ fn word(method: &Method) -> &'static str {
 }
 
 /// Returns the key segment and the ID segment of a path. If a header has the key, the ID of a
-/// report or batch may stand in the key's segment. Keys start with a digit, so any other text there
-/// is taken for an ID, even a mistyped one.
+/// report or batch may be in the key's segment. Keys start with a digit, so any other text there
+/// counts as an ID, even a mistyped one.
 fn segments(path: &str, key_in_header: bool) -> (Option<&str>, Option<&str>) {
     let mut segments = path.split('/').skip(2);
     let (route, first, second) = (segments.next(), segments.next(), segments.next());
@@ -209,8 +209,8 @@ impl KeyText {
         }
     }
 
-    /// Returns `None` if the request has no key, and an empty text, which is never a valid key, if
-    /// the keys conflict.
+    /// Returns `None` if the request has no key. Returns an empty text, which is never a valid key,
+    /// if the keys conflict.
     pub fn as_deref(&self) -> Option<&str> {
         match self {
             Self::Absent => None,

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use crate::http::NoAnswer;
 use crate::openapi::schemas;
 
-/// The message of code 200 in the specification.
+/// The specification's message for code 200.
 pub const SUCCESS: &str = "SUCCESS";
 /// Describes a valid cursor in error messages.
 pub const CURSOR_ALLOWED: &str = "the value of next in an earlier answer";
@@ -144,7 +144,7 @@ impl Failure {
         }
     }
 
-    /// A parameter's value isn't allowed.
+    /// Refuses a parameter whose value isn't allowed.
     pub fn invalid(name: &str, allowed: &str) -> Self {
         let detail = format!("{name} must be {allowed}.");
         Self::with_detail(Reason::InvalidParameter, detail)
@@ -158,13 +158,13 @@ impl Failure {
         }
     }
 
-    /// A parameter occurs more than once.
+    /// Refuses a parameter that occurs more than once.
     pub fn duplicate(name: &str) -> Self {
         let detail = format!("{name} is given more than once; give it once.");
         Self::with_detail(Reason::DuplicateParameter, detail)
     }
 
-    /// A file has bad rows.
+    /// Refuses a file with bad rows.
     pub fn of_file(file: BadFile) -> Self {
         let (listed, count) = (file.errors.len(), file.error_count);
         // If all bad rows are listed, the reason's own sentence is enough.
@@ -188,7 +188,7 @@ impl Failure {
         !self.unanswered && matches!(self.reason.http_status(), 400 | 413 | 415)
     }
 
-    /// The outcome of the request is unknown. Any response could be wrong, so the server sends
+    /// Fails a request whose outcome is unknown. Any response could be wrong, so the server sends
     /// none.
     pub fn unanswered() -> Self {
         Self {
@@ -316,13 +316,13 @@ impl From<service::Error> for Failure {
     }
 }
 
-/// The response to a request whose handler panicked.
+/// Returns the response to a request whose handler panicked.
 pub fn internal() -> Answer {
     Failure::of(Reason::Internal).into_answer()
 }
 
-/// The response to a request with no Host header or several. The connection is closed, because the
-/// rest of its data may not be what the client meant.
+/// Returns the response to a request with no Host header or several. The connection is closed,
+/// because the rest of its data may not be what the client meant.
 pub fn without_host() -> Answer {
     let detail = "The request must have one Host header.";
     Failure::with_detail(Reason::InvalidParameter, detail)
@@ -330,8 +330,8 @@ pub fn without_host() -> Answer {
         .into_answer()
 }
 
-/// The response to data that isn't a valid HTTP request. The status is 400 or 431. The connection
-/// is closed.
+/// Returns the response to data that isn't a valid HTTP request. The status is 400 or 431. The
+/// connection is closed.
 pub fn unreadable(status: StatusCode) -> Response<Bytes> {
     let (reason, detail) = if status == StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE {
         (
@@ -352,7 +352,8 @@ pub fn unreadable(status: StatusCode) -> Response<Bytes> {
     response
 }
 
-/// The response to a request without a path: to CONNECT, which asks for a proxy, and to `*`.
+/// Returns the response to a request without a path: to CONNECT, which asks for a proxy, and to
+/// `*`.
 pub fn without_path() -> Answer {
     let detail = "The request has no path; this server isn't a proxy.";
     let failure = Failure::with_detail(Reason::MethodNotAllowed, detail).closing();

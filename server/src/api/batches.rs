@@ -140,7 +140,7 @@ pub async fn one(State(api): State<SharedApi>, asked: Asked<Batches>) -> Answer 
     asked.address.answer(&api, found)
 }
 
-/// An example of a batch for the OpenAPI document.
+/// Returns an example of a batch for the OpenAPI document.
 fn example() -> serde_json::Value {
     json!({
         "batchid": "b_0000000000000", "requestid": null, "rows": 2, "pages": 2, "cost": 0.1,

@@ -112,8 +112,8 @@ async fn add_parts(
     Err(multipart::too_many_parts())
 }
 
-/// Returns the encoding of an uncompressed body by its content type. Returns `None` if the type
-/// isn't supported, or if the request doesn't have exactly one.
+/// Returns the encoding of an uncompressed body. Returns `None` if the content type isn't
+/// supported, or if the request doesn't have exactly one.
 pub fn form(headers: &HeaderMap) -> Option<Form<'_>> {
     if headers.contains_key(CONTENT_ENCODING) {
         return None;
@@ -125,7 +125,7 @@ pub fn form(headers: &HeaderMap) -> Option<Form<'_>> {
     }
 }
 
-/// Refuses a body. `accepted` lists the supported content types.
+/// Refuses a body of an unsupported type. `accepted` lists the supported types.
 pub fn unsupported(accepted: &str) -> Failure {
     let detail = format!(
         "This content type isn't supported here; send {accepted}, in UTF-8 and without \
@@ -161,7 +161,7 @@ fn is_text(value: &str, wanted: &str) -> bool {
             })
 }
 
-/// Returns true if the content type is `wanted`, with any parameters.
+/// Returns true if the content type is `wanted`, whatever its parameters.
 pub fn is(value: &str, wanted: &str) -> bool {
     let essence = value.split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case(wanted)

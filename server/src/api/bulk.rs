@@ -39,7 +39,7 @@ struct Accepted<'a> {
     cost: Amount,
     #[schema(value_type = schemas::Currency)]
     currency: &'a str,
-    /// Each kind occurs once.
+    /// One entry for each kind of warning.
     warnings: Vec<Warning>,
     #[schema(value_type = schemas::OnlyTrue, required = false)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -173,8 +173,8 @@ async fn take(api: &Api, key: &KeyText, request: Request) -> Result<Answer, Fail
     let (head, body) = request.into_parts();
     let query = head.uri.query();
     let asked = Parameters::of_query(&["requestid", "dryrun"], query);
-    // A dry run requested in the body is found too late: by then, the idempotency key has been
-    // looked up and reserved.
+    // A dry run requested in the body comes too late: by then, the idempotency key has been looked
+    // up and reserved.
     let idempotency = match shared_parameters::dry_run(&asked) {
         Ok(true) => Ok(None),
         _ => shared_parameters::idempotency(&head.headers),

@@ -1,9 +1,10 @@
-//! URL decoding (WHATWG URL §5.1), except that invalid UTF-8 is an error instead of being replaced.
+//! URL decoding (WHATWG URL §5.1). Unlike in the standard, invalid UTF-8 is an error and isn't
+//! replaced.
 
 use percent_encoding::percent_decode;
 
-/// Percent-decodes a text. In forms and queries, `+` is a space. A `%` that doesn't start an escape
-/// is literal, as in browsers. Returns `None` if the result isn't UTF-8.
+/// Percent-decodes a text. `plus_is_space` is true for forms and queries. A `%` that doesn't start
+/// an escape is literal, as in browsers. Returns `None` if the result isn't UTF-8.
 pub fn decode(text: &[u8], plus_is_space: bool) -> Option<String> {
     let bytes = if plus_is_space {
         unescape(text)

@@ -54,7 +54,8 @@ impl Frames {
     /// Returns the next piece, or `None` at the end.
     ///
     /// # Errors
-    /// `too_large`; `timeout`; unanswered if the client disconnected or broke the framing.
+    /// `too_large`; `timeout`; a failure without a response if the client disconnected or broke the
+    /// framing.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         while let Some(body) = &mut self.body {
             let timeout = (self.allowed.timeout)(self.received, self.started.elapsed());

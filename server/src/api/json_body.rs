@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 use super::answer::Failure;
 use super::parameters::Given;
 
-/// A member's name, which is `None` if it isn't text, and its value.
+/// A member's name and value. The name is `None` if it isn't text.
 type Member = (Option<String>, Given);
 
-/// Returns the members in order. A member that is null counts as absent.
+/// Returns the members in order. Leaves out members that are null, because they count as absent.
 pub fn members(body: &[u8]) -> Result<Vec<Member>, Failure> {
     let text = std::str::from_utf8(body).map_err(|_| Failure::of(Reason::InvalidEncoding))?;
     let mut json = serde_json::Deserializer::from_str(text);
@@ -52,8 +52,8 @@ impl<'de> Visitor<'de> for Members {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Vec::new();
-        // `RawValue` skips values of any depth without recursion. It also tells bad surrogates from
-        // bad JSON.
+        // `RawValue` skips values of any depth without recursion. It also distinguishes bad
+        // surrogates from bad JSON.
         while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
             if value.get() != "null" {
                 members.push((serde_json::from_str(name.get()).ok(), read(value)));

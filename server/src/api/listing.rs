@@ -16,7 +16,7 @@ pub fn limit(parameters: &Parameters) -> Result<i64, Failure> {
     Ok(read(parameters, "limit", &allowed, rows)?.unwrap_or(LIMIT_DEFAULT))
 }
 
-/// Returns the cursor of the previous response.
+/// Returns the cursor, which comes from the previous response.
 pub fn cursor(parameters: &Parameters) -> Result<Option<String>, Failure> {
     read(parameters, "cursor", CURSOR_ALLOWED, |text| {
         (!text.is_empty()).then(|| text.to_owned())

@@ -94,8 +94,8 @@ fn value(text: &[u8]) -> (Vec<u8>, &[u8]) {
     }
 }
 
-/// Returns true if the part's content is encoded. RFC 7578 §4.7 deprecates encodings. Without
-/// decoding, the message would be a text that nobody wrote.
+/// Returns true if the part's content is encoded. RFC 7578 §4.7 deprecates encodings. Taking
+/// encoded content as it is would send a text that nobody wrote.
 fn is_encoded(part: &Field<'_>) -> bool {
     let plain = ["7bit", "8bit", "binary"];
     let is_plain = |encoding: &str| {
@@ -107,17 +107,17 @@ fn is_encoded(part: &Field<'_>) -> bool {
     encoding.is_some_and(|encoding| !encoding.to_str().is_ok_and(is_plain))
 }
 
-/// The body can't be parsed.
+/// Refuses a body that can't be parsed.
 pub fn unreadable(detail: &'static str) -> Failure {
     Failure::with_detail(Reason::InvalidParameter, detail)
 }
 
-/// The body has more parts than any request needs.
+/// Refuses a body with more parts than any request needs.
 pub fn too_many_parts() -> Failure {
     unreadable("The body has too many parts.")
 }
 
-/// Converts an error of multer.
+/// Converts an error of multer into a refusal.
 pub fn failure(error: &multer::Error) -> Failure {
     match error {
         multer::Error::IncompleteStream | multer::Error::IncompleteFieldData { .. } => unreadable(

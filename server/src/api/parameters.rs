@@ -6,8 +6,8 @@ use super::answer::Failure;
 use super::form;
 use crate::spelling;
 
-/// The longest unknown name that an error message repeats. No parameter has a longer name, even
-/// misspelt.
+/// The maximum length of an unknown name that an error message repeats. The names of parameters are
+/// shorter, even misspelt.
 const NAME_BYTES_MAX: usize = 32;
 
 /// A parameter's value, by the form in which it was given.
@@ -95,8 +95,8 @@ impl Parameters {
         }
     }
 
-    /// Refuses an unknown parameter. If a misspelt parameter were ignored, it could cost money or
-    /// show too much.
+    /// Refuses an unknown parameter. A misspelt parameter that was ignored could cost money or show
+    /// too much.
     ///
     /// # Errors
     /// `invalid_parameter`, with the parameter that was probably meant.

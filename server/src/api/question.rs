@@ -32,7 +32,7 @@ impl<T: Question + Send> FromRequestParts<SharedApi> for Asked<T> {
         let judged = async {
             let access = api.service.authorize(address.key.as_deref()).await?;
             let question = T::read(address.id.as_deref(), parts.uri.query());
-            // Every request counts, but its own error takes precedence over the rate limit.
+            // Every request counts towards the limit, but its own error takes precedence.
             let taken = api.service.take_request(&access).await;
             let question = question?;
             taken?;

@@ -33,12 +33,12 @@ const KNOWN: [&str; 10] = [
 ];
 /// The parameters of a single report.
 const KNOWN_OF_ONE: [&str; 1] = ["format"];
-/// Describe a valid transid and a valid batchid in error messages.
+/// Descriptions of a valid transid and of a valid batchid, for error messages.
 const TRANSID: &str = "the transid of a send's answer: m_ and 13 characters";
 const BATCHID: &str = "the batchid of an upload's answer: b_ and 13 characters";
 /// The length in bytes of a date such as 2026-11-21.
 const DATE_BYTES: usize = 10;
-/// The header with the cursor of a CSV report, which has no other place for it.
+/// The header with the cursor of a CSV report. CSV has no other place for it.
 const NEXT_CURSOR: &str = "x-next-cursor";
 
 #[derive(Serialize, ToSchema)]
@@ -48,8 +48,8 @@ struct ListAnswer<'a> {
     head: Head,
     reports: Vec<Report<'a>>,
     /// Pass it as cursor to get the next messages. Null on the last page. If several filters are
-    /// combined and few messages match, a response can have fewer messages than limit, or none, and
-    /// still have a next. The search then took too long, and the next request continues it.
+    /// combined and few messages match, a response can have fewer messages than limit, or none,
+    /// although next isn't null. The search then took too long, and the next request continues it.
     #[schema(value_type = Option<schemas::Transid>, required)]
     next: Option<String>,
 }
@@ -159,7 +159,7 @@ pub async fn one(State(api): State<SharedApi>, asked: Asked<Reports>) -> Answer 
     asked.address.answer(&api, found)
 }
 
-/// An example of a message for the OpenAPI document.
+/// Returns an example of a message for the OpenAPI document.
 fn example() -> serde_json::Value {
     json!({
         "transid": "m_0000000000000", "requestid": "login-81", "batchid": null, "number": "57000001",
@@ -170,7 +170,7 @@ fn example() -> serde_json::Value {
     })
 }
 
-/// The same message with its timeline and charge.
+/// Returns the same message with its timeline and charge.
 fn detailed_example() -> serde_json::Value {
     let mut message = example();
     message["timeline"] = json!([

@@ -63,8 +63,8 @@ struct SendParametersBody {
 }
 
 /// Sends a message by GET. All parameters are in the query, so a valid request takes a single call
-/// of the service, which checks key, status and sender itself. Only if the parameters are invalid
-/// does the handler check key, status and sender, because their errors come first.
+/// of the service, which checks key, status and sender itself. If the parameters are invalid, the
+/// handler checks key, status and sender first, because their errors take precedence.
 #[utoipa::path(
     get,
     path = "/sms/send/{key}",
@@ -94,7 +94,7 @@ pub async fn get(State(api): State<SharedApi>, address: Address, request: Reques
     address.answer(&api, answered)
 }
 
-/// An example of a response for the OpenAPI document.
+/// Returns an example of a response for the OpenAPI document.
 fn example() -> serde_json::Value {
     json!({
         "code": 200, "message": "SUCCESS", "text": "SUCCESS", "requestid": "login-81", "balance": 9.95,

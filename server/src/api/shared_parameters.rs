@@ -84,9 +84,9 @@ pub fn idempotency(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Failur
 
 /// Returns the failure of an invalid request, which still counts towards the rate limit.
 ///
-/// If the request's idempotency key is known, the request is a mismatch: it can't be the one that
-/// was accepted under the key. A known key also skipped the check of the application's status. A
-/// dry run ignores the key, so its status is checked here.
+/// If the request's idempotency key is known, this is `idempotency_mismatch`, because an invalid
+/// request can't be the one that was accepted under the key. The application's status wasn't
+/// checked, because the key is known. A dry run ignores the key, so the status is checked here.
 pub async fn refused(
     api: &Api,
     key: &KeyText,

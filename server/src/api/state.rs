@@ -7,7 +7,7 @@ use service::Service;
 
 use crate::metrics::Metrics;
 
-/// The state that the API's handlers share.
+/// The services and values that handlers need.
 pub struct Api {
     pub service: Service,
     pub metrics: Arc<Metrics>,

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use crate::config::{ConnectionLimits, Network};
 use crate::metrics::Metrics;
 
-/// How often to check for an idle connection while those of all trusted proxies are busy.
+/// How often to check for an idle connection while all connections of trusted proxies are busy.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The connections of one listener.

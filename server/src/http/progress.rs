@@ -1,5 +1,5 @@
-//! Cuts the connection of a client that doesn't read its response. Until then, the response stays
-//! in memory and the connection stays open.
+//! Cuts the connection of a client that doesn't read its response. Otherwise, the response would
+//! stay in memory and the connection would stay open.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -28,7 +28,7 @@ pub struct Progress<S> {
 
 struct Waiting {
     until: Pin<Box<Sleep>>,
-    /// The bytes that the client has read since then.
+    /// The bytes that the client has read since the wait began.
     taken: usize,
 }
 

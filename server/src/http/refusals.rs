@@ -16,8 +16,8 @@ use tokio::time::{Sleep, sleep};
 /// How long the server keeps reading from a refused client. A connection that is closed with unread
 /// data is reset, and the client might not see the response.
 const DROP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Part of all responses of hyper's own. A short response of a handler may contain it too, but such
-/// a response has a request ID.
+/// A header of hyper's own responses. A handler's short response may have it too, but also has a
+/// request ID.
 const NO_BODY: &str = "\r\ncontent-length: 0\r\n";
 /// The maximum size of a response of hyper's own.
 const HEAD_BYTES_MAX: usize = 256;
@@ -33,7 +33,7 @@ pub struct Refusals<S> {
     refused: Option<Refused>,
 }
 
-/// hyper refused a request. The stream accepts no other writes any more.
+/// hyper refused a request, and writes nothing else.
 struct Refused {
     /// The part of the response that isn't written yet.
     answer: Bytes,
@@ -120,7 +120,7 @@ impl<S: AsyncWrite + Unpin> Refusals<S> {
 }
 
 impl<S: AsyncRead + Unpin> Refusals<S> {
-    /// Reads and discards data until the client's end of data or the deadline.
+    /// Reads and discards data until the client stops sending or the deadline passes.
     fn poll_drop_rest(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(dropping) = self.refused.as_mut().and_then(|one| one.dropping.as_mut()) else {
             return Poll::Ready(Ok(()));

@@ -6,8 +6,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most machines have fewer cores, and so fewer threads that serve requests. If there are more
-/// threads than parts, some threads share a part.
+/// More than the cores of most machines, and so more than the threads that serve requests. If there
+/// are more threads than parts, some threads share a part.
 const PARTS: usize = 32;
 
 /// The parts of a value. A reader adds them up.

@@ -173,8 +173,8 @@ impl<W: Write> Writing<W> {
         }
     }
 
-    /// Adds a line. The line may quote outside text, so no line feed except the one at its end is
-    /// kept.
+    /// Adds a line. The line may quote outside text, so only the line feed at its end is kept.
+    /// Others are escaped.
     fn add(&mut self, line: &[u8]) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let plain = line.iter().all(|byte| matches!(byte, b' '..=b'~'));

@@ -36,8 +36,8 @@ pub(super) async fn end_leases(context: &Context) {
     }
 }
 
-/// Gives sandboxes the messages that an ended process submitted to them before this time and whose
-/// receipts it didn't report. New messages don't wait for this.
+/// Passes to each sandbox the messages that were submitted to it before a given time, by a process
+/// that ended before it reported their receipts. New messages don't wait for this.
 pub(super) async fn recover(context: Context, sandboxes: Sandboxes, before: Timestamp) {
     let recovering = sandboxes
         .iter()

@@ -37,7 +37,7 @@ pub struct WorkerSettings {
     /// The time that a sandbox takes to deliver.
     pub sandbox_delay_ms: u64,
     pub carriers: Vec<CarrierSettings>,
-    /// Without a mail server, mails are kept for staff.
+    /// The mail server. Without one, mails are kept for staff.
     pub mail: Option<MailServer>,
     /// False for a process that only accepts messages. It submits none to carriers, and runs only
     /// the jobs that every process runs.

@@ -1,5 +1,5 @@
-//! Recognises files that aren't UTF-8 text by their first bytes. Otherwise every line would be a
-//! separate bad row, and no error would say what the file is.
+//! Recognises files that aren't UTF-8 text by their first bytes. Without this check, every line
+//! would be a separate bad row, and no error would say what the file is.
 
 use crate::Reason;
 
@@ -23,8 +23,8 @@ impl ForeignFile {
     /// text.
     pub fn find(head: &[u8]) -> Option<Self> {
         match head {
-            // A byte order mark, or an ASCII character in two bytes. No valid row starts with a NUL
-            // or has one as its second byte.
+            // A byte order mark, or an ASCII character encoded in two bytes. In a valid row,
+            // neither of the first two bytes is a NUL.
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, ..] | [1..=0x7f, 0, ..] => Some(Self::Utf16),
             [b'P', b'K', 3, 4, ..] => Some(Self::Zip),
             [0xd0, 0xcf, 0x11, 0xe0, ..] => Some(Self::OldWorkbook),

@@ -12,8 +12,8 @@ use crate::message::PAGE_CHARS;
 
 /// The mark that some programs write before UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-/// The number of bytes parsed at a time. The parser never buffers more than these and the longest
-/// row.
+/// The number of bytes parsed at a time. The parser buffers at most this many bytes plus the
+/// longest row.
 const PIECE_BYTES: usize = 64 * 1024;
 /// The maximum number of bytes before the comma of a row whose message may be quoted. A good number
 /// has at most 16. The limit is higher so that, after a bad number, the lines of a quoted message
@@ -29,7 +29,7 @@ pub struct BulkParser {
     mode: BulkMode,
     writing: BulkWriting,
     limits: BulkLimits,
-    /// The bytes that aren't parsed yet: fewer than the longest row has.
+    /// The bytes that aren't parsed yet. They are shorter than the longest row.
     buffer: Vec<u8>,
     state: State,
     /// The physical line where the buffer starts.

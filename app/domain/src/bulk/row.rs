@@ -134,8 +134,8 @@ impl Rules {
         self.first_fault(start, number, Fault::MessageTooLong)
     }
 
-    /// Returns the fault that takes precedence in `start`, or `message_fault` if there is no other.
-    /// `start` may end in the middle of a character.
+    /// Returns the first fault in `start`, or `message_fault` if there is no other. `start` may end
+    /// in the middle of a character.
     fn first_fault(self, start: &[u8], before_comma: &[u8], message_fault: Fault) -> Fault {
         if str::from_utf8(start).is_err_and(|error| error.error_len().is_some()) {
             return Fault::Encoding;

@@ -25,7 +25,7 @@ const EXTENSION: [(char, u8); 10] = [
 #[derive(Clone, Copy)]
 pub(super) enum Septets {
     Basic(u8),
-    /// After an escape.
+    /// One septet, after an escape.
     Extension(u8),
 }
 

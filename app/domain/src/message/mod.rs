@@ -80,7 +80,8 @@ pub fn pages(text: &str) -> usize {
     text.chars().count().div_ceil(PAGE_CHARS)
 }
 
-/// Returns the encoding in which a carrier gets a text: GSM-7 if it contains every character.
+/// Returns the encoding in which a carrier gets a text: GSM-7 if it contains every character,
+/// otherwise UCS-2.
 pub fn encoding(text: &str) -> Encoding {
     if text.chars().all(|c| gsm7_septets(c).is_some()) {
         Encoding::Gsm7
@@ -95,7 +96,7 @@ pub fn segments(text: &str) -> usize {
     cuts(text, encoding(text), 0).count()
 }
 
-/// Returns how many septets or UTF-16 units fit before the text needs another segment.
+/// Returns how many more septets or UTF-16 units fit before the text needs another segment.
 pub fn units_left(text: &str) -> usize {
     let encoding = encoding(text);
     let cuts = cuts(text, encoding, 0);

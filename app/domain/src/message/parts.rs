@@ -2,11 +2,11 @@
 //! (concatenation).
 //!
 //! # Sizes
-//! A part fills at most the 140 octets of a short message on the radio side. If there are several
-//! parts, each starts with a user data header for concatenation:
+//! A part fills at most the 140 octets of a short message on the radio side. A user data header for
+//! concatenation takes some of them:
 //!
-//! - With an 8-bit reference (3GPP TS 23.040 §9.2.3.24.1), the header takes 6 octets, the same as 7
-//!   septets. That leaves 153 septets or 67 UTF-16 units.
+//! - With an 8-bit reference (3GPP TS 23.040 §9.2.3.24.1), the header takes 6 octets, which use up
+//!   7 septets. That leaves 153 septets or 67 UTF-16 units.
 //! - With a 16-bit reference (§9.2.3.24.8), the header takes 7 octets. That leaves 152 septets or
 //!   66 units.
 //!
@@ -54,7 +54,7 @@ pub struct Part {
 pub enum Concatenation {
     /// The message has no other part.
     Alone,
-    /// `bytes` starts with a user data header, so `esm_class` must be 0x40.
+    /// `bytes` starts with a user data header. `esm_class` must say so (0x40).
     Header,
     /// The values of the parameters `sar_msg_ref_num`, `sar_total_segments` and
     /// `sar_segment_seqnum`.
@@ -83,8 +83,8 @@ impl std::fmt::Debug for Part {
     }
 }
 
-/// Returns the parts of a text, in order. `reference` must differ from that of every other message
-/// to the same number at that time. An 8-bit header carries only its low octet.
+/// Returns the parts of a text, in order. No other message to the same number may have the same
+/// `reference` at that time. An 8-bit header carries only the low octet of `reference`.
 ///
 /// # Errors
 /// Returns an error if there would be more parts than can be numbered. A payload isn't split, so it

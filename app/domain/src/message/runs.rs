@@ -9,11 +9,11 @@ pub struct Run<'a> {
     pub text: &'a str,
     /// True if the characters aren't in GSM-7. The whole text is then sent in UCS-2.
     pub foreign: bool,
-    /// The number, from 1, of the segment that ends with this run, if any. `None` at the end of the
-    /// text.
+    /// The number, from 1, of the segment that ends with this run. `None` if no segment ends here,
+    /// and at the end of the text.
     pub ends_segment: Option<usize>,
-    /// The number, from 1, of the page that ends with this run, if any. `None` at the end of the
-    /// text.
+    /// The number, from 1, of the page that ends with this run. `None` if no page ends here, and at
+    /// the end of the text.
     pub ends_page: Option<usize>,
 }
 
@@ -61,8 +61,8 @@ pub fn foreign_characters(text: &str) -> Vec<char> {
     found
 }
 
-/// Returns the number of segments that a text would have if each foreign character were one of the
-/// basic table.
+/// Returns the number of segments that a text would have if each foreign character were replaced by
+/// one from the basic table.
 pub fn segments_in_gsm7(text: &str) -> usize {
     let plain: String = text
         .chars()
@@ -75,7 +75,8 @@ fn is_foreign(c: char) -> bool {
     gsm7_septets(c).is_none()
 }
 
-/// Returns the byte index where each segment ends. Most carriers get parts that end there.
+/// Returns the byte index where each segment ends. The parts that carriers usually get end there
+/// too.
 fn segment_ends(text: &str) -> Vec<usize> {
     let (segments, _) = headed(text);
     segments

@@ -539,7 +539,7 @@ fn a_number_that_is_written_wrongly_is_told_how() {
     }
 }
 
-/// Writes a row as a program does that knows the format.
+/// Writes a row like a program that knows the format.
 fn write(number: &str, message: &str, line_end: &str) -> String {
     if message.starts_with('"') || message.contains(['\n', '\r']) {
         format!("{number},\"{}\"{line_end}", message.replace('"', "\"\""))

@@ -99,7 +99,7 @@ fn texts_that_are_no_ids_are_refused() {
         "m0000000000000",
         "m_000000000000",
         "m_00000000000000",
-        // Too large for 63 bits, for 64 bits, and the largest possible text.
+        // Beyond 63 bits: the first two fit into 64 bits, the last two don't.
         "m_8000000000000",
         "m_fzzzzzzzzzzzz",
         "m_g000000000000",

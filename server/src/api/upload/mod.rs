@@ -28,7 +28,7 @@ const FRAME_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time limit for a small body. A client that sends slowly can occupy an upload slot of the
 /// application, a file and a connection for this long.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
-/// The slowest transfer rate for a large file: a body gets one more second for every this many
+/// The slowest transfer rate for a large file. The time limit grows by a second for this many
 /// bytes.
 const BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
 
@@ -47,7 +47,7 @@ pub async fn read(
     // The query is read first, so that a refusal of the body can contain the requestid. Errors in
     // the query are still reported after those of the body's type and size.
     let queried = url_encoded_text(query.unwrap_or_default().as_bytes(), fields).await;
-    // `Frames` must exist before the first refusal, because it reads the rest of a refused body.
+    // `Frames` is created before any refusal, because it reads the rest of a refused body.
     let empty = body.is_end_stream();
     let form = body::form(headers).filter(|form| *form != Form::Json);
     let scale = match form {

@@ -81,7 +81,7 @@ impl Decoder {
             }
             self.begin_value(events);
         }
-        // The start of an escape that never ends is literal.
+        // An incomplete escape is literal text.
         if !self.pending.is_empty() {
             events.push(Event::Data(std::mem::take(&mut self.pending)));
         }

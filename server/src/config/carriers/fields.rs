@@ -88,6 +88,7 @@ impl<'a> Fields<'a> {
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Option<T> {
         if !self.table.contains_key(name) {
+            self.asked.push((name.to_owned(), None));
             let Some(default) = default else {
                 self.problem(&format!("{name} is missing; it must be {wanted}"));
                 return None;

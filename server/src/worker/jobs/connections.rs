@@ -1,4 +1,5 @@
-//! Watches connections: decides which carriers may get messages, and reports states to operators.
+//! Watches connections: decides which carriers may get messages, and reports the connections'
+//! states to operators.
 
 mod probes;
 mod refusals;

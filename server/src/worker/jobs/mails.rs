@@ -20,7 +20,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct Mails {
     mailer: Option<Arc<Mailer>>,
-    /// The mails that are being sent. A slow server delays only its own mails.
+    /// The mails that are being sent. A slow mail doesn't delay the others.
     sending: JoinSet<()>,
 }
 
@@ -33,7 +33,7 @@ impl Mails {
 
 impl Drop for Mails {
     fn drop(&mut self) {
-        // At shutdown, pending mails have until `STOP_TIMEOUT`.
+        // At shutdown, these mails have `STOP_TIMEOUT` to finish.
         self.sending.detach_all();
     }
 }

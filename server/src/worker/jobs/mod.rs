@@ -33,7 +33,7 @@ pub(super) struct Job {
     pub(super) processes: Processes,
     /// The pause between two runs. The first run is at startup.
     interval: Duration,
-    /// Starts the next run before the interval is over.
+    /// The notification that starts the next run early.
     wake: Option<fn(&Service) -> &Notify>,
     /// Creates the work with its initial state. Called at startup and after a panic.
     work: Box<dyn Fn() -> Box<dyn Work> + Send + Sync>,
@@ -46,7 +46,7 @@ pub(super) enum Processes {
     All,
     /// The processes that submit messages to carriers.
     Delivering,
-    /// All processes, if the database can be shared.
+    /// All processes, but only if several can share the database.
     Sharing,
 }
 

@@ -1,4 +1,5 @@
-//! Shows the other processes that this one is running, and takes over from processes that ended.
+//! Signals to the other processes that this one is running, and takes over from processes that
+//! ended.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use super::work::{Next, Work};
 use crate::worker::context::Context;
 
-/// When to check the messages of a carrier again after it became unusable. Meanwhile, messages may
-/// have been queued for it or returned from it.
+/// The time after which the messages of an unusable carrier are checked again. Meanwhile, messages
+/// may have been queued for it or returned from it.
 const ONCE_MORE: Duration = Duration::from_secs(5);
 /// The carrier of messages that match no route.
 const NO_CARRIER: &str = "";

@@ -100,7 +100,7 @@ pub(super) async fn mail_notices(service: Service) {
     attempt("mails about balances and batches can't be written", notices).await;
 }
 
-/// Applies the changes of emails that have waited for a day.
+/// Applies email changes that have waited for a day.
 pub(super) async fn apply_email_changes(service: Service) {
     let applied = service.apply_email_changes();
     attempt("new emails can't take effect", applied).await;

@@ -3,7 +3,7 @@
 //! The connections of such a carrier take one message at a time. All other messages take another
 //! route. If a message waits for the carrier because no other route matches it, that message is the
 //! probe. If none waits, one new message is let through now and then. A connection that binds and
-//! answers `enquire_link` isn't enough as a sign of recovery.
+//! answers `enquire_link` doesn't prove recovery.
 
 use std::time::Duration;
 
