@@ -1,7 +1,7 @@
-// Makes target/site, the files that browsers load, from the WebAssembly that .make/build left in
-// target/front and the styles in style/: completes and shrinks the WebAssembly, bundles scripts and
-// styles, names each file after its content, and puts compressed copies beside it. What is already
-// there is not made again. .make/build calls it.
+// Builds target/site, the files that browsers load, from the WebAssembly that .make/build put into
+// target/front and the styles in style/. It adds the loader script to the WebAssembly, shrinks it,
+// bundles scripts and styles, adds a content hash to each file name, and writes compressed copies.
+// Files that are up to date aren't rebuilt. .make/build runs this script.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,19 +13,19 @@ import { build } from 'esbuild';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 
-/** The code of the customers' pages, and the code of all pages, which staff load. */
+/** The customers' build, and the build with all pages, which staff load. */
 const programs = ['heliograph', 'support'];
 const tool = 'target/debug/frontend-bindings';
 const completed = 'target/front/site';
 const site = 'target/site';
 const pkg = join(site, 'pkg');
-/** The first versions with light-dark() and nesting; for older ones rules would be rewritten. */
+/** The first versions with light-dark() and nesting. esbuild rewrites rules for older ones. */
 const browsers = ['chrome123', 'edge123', 'firefox120', 'safari17.5', 'ios17.5'];
 
 /**
- * Functions that the library keeps for ways of hydrating that the portal doesn't use: it hydrates
- * at once, from what the server rendered. The compiler can't know that of functions whose addresses
- * stand in tables. They are a tenth of the program.
+ * Leptos functions for kinds of hydration that the portal doesn't use. The portal hydrates at once,
+ * from the page that the server rendered. The compiler keeps these functions because tables contain
+ * their addresses. They are a tenth of the program.
  */
 const unused = /::hydrate_async::\{\{closure\}\}::h[0-9a-f]+$/;
 
@@ -34,7 +34,7 @@ const names = await bundle();
 names.forEach(compress);
 publish(names);
 
-/** Adds the script that loads the WebAssembly, and shrinks it. Of all this it takes longest. */
+/** Adds the script that loads the WebAssembly, and shrinks it. This step takes the longest. */
 function completeWebAssembly(program) {
   const compiled = `target/front/${program}.wasm`;
   const folder = join(completed, program);
@@ -52,10 +52,10 @@ function completeWebAssembly(program) {
   writeFileSync(stamp, wanted);
 }
 
-/** Makes WebAssembly smaller. A function that is taken out stops the program when it is called. */
+/** Shrinks WebAssembly. The program traps if it calls a removed function. */
 function shrink(raw) {
   const module = binaryen.readBinary(raw);
-  // What the compiler uses; all browsers of the list below have it.
+  // The compiler uses these features. All browsers in the list above support them.
   const has = binaryen.Features;
   const used = [
     has.BulkMemory, has.BulkMemoryOpt, has.MutableGlobals, has.NontrappingFPToInt, has.SignExt,
@@ -79,7 +79,7 @@ function shrink(raw) {
   return smaller;
 }
 
-/** Writes scripts, WebAssembly and styles, and returns the names they have in the folder `pkg`. */
+/** Writes scripts, WebAssembly and styles. Returns their names in the folder `pkg`. */
 async function bundle() {
   const code = programs.flatMap((program) => [
     { in: join(completed, program, 'heliograph.js'), out: program },
@@ -100,7 +100,7 @@ async function bundle() {
   return Object.keys(metafile.outputs).map((path) => basename(path));
 }
 
-/** Puts a brotli and a gzip copy beside a file, for the server to send as they are. */
+/** Writes a brotli and a gzip copy next to a file. The server sends them as they are. */
 function compress(name) {
   const path = join(pkg, name);
   if (existsSync(`${path}.br`) && existsSync(`${path}.gz`)) return;
@@ -110,7 +110,7 @@ function compress(name) {
   writeFileSync(`${path}.br`, brotliCompressSync(content, { params: parameters }));
 }
 
-/** Tells the server the names, in the form that leptos reads, and removes what is out of date. */
+/** Writes the list of names that Leptos reads on the server, and removes stale files. */
 function publish(names) {
   for (const program of programs) {
     const own = names.filter((name) => name.startsWith(`${program}.`));
@@ -119,7 +119,7 @@ function publish(names) {
       return `${extname(name).slice(1)}: ${hash}\n`;
     });
     const list = join(site, program === 'heliograph' ? 'hash.txt' : `${program}-hash.txt`);
-    // In one step: a running server reads it for each page.
+    // Rename in one step, because a running server reads this file for each page.
     writeFileSync(`${list}.new`, lines.join(''));
     renameSync(`${list}.new`, list);
   }

@@ -385,7 +385,7 @@ CREATE TABLE bank_columns (
 
 -- Partitioned by day or week, which is possible because an ID begins with its milliseconds. A
 -- partition that is old enough is dropped as a whole. The service creates partitions in advance.
--- Rows of any other day go into the partition `messages_other`.
+-- Rows of any other day go into the default partition.
 CREATE TABLE messages (
     shard           BIGINT NOT NULL,
     id             BIGINT NOT NULL,

@@ -1,6 +1,6 @@
--- The whole schema. Both databases use only integers and text. Money is in micro-units of the
--- installation's currency. Times are in Unix milliseconds, and days are counted from 1970-01-01
--- UTC. A fact like "disabled" is stored as its time instead of a boolean. Flags are 0 or 1.
+-- The whole schema. The two databases have integers and text in common. Money is in micro-units of
+-- the installation's currency. Times are in Unix milliseconds, and days are counted from 1970-01-01
+-- UTC. Flags are 0 or 1, but an event such as disabling an account is stored as its time instead.
 -- SQLite's STRICT tables call the integer type INTEGER, and PostgreSQL calls it BIGINT.
 --
 -- The status of a message or of a segment is a number: 0 queued, 1 sending, 2 unknown, 3 submitted,
@@ -24,18 +24,18 @@ CREATE TABLE installation (
 ) STRICT;
 
 -- Price changes. Rows are never updated. For the base prices and for each prefix, the newest change
--- whose time has come is in force.
+-- that has come into force applies.
 CREATE TABLE prices (
     id            INTEGER PRIMARY KEY,  -- grows with each change
     -- first digits of international numbers; null if the row sets the base prices
     prefix        TEXT,
     local         INTEGER CHECK (local > 0), -- per page to a local number; null for a prefix
-    -- per page to an international number, or to a number with the prefix; null if the prefix loses
-    -- its own price
+    -- per page to an international number, or to a number with the prefix; null if the prefix no
+    -- longer has a price of its own
     international INTEGER CHECK (international > 0),
     in_force_at   INTEGER NOT NULL,     -- when it comes into force
     set_at        INTEGER NOT NULL,     -- when it was set
-    -- like the actor in audit; 'settings' if set by a start of the service
+    -- like the actor in audit; 'settings' if the service set it when it started
     set_by        TEXT NOT NULL,
     CHECK (CASE WHEN prefix IS NULL
            THEN local IS NOT NULL AND international IS NOT NULL AND international > local
@@ -50,7 +50,7 @@ CREATE TABLE accounts (
     created_at          INTEGER NOT NULL,     -- registration
     password_changed_at INTEGER NOT NULL,     -- when the password was last set
     -- when the owner confirmed the email; null until then. The default 0 counts as confirmed, for
-    -- accounts that are created where no mail is sent or on somebody's behalf.
+    -- accounts that are created without a mail server or on somebody's behalf.
     confirmed_at        INTEGER DEFAULT 0,
     confirm_mailed_at   INTEGER,              -- when the last confirmation mail was written
     disabled_at         INTEGER,              -- when staff disabled it; null if it isn't disabled
@@ -110,7 +110,7 @@ CREATE TABLE sessions (
     address      TEXT NOT NULL,        -- of the client at sign-in
     created_at   INTEGER NOT NULL,     -- start of the absolute time limit
     last_seen_at INTEGER NOT NULL,     -- start of the idle time limit; accurate to a minute
-    -- account whose password was entered and whose code is still to come
+    -- account whose password was entered, while its code is pending
     awaited_account_id INTEGER REFERENCES accounts (id),
     -- last step-up authentication: by a code, or by the password if there is no second factor
     stepped_up_at    INTEGER,
@@ -181,11 +181,12 @@ CREATE INDEX outbox_by_recipient ON outbox (recipient, created_at);
 -- When staff were last mailed about each kind of work that has been pending for an hour.
 CREATE TABLE reminders (
     kind       TEXT PRIMARY KEY,     -- for example activations
-    mailed_at  INTEGER NOT NULL -- work that had been pending for an hour at this time was counted
+    -- the mail counted all work that had been pending for an hour by then
+    mailed_at  INTEGER NOT NULL
 ) STRICT;
 
--- Browsers and networks that accounts have signed in from. After a sign-in from any other, the
--- owner gets a mail.
+-- Browsers and networks that accounts have signed in from. The owner gets a mail about a sign-in
+-- from any other browser or network.
 CREATE TABLE known_devices (
     account_id INTEGER NOT NULL REFERENCES accounts (id), -- account that signed in
     fingerprint TEXT NOT NULL,       -- SHA-256 of user agent and network, hexadecimal
@@ -355,10 +356,9 @@ CREATE TABLE approvals (
 ) STRICT;
 
 -- An application's ledger account has the application's ID. The service's own ledger accounts are
--- negative: -1 is the bank, where deposits come from; -2 unmatched deposits; -3 revenue; -4
--- reserved. When an upload is accepted, the price of its batch is charged to the reserved account.
--- It is settled to revenue as rows become messages, and released for rows that can't become
--- messages.
+-- negative: bank (-1), where deposits come from, unmatched deposits (-2), revenue (-3) and reserved
+-- (-4). When an upload is accepted, the price of its batch is charged to the reserved account. It
+-- is settled to revenue as rows become messages, and released for rows that can't become messages.
 CREATE TABLE transfers (
     -- grows with each commit, so an account's transfers are in order
     id             INTEGER PRIMARY KEY,
@@ -379,8 +379,8 @@ CREATE TABLE transfers (
     created_at     INTEGER NOT NULL     -- when it was committed
 ) STRICT;
 CREATE INDEX transfers_by_application ON transfers (application_id, id);
--- Transfers that a customer searches for among many charges. It leaves out charges, because each
--- send has one.
+-- Finds the few other transfers among many charges. Charges aren't in this index, which would have
+-- to be written for each send.
 CREATE INDEX transfers_not_charges ON transfers (application_id, kind, id, amount)
     WHERE kind IN (0, 4);
 CREATE INDEX transfers_by_batch ON transfers (batch_id, kind) WHERE batch_id IS NOT NULL;
@@ -463,8 +463,8 @@ CREATE TABLE messages (
     submitted_at   INTEGER,           -- when the carrier accepted it
     final_at       INTEGER            -- when the status became final; never changes
 ) STRICT;
--- SQLite ends each index entry with the row's ID, so reports read these indexes from the newest
--- message on.
+-- SQLite ends each index entry with the row's ID, so reports read these indexes starting with the
+-- newest message.
 CREATE INDEX messages_by_application ON messages (application_id, test);
 CREATE INDEX messages_by_number ON messages (application_id, test, number);
 CREATE INDEX messages_by_requestid ON messages (application_id, test, requestid)
@@ -511,9 +511,9 @@ CREATE INDEX queue_due ON queue (carrier, deferred, bulk, due_at) WHERE lease_to
 CREATE INDEX queue_deferred ON queue (application_id) WHERE deferred = 1;
 CREATE INDEX queue_leased ON queue (carrier, due_at) WHERE lease_token <> 0;
 
--- What was submitted to carriers: a row for each segment, or one row for a message that is
--- submitted as a whole. Messages to the sandbox have no row, because the sandbox uses our message
--- IDs.
+-- Segments that were submitted to carriers: a row for each segment, or one row for a message that
+-- is submitted as a whole. Messages to the sandbox have no row, because the sandbox uses our
+-- message IDs.
 CREATE TABLE segments (
     message_id     INTEGER NOT NULL,
     segment        INTEGER NOT NULL,  -- its number, from 1
@@ -574,7 +574,7 @@ CREATE TABLE connections (
     in_flight      INTEGER NOT NULL,  -- submits that are waiting for an answer
     window_size    INTEGER NOT NULL,  -- maximum number of submits that may wait for an answer
     rate           INTEGER NOT NULL,  -- answers in the last second
-    throttled      INTEGER NOT NULL,  -- answers since the start that asked for a lower rate
+    throttled      INTEGER NOT NULL,  -- number of throttling answers since the start
     last_error     TEXT,              -- null if there was none
     updated_at     INTEGER NOT NULL,  -- when this row was written
     PRIMARY KEY (carrier, node, number)
@@ -675,7 +675,7 @@ CREATE TABLE margin_days (
     carrier        TEXT NOT NULL,     -- carrier that accepted them; empty if none did
     is_final       INTEGER NOT NULL CHECK (is_final IN (0, 1)), -- 1: isn't computed again
     messages       INTEGER NOT NULL,  -- number of messages
-    pages          INTEGER NOT NULL,  -- billed, without released ones
+    pages          INTEGER NOT NULL,  -- billed, without released pages
     segments       INTEGER NOT NULL,  -- submitted
     unpriced       INTEGER NOT NULL,  -- segments whose route has no cost in the settings
     charged        INTEGER NOT NULL,  -- prices of the messages, without released amounts

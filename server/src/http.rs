@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use connections::Connections;
-use connections::Place;
+use connections::Slot;
 use header_timer::HeaderTimer;
 use progress::Progress;
 use refusals::Refusals;
@@ -106,16 +106,16 @@ pub async fn serve<H: Handler>(
             () = stop.cancelled() => break,
             accepted = accept(&listener, &connections) => accepted,
         };
-        let Some((stream, peer, place)) = accepted else {
+        let Some((stream, peer, slot)) = accepted else {
             continue;
         };
         // Checking a token takes its lock, so each connection gets a child token of its own.
         let (tls, handler, stop) = (tls.clone(), handler.clone(), stop.child_token());
         tracker.spawn(async move {
-            let place = Arc::new(place);
+            let slot = Arc::new(slot);
             tokio::select! {
-                () = connection(stream, peer, tls, handler, Arc::clone(&place), stop) => {}
-                () = place.gives_way() => {}
+                () = connection(stream, peer, tls, handler, Arc::clone(&slot), stop) => {}
+                () = slot.gives_way() => {}
             }
         });
     }
@@ -132,11 +132,11 @@ pub async fn serve<H: Handler>(
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Connections>,
-) -> Option<(TcpStream, SocketAddr, Place)> {
+) -> Option<(TcpStream, SocketAddr, Slot)> {
     match listener.accept().await {
         Ok((stream, peer)) => {
-            let place = connections.take(peer.ip()).await?;
-            Some((stream, peer, place))
+            let slot = connections.take(peer.ip()).await?;
+            Some((stream, peer, slot))
         }
         Err(error) => {
             tracing::warn!(%error, "can't accept a connection");
@@ -151,19 +151,19 @@ async fn connection<H: Handler>(
     peer: SocketAddr,
     tls: Option<TlsAcceptor>,
     handler: H,
-    place: Arc<Place>,
+    slot: Arc<Slot>,
     stop: CancellationToken,
 ) {
     // Responses are small and complete, so waiting to fill a packet would only delay them. Without
     // the option, the connection still works.
     let _ = stream.set_nodelay(true);
     keep_unread_answers_small(&stream);
-    let stream = Progress::new(stream, Arc::clone(&place));
+    let stream = Progress::new(stream, Arc::clone(&slot));
     let Some(tls) = tls else {
-        return talk(stream, peer, handler, place, stop).await;
+        return talk(stream, peer, handler, slot, stop).await;
     };
     if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-        talk(stream, peer, handler, place, stop).await;
+        talk(stream, peer, handler, slot, stop).await;
     }
 }
 
@@ -181,14 +181,14 @@ async fn talk<H: Handler>(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     peer: SocketAddr,
     handler: H,
-    place: Arc<Place>,
+    slot: Arc<Slot>,
     stop: CancellationToken,
 ) {
     let refusing = handler.clone();
     let stream = Refusals::new(stream, move |status| refusing.refuse(status));
     let stopping = stop.clone();
     let service = service_fn(move |request| {
-        let (handler, busy) = (handler.clone(), place.begin_request());
+        let (handler, busy) = (handler.clone(), slot.begin_request());
         let persists = persists(&request);
         let stopping = stopping.clone();
         async move {

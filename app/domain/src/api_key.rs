@@ -25,7 +25,7 @@ const PREFIX_CHARS: usize = 3;
 /// The number of characters in every API key. All of them are ASCII.
 pub const API_KEY_CHARS: usize = REFERENCE_DIGITS + PREFIX_CHARS + RANDOM_CHARS + CRC_CHARS;
 /// The number of characters at the end of a key that its owner can see later.
-const ENDING_CHARS: usize = 4;
+const LAST_FOUR_CHARS: usize = 4;
 /// The number of random bytes that a key is made from. With 256 bits for 30 base62 characters (179
 /// bits), the modulo bias stays below 2⁻⁷⁷.
 pub const ENTROPY_BYTES: usize = 32;
@@ -118,7 +118,7 @@ impl ApiKey {
     /// send.
     pub fn last_four(&self) -> &str {
         // Keys are ASCII, so the slice starts at a character boundary.
-        &self.text[API_KEY_CHARS - ENDING_CHARS..]
+        &self.text[API_KEY_CHARS - LAST_FOUR_CHARS..]
     }
 
     /// Returns the application's reference, the key's first 6 digits.

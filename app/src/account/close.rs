@@ -1,4 +1,4 @@
-//! `/account/close`, closing the account: what that means, and the form for it.
+//! `/account/close`: closing the account.
 
 use domain::records::ApplicationRecord;
 use leptos::prelude::*;
@@ -12,16 +12,16 @@ use crate::portal_request::{signed_in, step_up};
 use crate::problem::Problem;
 use crate::ui::{Field, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table};
 
-/// What closing the account is about.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Closing {
     applications: Vec<ApplicationRecord>,
     currency: String,
-    /// Members of staff can't close their accounts.
+    /// Whether the account is staff. Members of staff can't close their accounts.
     staff: bool,
 }
 
-/// What closing the account is about.
+/// Loads the data of the page.
 #[server(prefix = "/fn", endpoint = "closing", input = GetUrl)]
 pub async fn load_closing() -> Result<Closing, Problem> {
     let (current, account) = signed_in().await?;
@@ -32,7 +32,7 @@ pub async fn load_closing() -> Result<Closing, Problem> {
     })
 }
 
-/// Closes the account for good.
+/// Closes the account permanently.
 #[server(prefix = "/fn", endpoint = "close-account")]
 pub async fn close_account(
     #[server(default)] references: String,
@@ -41,7 +41,7 @@ pub async fn close_account(
 ) -> Result<(), Problem> {
     let keep = |problem: Problem| problem.typed("references", &references);
     let (current, account) = signed_in().await.map_err(keep)?;
-    // Without a second factor the password below confirms who it is.
+    // Without a second factor, the password below confirms the user's identity.
     if account.second_factor {
         step_up(&current, &account, &credential)
             .await

@@ -1,4 +1,4 @@
-//! Confirming an email: `/confirm/{token}`, and the notice to who hasn't done it yet.
+//! `/confirm/{token}`: confirming an email, and the notice for accounts that haven't done it yet.
 
 use leptos::prelude::*;
 use leptos_router::hooks::{use_params_map, use_query_map};
@@ -8,7 +8,7 @@ use crate::portal_request::{current_request, signed_in};
 use crate::problem::Problem;
 use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton};
 
-/// Confirms an email by the link in a mail.
+/// Confirms an email with the token from the mail.
 #[server(prefix = "/fn", endpoint = "confirm")]
 pub async fn confirm(token: String) -> Result<(), Problem> {
     let current = current_request()?;
@@ -17,7 +17,7 @@ pub async fn confirm(token: String) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Sends the mail with the link again.
+/// Sends the confirmation mail again.
 #[server(prefix = "/fn", endpoint = "mail-confirmation")]
 pub async fn mail_confirmation() -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -26,7 +26,7 @@ pub async fn mail_confirmation() -> Result<(), Problem> {
     Ok(())
 }
 
-/// The page asks for a click: programs that look for harm in mails open their links.
+/// Confirms after a click, not when the link is opened: mail scanners open links.
 #[component]
 pub fn ConfirmPage() -> impl IntoView {
     let form = FormState::new::<Confirm>("confirm-alert");
@@ -59,7 +59,7 @@ pub fn ConfirmPage() -> impl IntoView {
     }
 }
 
-/// Why the account can't create applications yet, and the button for another mail.
+/// Says that the account can't create applications yet, with a button that sends the mail again.
 #[component]
 pub fn Unconfirmed(email: String) -> impl IntoView {
     let form = FormState::new::<MailConfirmation>("confirmation-alert");

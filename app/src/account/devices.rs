@@ -1,4 +1,4 @@
-//! `/devices`: the browsers in which an account is signed in.
+//! `/devices`: the account's signed-in browsers.
 
 use domain::browser::browser_name;
 use domain::records::{DeviceRecord, SecurityEventRecord};
@@ -16,7 +16,7 @@ use crate::ui::{
     StepUpField, SubmitButton, Table, in_zone,
 };
 
-/// The browsers in which the account is signed in.
+/// Loads the account's signed-in browsers.
 #[server(prefix = "/fn", endpoint = "devices", input = GetUrl)]
 pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
     let (current, account) = signed_in().await?;
@@ -24,7 +24,7 @@ pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
     Ok(current.service().devices(account.id, &token).await?)
 }
 
-/// Signs one browser out; it may be this one.
+/// Signs out one browser, possibly this one.
 #[server(prefix = "/fn", endpoint = "sign-out-device")]
 pub async fn sign_out_device(
     device: i64,
@@ -32,18 +32,18 @@ pub async fn sign_out_device(
 ) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let stepped_up = step_up(&current, &account, &credential).await;
-    // The page has such a form for each device: only the one that was sent asks for it.
+    // The page has such a form for each device. Only the one that was sent shows the field.
     stepped_up.map_err(|problem| problem.typed("device", &device.to_string()))?;
     current
         .service()
         .sign_out_device(account.id, device)
         .await?;
-    // When it was this browser, the devices page leads to the sign-in page.
+    // If it was this browser, the devices page redirects to the sign-in page.
     leptos_axum::redirect("/devices?signed-out=1");
     Ok(())
 }
 
-/// Names the browser of a device; an empty name takes the name away.
+/// Names a device. An empty name removes the name.
 #[server(prefix = "/fn", endpoint = "name-device")]
 pub async fn name_device(device: i64, #[server(default)] name: String) -> Result<(), Problem> {
     let keep = |problem: Problem| {
@@ -61,14 +61,14 @@ pub async fn name_device(device: i64, #[server(default)] name: String) -> Result
     Ok(())
 }
 
-/// The security events of the account, the newest first.
+/// Loads the account's security events, newest first.
 #[server(prefix = "/fn", endpoint = "security-events", input = GetUrl)]
 pub async fn load_security_events() -> Result<Vec<SecurityEventRecord>, Problem> {
     let (current, account) = signed_in().await?;
     Ok(current.service().security_events(account.id).await?)
 }
 
-/// Signs every browser but this one out.
+/// Signs out every browser but this one.
 #[server(prefix = "/fn", endpoint = "sign-out-others")]
 pub async fn sign_out_others(password: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -148,7 +148,7 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
     Table::wide(devices)
         .column("Device", |device| {
             view! {
-                // A name may be written from the right.
+                // The name may be in a right-to-left script.
                 <bdi>{title(device)}</bdi>
                 {device.current.then(|| view! { " " <span class="tag">"This device"</span> })}
                 <div class="fine">{device.user_agent.clone()}</div>
@@ -187,7 +187,7 @@ fn listed(devices: &[DeviceRecord], one: FormState) -> AnyView {
         .in_region("Signed-in devices")
 }
 
-/// The form that names one of the devices.
+/// The form that names a device.
 #[component]
 fn NameForm(devices: Vec<DeviceRecord>, form: FormState) -> impl IntoView {
     let options = devices
@@ -212,7 +212,7 @@ fn NameForm(devices: Vec<DeviceRecord>, form: FormState) -> impl IntoView {
     }
 }
 
-/// What a device is called: by its owner, or else by its browser.
+/// Returns the device's name, or else the browser's.
 fn title(device: &DeviceRecord) -> String {
     let name = device.name.clone();
     name.unwrap_or_else(|| browser_name(&device.user_agent))

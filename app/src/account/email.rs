@@ -1,5 +1,5 @@
-//! Changing an account's email: the form on `/account`, and the page of the link in the mail,
-//! `/account/email/{token}`.
+//! Changing an account's email: the form on `/account`, and the pages that the mailed links open,
+//! `/account/email/{token}` and `/account/email/stop/{token}`.
 
 #[cfg(feature = "ssr")]
 use domain::Email;
@@ -16,7 +16,7 @@ use crate::ui::{
     AcceptedNotice, DateTime, Field, FormState, Page, PostForm, StepUpField, SubmitButton,
 };
 
-/// Asks for a new email of the account, which is mailed a link.
+/// Requests a new email for the account. The new email is mailed a link.
 #[server(prefix = "/fn", endpoint = "ask-email-change")]
 pub async fn ask_email_change(
     email: String,
@@ -26,7 +26,7 @@ pub async fn ask_email_change(
     let keep = |problem: Problem| problem.typed("email", &email);
     let (current, account) = signed_in().await.map_err(keep)?;
     let new = Email::parse(&email).map_err(|invalid| keep(invalid.into()))?;
-    // Without a second factor the password below confirms who it is.
+    // Without a second factor, the password below confirms the user's identity.
     if account.second_factor {
         step_up(&current, &account, &credential)
             .await
@@ -41,7 +41,7 @@ pub async fn ask_email_change(
     Ok(())
 }
 
-/// Forgets the email that was asked for.
+/// Cancels the requested change.
 #[server(prefix = "/fn", endpoint = "cancel-email-change")]
 pub async fn cancel_email_change() -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -50,8 +50,8 @@ pub async fn cancel_email_change() -> Result<(), Problem> {
     Ok(())
 }
 
-/// Confirms an account's new email by the link in the mail to it. It takes effect at once or a day
-/// later.
+/// Confirms an account's new email with the token mailed to it. The change takes effect at once or
+/// a day later.
 #[server(prefix = "/fn", endpoint = "change-email")]
 pub async fn change_email(token: String) -> Result<(), Problem> {
     let current = current_request()?;
@@ -63,8 +63,8 @@ pub async fn change_email(token: String) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Ends a change of an account's email by the link in the mail to the present one. Nobody needs to
-/// be signed in: a thief may have the account's only session.
+/// Cancels a change of an account's email with the token mailed to the present email. Works without
+/// signing in, since a thief may hold the account's only session.
 #[server(prefix = "/fn", endpoint = "stop-email-change")]
 pub async fn stop_email_change(token: String) -> Result<(), Problem> {
     let current = current_request()?;
@@ -73,7 +73,7 @@ pub async fn stop_email_change(token: String) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The forms about the account's email.
+/// The forms for the account's email.
 #[derive(Clone, Copy)]
 pub struct EmailForms {
     ask: FormState,
@@ -88,14 +88,14 @@ impl EmailForms {
         }
     }
 
-    /// Has what runs now run again when one of the forms was accepted.
+    /// Reruns the current computation when one of the forms is accepted.
     pub fn track(self) {
         self.ask.accepted.track();
         self.cancel.accepted.track();
     }
 }
 
-/// The section about the email of an account.
+/// The section for the account's email.
 #[component]
 pub fn EmailSection(
     settings: AccountSettings,
@@ -159,7 +159,7 @@ pub fn EmailSection(
     }
 }
 
-/// The page asks for a click: programs that look for harm in mails open their links.
+/// Confirms after a click, not when the link is opened: mail scanners open links.
 #[component]
 pub fn ChangeEmailPage() -> impl IntoView {
     let form = FormState::new::<ChangeEmail>("change-email-alert");
@@ -205,7 +205,7 @@ pub fn ChangeEmailPage() -> impl IntoView {
     }
 }
 
-/// Works without being signed in. It asks for a click, as [`ChangeEmailPage`] does.
+/// Works without signing in. Needs a click, like [`ChangeEmailPage`].
 #[component]
 pub fn StopEmailChangePage() -> impl IntoView {
     let form = FormState::new::<StopEmailChange>("stop-email-alert");

@@ -1,13 +1,13 @@
-//! The fields of account forms, each the same wherever it stands.
+//! The fields that account forms share.
 
 use leptos::prelude::*;
 
 use crate::ui::{Field, FormState, PasswordBox};
 
-/// The email of the account.
+/// The account's email.
 #[component]
 pub fn EmailField(
-    /// A signal that gets the text as it is typed, for other fields to read.
+    /// A signal that receives the text as it is typed, for other fields to read.
     #[prop(optional)]
     typed: Option<RwSignal<String>>,
     form: FormState,
@@ -25,7 +25,7 @@ pub fn EmailField(
     }
 }
 
-/// The password that the account has now.
+/// The account's current password.
 #[component]
 pub fn PasswordField(
     #[prop(default = "Password")] label: &'static str,
@@ -34,23 +34,23 @@ pub fn PasswordField(
     view! { <PasswordBox label name="password" autocomplete="current-password" form/> }
 }
 
-/// A code of the authenticator app.
+/// A code from the authenticator app.
 #[component]
 pub fn CodeField(form: FormState) -> impl IntoView {
     view! { <Field label="Code" name="code" autocomplete="one-time-code" required=true form/> }
 }
 
-/// One of the recovery codes.
+/// A recovery code.
 #[component]
 pub fn RecoveryCodeField(form: FormState) -> impl IntoView {
     view! { <Field label="Recovery code" name="recovery_code" required=true form/> }
 }
 
-/// A password that the account is to have, weighed while it is typed.
+/// A new password, rated while it is typed.
 #[component]
 pub fn NewPasswordField(
     #[prop(default = "New password")] label: &'static str,
-    /// The account's email, empty where the page doesn't know it.
+    /// The account's email. Empty if the page doesn't know it.
     email: RwSignal<String>,
     form: FormState,
 ) -> impl IntoView {

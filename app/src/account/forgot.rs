@@ -1,4 +1,4 @@
-//! `/forgot`: asking for a link that resets the password.
+//! `/forgot`: requesting a password reset link.
 
 use leptos::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::portal_request::current_request;
 use crate::problem::Problem;
 use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton};
 
-/// Asks for a reset link. The answer is the same whether or not the account exists.
+/// Requests a reset link. The response is the same whether or not the account exists.
 #[server(prefix = "/fn", endpoint = "forgot")]
 pub async fn forgot(email: String) -> Result<(), Problem> {
     let current = current_request()?;

@@ -1,4 +1,4 @@
-//! Which mails an account gets.
+//! The notification mails of an account.
 
 use domain::MailKind;
 use leptos::prelude::*;
@@ -8,7 +8,7 @@ use crate::portal_request::signed_in;
 use crate::problem::Problem;
 use crate::ui::{FormState, PostForm, SubmitButton};
 
-/// Sets which of the optional mails the account gets: those whose field has a text.
+/// Sets which optional mails the account gets: those whose field isn't empty.
 #[server(prefix = "/fn", endpoint = "set-mails")]
 pub async fn set_mails(
     #[server(default)] application: String,
@@ -43,7 +43,7 @@ pub async fn set_mails(
     Ok(())
 }
 
-/// The section about the mails of an account.
+/// The section for the account's notifications.
 #[component]
 pub fn MailsSection(unwanted: Vec<MailKind>, staff: bool, form: FormState) -> impl IntoView {
     let boxes: Vec<_> = MailKind::OPTIONAL
@@ -78,12 +78,12 @@ pub fn MailsSection(unwanted: Vec<MailKind>, staff: bool, form: FormState) -> im
     }
 }
 
-/// Whether an account can get mails of this kind at all.
+/// Whether an account can get mails of this kind.
 const fn is_for(kind: MailKind, staff: bool) -> bool {
     staff || !matches!(kind, MailKind::Waiting)
 }
 
-/// The field of an optional kind of mails, and what they are about.
+/// Returns the field name and the label of an optional kind of mail.
 const fn name_and_label(kind: MailKind) -> (&'static str, &'static str) {
     match kind {
         MailKind::SenderName => ("sender_name", "Decisions about sender names"),

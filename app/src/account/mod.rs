@@ -39,27 +39,27 @@ pub use sign_in::SignInPage;
 pub use sign_in_code::SignInCodePage;
 pub use two_factor::TwoFactorPage;
 
-/// The path of the file with the data of the account that is signed in.
+/// The path of the export of the signed-in account's data.
 pub const EXPORT_PATH: &str = "/account/export.json";
 
-/// The account that is signed in, with what the frame of every page shows of it.
+/// The signed-in account, and what the frame of every page shows of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Viewer {
     pub account: AccountRecord,
-    /// Whether all that the account may do is set up a second factor.
+    /// Whether the account must set up a second factor before it can do anything else.
     pub must_set_up: bool,
-    /// When this browser's session ends.
+    /// The end of this browser's session.
     pub session_end: Option<SessionEnd>,
 }
 
-/// The account that is signed in, if there is one.
+/// Loads the signed-in account, if there is one.
 #[server(prefix = "/fn", endpoint = "viewer", input = GetUrl)]
 pub async fn load_viewer() -> Result<Option<Viewer>, Problem> {
     let current = current_request()?;
     let Some(account) = current.session_account().await? else {
         return Ok(None);
     };
-    // It may have been chosen in another browser.
+    // The theme may have been set in another browser.
     current.keep_theme(account.theme);
     Ok(Some(Viewer {
         must_set_up: current.service().must_set_up_factor(&account),
@@ -68,8 +68,8 @@ pub async fn load_viewer() -> Result<Option<Viewer>, Problem> {
     }))
 }
 
-/// When this browser's session ends, if somebody is signed in. To ask puts nothing off: pages ask
-/// by themselves.
+/// Loads the end of this browser's session, or `None` if nobody is signed in. Doesn't extend the
+/// session, since pages call this without a user's action.
 #[server(prefix = "/fn", endpoint = "session", input = GetUrl)]
 pub async fn load_session() -> Result<Option<SessionEnd>, Problem> {
     current_request()?.session_end().await
@@ -83,7 +83,7 @@ pub async fn sign_out() -> Result<(), Problem> {
     Ok(())
 }
 
-/// The page to go to after signing in, from the address of this one.
+/// Returns the page to open after signing in, from this page's address.
 fn next_page() -> String {
     leptos_router::hooks::use_query_map()
         .with_untracked(|query| query.get("next"))

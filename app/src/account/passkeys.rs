@@ -19,15 +19,15 @@ use {
     service::Service,
 };
 
-/// What the page shows of passkeys.
+/// The passkey data of the page.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Passkeys {
-    /// Whether browsers make passkeys for this site.
+    /// Whether browsers can create passkeys for this site.
     work: bool,
     added: Vec<PasskeyRecord>,
 }
 
-/// The passkeys of an account.
+/// Loads the passkeys of an account.
 #[cfg(feature = "ssr")]
 pub async fn passkeys_of(service: &Service, account_id: i64) -> Result<Passkeys, Problem> {
     Ok(Passkeys {
@@ -36,8 +36,8 @@ pub async fn passkeys_of(service: &Service, account_id: i64) -> Result<Passkeys,
     })
 }
 
-/// Begins to add a passkey of this name. The browser then asks [`passkey_to_add`] what to make, and
-/// [`add_passkey`] takes what it made.
+/// Starts adding a passkey with this name. The browser then gets the options from
+/// [`passkey_to_add`] and sends the new credential to [`add_passkey`].
 #[server(prefix = "/fn", endpoint = "begin-passkey")]
 pub async fn begin_passkey(
     name: String,
@@ -51,7 +51,7 @@ pub async fn begin_passkey(
     Ok(begun.await?)
 }
 
-/// What the browser is given to make the passkey that is being added, as JSON.
+/// Returns the browser's options for creating the passkey that is being added, as JSON.
 #[server(prefix = "/fn", endpoint = "passkey-to-add")]
 pub async fn passkey_to_add() -> Result<String, Problem> {
     let (current, account) = signed_in().await?;
@@ -59,7 +59,7 @@ pub async fn passkey_to_add() -> Result<String, Problem> {
     Ok(current.service().passkey_to_add(&token, account.id).await?)
 }
 
-/// Adds the passkey that the browser made: a credential as JSON.
+/// Adds the passkey that the browser created. `answer` is the credential as JSON.
 #[server(prefix = "/fn", endpoint = "add-passkey")]
 pub async fn add_passkey(answer: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -76,18 +76,18 @@ pub async fn remove_passkey(
 ) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let stepped_up = step_up(&current, &account, &credential).await;
-    // The page has such a form for each passkey: only the one that was sent asks for it.
+    // The page has such a form for each passkey. Only the one that was sent shows the field.
     stepped_up.map_err(|problem| problem.typed("passkey", &passkey.to_string()))?;
     let removed = current.service().remove_passkey(account.id, passkey);
     Ok(removed.await?)
 }
 
-/// The forms of passkeys.
+/// The forms for passkeys.
 #[derive(Clone, Copy)]
 pub struct PasskeyForms {
     begin: FormState,
     remove: FormState,
-    /// How many were added while the page was open.
+    /// The number of passkeys added while the page was open.
     added: RwSignal<usize>,
 }
 
@@ -107,7 +107,7 @@ impl PasskeyForms {
         }
     }
 
-    /// Has what runs now run again when one of the forms changed something.
+    /// Reruns the current computation when one of the forms changed something.
     pub fn track(&self) {
         self.remove.accepted.track();
         self.added.track();
@@ -117,7 +117,7 @@ impl PasskeyForms {
 #[cfg(not(feature = "hydrate"))]
 fn add(_begin: FormState, _added: RwSignal<usize>) {}
 
-/// Lets the browser make the passkey that is being added.
+/// Makes the browser create the passkey that is being added.
 #[cfg(feature = "hydrate")]
 fn add(begin: FormState, added: RwSignal<usize>) {
     begin.pending.set(true);
@@ -141,8 +141,7 @@ fn add(begin: FormState, added: RwSignal<usize>) {
     });
 }
 
-/// The passkeys of the account, with what can be done with them. Where no scripts run, no passkey
-/// can be added or used, and only those that there are can be removed.
+/// The account's passkeys and their forms. Without scripts, passkeys can only be removed.
 #[component]
 pub fn PasskeyList(passkeys: Passkeys, forms: PasskeyForms) -> impl IntoView {
     let Passkeys { work, added } = passkeys;

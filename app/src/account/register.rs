@@ -13,7 +13,7 @@ use {
     domain::{Email, Password},
 };
 
-/// Creates an account and signs in at once.
+/// Creates an account and signs it in.
 #[server(prefix = "/fn", endpoint = "register")]
 pub async fn register(
     email: String,

@@ -1,4 +1,4 @@
-//! `/reset/{token}`: setting a new password by a link.
+//! `/reset/{token}`: setting a new password through a mailed link.
 
 use leptos::prelude::*;
 use leptos_router::hooks::use_params_map;
@@ -9,7 +9,8 @@ use crate::ui::{FormState, Page, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::current_request, domain::Password};
 
-/// Sets a new password by a link, which works once, and signs every device out.
+/// Sets a new password with the token of a reset link, and signs out every device. A token works
+/// once.
 #[server(prefix = "/fn", endpoint = "reset")]
 pub async fn reset(token: String, new_password: String) -> Result<(), Problem> {
     let password = Password::parse(&new_password)?;

@@ -1,4 +1,4 @@
-//! `/account`: the account, its password and what its owner chooses.
+//! `/account`: the account, its password and its settings.
 
 use domain::records::AccountSettings;
 use leptos::either::Either;
@@ -18,17 +18,17 @@ use crate::ui::{AcceptedNotice, Fact, FormState, Loaded, Page, PostForm, SubmitB
 #[cfg(feature = "ssr")]
 use {crate::portal_request::signed_in, domain::Password};
 
-/// The data of the page.
+/// The page's data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AccountData {
     settings: AccountSettings,
-    /// Whether the service can mail anybody.
+    /// Whether the service can send mail.
     sends_mail: bool,
-    /// The names of the time zones that can be chosen.
+    /// The names of the available time zones.
     time_zones: Vec<String>,
 }
 
-/// The account that is signed in.
+/// Loads the signed-in account.
 #[server(prefix = "/fn", endpoint = "account", input = GetUrl)]
 pub async fn load_account() -> Result<AccountData, Problem> {
     let (current, account) = signed_in().await?;
@@ -40,7 +40,7 @@ pub async fn load_account() -> Result<AccountData, Problem> {
     })
 }
 
-/// Changes the password; all other devices are signed out.
+/// Changes the password and signs out all other devices.
 #[server(prefix = "/fn", endpoint = "change-password")]
 pub async fn change_password(password: String, new_password: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -134,7 +134,7 @@ fn Settings(
                  stay as they are."
             </p>
             <PostForm form>
-                // Password managers keep the new password under this name.
+                // Password managers store the new password under this name.
                 <input
                     type="hidden"
                     name="username"

@@ -12,7 +12,8 @@ use {
     crate::portal_request::{current_request, landing_path},
 };
 
-/// Signs in and goes on to `next`, by the page that asks for a code where there is a second factor.
+/// Signs in and redirects to `next`. If the account has a second factor, redirects to the page for
+/// the code first.
 #[server(prefix = "/fn", endpoint = "sign-in")]
 pub async fn sign_in(
     email: String,

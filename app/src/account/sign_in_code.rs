@@ -15,7 +15,8 @@ use {
     service::SecondStep,
 };
 
-/// The address of the page that leads on to `next`, and takes a passkey too.
+/// Returns the address of this page. It leads on to `next`, and accepts a passkey if `passkeys` is
+/// true.
 #[cfg(feature = "ssr")]
 pub fn code_path(next: &str, passkeys: bool) -> String {
     let passkeys = if passkeys { "passkey=1&" } else { "" };
@@ -25,8 +26,8 @@ pub fn code_path(next: &str, passkeys: bool) -> String {
     )
 }
 
-/// Takes a code of the authenticator app, a recovery code or what a passkey answered, signs in and
-/// goes on to `next`.
+/// Accepts a code of the authenticator app, a recovery code or a passkey's response, signs in and
+/// redirects to `next`.
 #[server(prefix = "/fn", endpoint = "sign-in-code")]
 pub async fn sign_in_code(
     #[server(default)] code: String,

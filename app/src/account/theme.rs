@@ -1,4 +1,4 @@
-//! The theme: the colours in which an account sees the portal.
+//! The theme setting of an account.
 
 use domain::Theme;
 use leptos::prelude::*;
@@ -23,7 +23,7 @@ pub async fn set_theme(theme: String) -> Result<(), Problem> {
 /// The form for the theme.
 #[component]
 pub fn ThemeForm(chosen: Theme, form: FormState) -> impl IntoView {
-    // The server writes the theme into each page that it makes; this page is shown already.
+    // The server writes the theme into each page that it renders. This page is already rendered.
     Effect::new(move || {
         if let Some(root) = document().document_element() {
             let _ = root.set_attribute("data-theme", chosen.as_str());

@@ -1,4 +1,4 @@
-//! The time zone in which an account sees times.
+//! The time zone setting of an account.
 
 use leptos::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::portal_request::signed_in;
 use crate::problem::Problem;
 use crate::ui::{Choice, FormState, PostForm, SubmitButton};
 
-/// Sets the time zone by its IANA name; an empty one is the browser's.
+/// Sets the time zone by its IANA name. Empty for the browser's zone.
 #[server(prefix = "/fn", endpoint = "set-time-zone")]
 pub async fn set_time_zone(time_zone: String) -> Result<(), Problem> {
     let keep = |problem: Problem| problem.typed("time_zone", &time_zone);
@@ -18,10 +18,10 @@ pub async fn set_time_zone(time_zone: String) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The section about the time zone.
+/// The section for the time zone.
 #[component]
 pub fn TimeZoneSection(names: Vec<String>, chosen: Option<String>) -> impl IntoView {
-    // The server writes the zone into the page that follows.
+    // The server writes the zone into the next page.
     let form = FormState::new::<SetTimeZone>("time-zone-alert").loading_next();
     let browsers = (String::new(), "The browser's".to_owned());
     let others = names.into_iter().map(|name| (name.clone(), name));

@@ -1,5 +1,5 @@
-//! `/account/two-factor`: setting up a second factor, its recovery codes, its passkeys, and
-//! removing it.
+//! `/account/two-factor`: setting up, replacing and removing a second factor, its recovery codes
+//! and its passkeys.
 
 use domain::Timestamp;
 use leptos::either::Either;
@@ -26,37 +26,37 @@ use {
     service::TotpSecret,
 };
 
-/// The names under which a session keeps what the page shows.
+/// The names under which a session stores texts for this page.
 #[cfg(feature = "ssr")]
 const NEW_SECRET: &str = "two-factor-secret";
 #[cfg(feature = "ssr")]
 const NEW_CODES: &str = "recovery-codes";
 
-/// The data of the page.
+/// The page's data.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct TwoFactor {
-    /// Since when there is a second factor.
+    /// The time at which the second factor was set up.
     since: Option<Timestamp>,
     recovery_codes_left: i64,
     passkeys: Passkeys,
-    /// Whether the account can't be without one.
+    /// Whether the account must have a second factor.
     required: bool,
-    /// Recovery codes that were just made: they are shown this once.
+    /// New recovery codes, which are shown only once.
     new_codes: Vec<String>,
     offer: Option<Offer>,
 }
 
-/// A secret that can be given to an app.
+/// A new secret for an authenticator app.
 #[derive(Clone, Serialize, Deserialize)]
 struct Offer {
-    /// As it can be typed, in groups.
+    /// The secret in groups, for typing.
     secret: String,
     /// The QR code, as SVG.
     picture: String,
 }
 
-/// The account's second factor, or the secret that is offered for one. It is called by POST, since
-/// it gives new recovery codes out once and forgets them.
+/// Loads the account's second factor, or a new secret to set one up. Uses POST, because it returns
+/// new recovery codes once and deletes them.
 #[server(prefix = "/fn", endpoint = "two-factor")]
 pub async fn load_two_factor(replace: bool) -> Result<TwoFactor, Problem> {
     let (current, account) = setting_up().await?;
@@ -87,7 +87,7 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The secret that the session offers, which stays the same until it is used.
+/// Returns the secret that the session offers. It stays the same until it is used.
 #[cfg(feature = "ssr")]
 async fn offer(current: &CurrentRequest, account: &AccountRecord) -> Result<Offer, Problem> {
     let kept = current.take_text(NEW_SECRET).await?;
@@ -108,7 +108,8 @@ async fn offer(current: &CurrentRequest, account: &AccountRecord) -> Result<Offe
     })
 }
 
-/// The QR code of a text. A text that is too long for one has none: its secret can be typed.
+/// Returns the QR code of a text, or nothing if the text is too long. The secret can still be
+/// typed.
 #[cfg(feature = "ssr")]
 fn picture(text: &str) -> String {
     let code = QRBuilder::new(text).build();
@@ -116,23 +117,23 @@ fn picture(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Sets up the offered secret, in place of the one in use if there is one, and signs all other
-/// devices out.
+/// Sets up the offered secret, replacing the one in use if there is one. Signs out all other
+/// devices.
 #[server(prefix = "/fn", endpoint = "set-up-two-factor")]
 pub async fn set_up_two_factor(
     code: String,
     #[server(default)] credential: String,
 ) -> Result<(), Problem> {
     let (current, account) = setting_up().await?;
-    // Texts that a session keeps are sealed with its id, which step-up authentication renews.
+    // A session's stored texts are encrypted with its ID, which step-up authentication changes.
     let kept = current.take_text(NEW_SECRET).await?;
     let text = kept.unwrap_or_default();
-    // Without an offered secret no code is right; the page offers one.
+    // Without an offered secret, every code is wrong. The page then offers a secret.
     let secret = TotpSecret::parse(&text).ok_or(Cause::Refused(Refusal::WrongCode))?;
     let codes = match confirmed(&current, &account, &secret, &code, &credential).await {
         Ok(codes) => codes,
         Err(problem) => {
-            // The app has the secret by now: it stays the one that is offered.
+            // The app already has this secret, so keep offering it.
             current.keep_text(NEW_SECRET, &text).await?;
             return Err(problem);
         }
@@ -142,7 +143,7 @@ pub async fn set_up_two_factor(
     show_codes(&current, &codes).await
 }
 
-/// Sets the secret up, after step-up authentication and a code; the recovery codes.
+/// Sets up the secret after step-up authentication and a code. Returns the recovery codes.
 #[cfg(feature = "ssr")]
 async fn confirmed(
     current: &CurrentRequest,
@@ -158,7 +159,7 @@ async fn confirmed(
     Ok(set_up.await?)
 }
 
-/// Makes recovery codes anew; the old ones work no more.
+/// Creates new recovery codes. The old ones stop working.
 #[server(prefix = "/fn", endpoint = "renew-recovery-codes")]
 pub async fn renew_recovery_codes(#[server(default)] credential: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -167,8 +168,8 @@ pub async fn renew_recovery_codes(#[server(default)] credential: String) -> Resu
     show_codes(&current, &codes).await
 }
 
-/// Keeps codes until the page shows them. It doesn't lead to another address: where scripts run,
-/// the page would be loaded twice, and the codes be gone before they are seen.
+/// Stores the codes until the page shows them. Doesn't redirect: with scripts, the page would load
+/// twice and the codes would be gone before anybody sees them.
 #[cfg(feature = "ssr")]
 async fn show_codes(current: &CurrentRequest, codes: &[String]) -> Result<(), Problem> {
     let kept = current.keep_text(NEW_CODES, &codes.join("\n")).await;
@@ -259,7 +260,7 @@ fn Contents(data: TwoFactor, forms: Forms) -> impl IntoView {
     }
 }
 
-/// The recovery codes, which are shown this once.
+/// The new recovery codes, which are shown only once.
 #[component]
 fn NewCodes(codes: Vec<String>) -> impl IntoView {
     let codes = codes
@@ -288,7 +289,7 @@ fn NewCodes(codes: Vec<String>) -> impl IntoView {
     }
 }
 
-/// The secret for an app, and the form whose code shows that the app has the secret.
+/// The new secret, and the form for a code that proves that the app has it.
 #[component]
 fn SetUp(offer: Offer, required: bool, replaces: bool, form: FormState) -> impl IntoView {
     let why = if required && !replaces {
@@ -323,7 +324,7 @@ fn SetUp(offer: Offer, required: bool, replaces: bool, form: FormState) -> impl 
     }
 }
 
-/// The forms to replace or remove the factor that is set up, and to renew its recovery codes.
+/// The forms to replace or remove the second factor, and to renew its recovery codes.
 #[component]
 fn SetUpOnes(passkeys: Passkeys, required: bool, forms: Forms) -> impl IntoView {
     let removal = if required {

@@ -1,5 +1,5 @@
-//! The overview of an account that has sent messages: how many, how they ended, what they cost,
-//! and what waits for support.
+//! The overview of an account that has sent messages: their number, outcome and cost, and the
+//! requests that wait for support.
 
 use domain::records::{ApplicationRecord, MessageRecord};
 use domain::spending::Spending;
@@ -21,9 +21,9 @@ use {
     service::{MessageFilter, Service},
 };
 
-/// How many days before today the overview looks at.
+/// The number of days before today that the overview covers.
 const DAYS_BEFORE: i64 = 29;
-/// How many failures it lists.
+/// The maximum number of failures listed.
 #[cfg(feature = "ssr")]
 const FAILURES: usize = 3;
 /// The statuses of messages that failed.
@@ -33,40 +33,41 @@ const FAILED: [MessageStatus; 3] = [
     MessageStatus::Expired,
     MessageStatus::Rejected,
 ];
-/// A balance that lasts longer than this is told in words.
+/// The longest balance duration shown in days.
 const YEAR_DAYS: i64 = 365;
 
-/// The figures of the account's SMS application, of messages sent with the live key.
+/// The figures of the account's SMS application. They count messages sent with the live key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AccountOverview {
     application: ApplicationRecord,
-    /// The day that it is in the zone of the page, since 1970-01-01.
+    /// Today in the page's zone, in days since 1970-01-01.
     day: i64,
-    /// Those that aren't 0.
+    /// Only counts other than 0.
     counts: Vec<Count>,
     spending: Option<Spending>,
-    /// The last messages that failed, newest first; `None` when they can't be read now.
+    /// The most recent failed messages, newest first. `None` if they can't be read now.
     failures: Option<Vec<MessageRecord>>,
-    /// How long an activation usually takes, in milliseconds, where one waits.
+    /// How long an activation usually takes, in milliseconds, if one is pending.
     activation_ms: Option<i64>,
-    /// The same for a sender name.
+    /// How long a sender name usually takes, in milliseconds, if one is pending.
     sender_ms: Option<i64>,
 }
 
-/// How many messages have a status.
+/// The number of messages with a status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Count {
-    /// `None` for all that are under way, whose statuses aren't counted by the days of the zone.
+    /// `None` for all messages under way. Their statuses aren't counted separately by the zone's
+    /// days.
     status: Option<MessageStatus>,
-    /// By the days of the page's zone.
+    /// In the page's zone.
     today: i64,
-    /// Today and the days before.
+    /// Today and the [`DAYS_BEFORE`] days before it.
     all: i64,
 }
 
 #[cfg(feature = "ssr")]
 impl AccountOverview {
-    /// The overview of the account with these applications; `None` where none is for SMS.
+    /// Returns the overview of the account with these applications, or `None` if none is for SMS.
     pub async fn find(
         service: &Service,
         account_id: i64,
@@ -104,7 +105,8 @@ impl AccountOverview {
             }
         };
         Ok(Some(Self {
-            // The rest of the overview is worth showing when too many search at once.
+            // Show the rest of the overview if the database has too many searches to read the
+            // failures.
             failures: failures.await.ok(),
             activation_ms: usual(Work::Activations, activation_waits).await?,
             sender_ms: usual(Work::SenderNames, sender_waits).await?,
@@ -116,7 +118,7 @@ impl AccountOverview {
     }
 }
 
-/// The counts of each status by days of UTC.
+/// Counts messages by status, in UTC days.
 #[cfg(feature = "ssr")]
 async fn by_utc_day(
     service: &Service,
@@ -141,7 +143,7 @@ async fn by_utc_day(
     Ok(counts.to_vec())
 }
 
-/// The counts by days of a zone.
+/// Counts messages by status, in the zone's days.
 #[cfg(feature = "ssr")]
 async fn by_day(
     service: &Service,
@@ -172,7 +174,7 @@ async fn by_day(
     Ok(std::iter::once(under_way).chain(finals).collect())
 }
 
-/// The last messages since a time that failed. Only statuses that have messages are looked for.
+/// Returns the most recent failed messages since `from`. Queries only statuses that have messages.
 #[cfg(feature = "ssr")]
 async fn failures(
     service: &Service,
@@ -210,7 +212,7 @@ fn sender_waits(application: &ApplicationRecord) -> bool {
     asked.is_some_and(|request| request.status == SenderStatus::Pending)
 }
 
-/// The overview.
+/// Renders the overview.
 pub fn account_overview(
     data: &AccountOverview,
     applications: &[ApplicationRecord],
@@ -258,7 +260,7 @@ fn lasts(days: i64) -> String {
     }
 }
 
-/// The counts of each status that has messages, and of all of them, with links to the messages.
+/// Shows the counts of each status and their totals, with links to the messages.
 fn by_status(data: &AccountOverview) -> AnyView {
     let total = Count {
         status: None,

@@ -1,4 +1,4 @@
-//! The data that the pages of an application share.
+//! Data that the pages of an application share.
 
 use domain::history::HistoryEntry;
 use domain::readiness::Blocker;
@@ -21,41 +21,41 @@ use {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplicationView {
     pub application: ApplicationRecord,
-    /// What keeps it from sending now.
+    /// The reasons why it can't send now.
     pub blockers: Vec<Blocker>,
-    /// What a page to a local number costs.
+    /// The price of a page to a local number.
     pub local_price: Money,
     pub currency: String,
     pub base_url: String,
-    /// Whom to pay, and how; lines of text.
+    /// The payee and how to pay, as lines of text.
     pub payment_instructions: Option<String>,
-    /// The sender name that recipients see where an application has none.
+    /// The sender name that recipients see if the application has none.
     pub default_sender: String,
-    /// How long an activation that was requested usually takes, in milliseconds.
+    /// How long an activation usually takes, in milliseconds, if one was requested.
     pub activation_ms: Option<i64>,
-    /// How long a sender name that is pending usually takes, in milliseconds.
+    /// How long a sender name usually takes, in milliseconds, if one is pending.
     pub sender_ms: Option<i64>,
-    /// The keys whose making is known.
+    /// The keys whose creation is recorded.
     pub keys: Vec<KeyRecord>,
-    /// Those of the last API calls whose keys were replaced, together for each kind of key.
+    /// The recent API calls with a replaced key, one entry per kind of key.
     pub replaced_calls: Vec<ReplacedKeyCalls>,
-    /// What was done with it, newest first.
+    /// The application's history, newest first.
     pub history: Vec<HistoryEntry>,
     pub incidents: Vec<IncidentNote>,
 }
 
-/// The last API calls with a key that was replaced.
+/// The recent API calls with a replaced key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReplacedKeyCalls {
     pub kind: KeyKind,
     pub count: usize,
-    /// When the newest of them was answered.
+    /// The time of the most recent call.
     pub at: Timestamp,
-    /// The address of the newest one's client.
+    /// The client address of the most recent call.
     pub from: Option<String>,
 }
 
-/// One of the account's applications.
+/// Loads one of the account's applications.
 #[server(prefix = "/fn", endpoint = "application", input = GetUrl)]
 pub async fn load_application(reference: String) -> Result<ApplicationView, Problem> {
     let (current, account) = signed_in().await?;
@@ -93,7 +93,7 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
     })
 }
 
-/// The calls whose keys were replaced, of calls with the newest first.
+/// Returns the calls with a replaced key. `calls` are newest first.
 #[cfg(feature = "ssr")]
 fn replaced_calls(calls: Vec<ApiCallRecord>) -> Vec<ReplacedKeyCalls> {
     let mut found: Vec<ReplacedKeyCalls> = Vec::new();
@@ -111,7 +111,7 @@ fn replaced_calls(calls: Vec<ApiCallRecord>) -> Vec<ReplacedKeyCalls> {
     found
 }
 
-/// The application with the reference that stands in an address.
+/// Returns the account's application with the reference from an address.
 #[cfg(feature = "ssr")]
 pub(super) async fn owned(
     service: &Service,

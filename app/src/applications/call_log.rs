@@ -1,4 +1,4 @@
-//! The last calls of an application: what each asked for, what was wrong in it and what to do.
+//! The recent API calls of an application: what each did, what was wrong and what to do.
 
 use domain::Timestamp;
 use leptos::prelude::*;
@@ -14,7 +14,7 @@ use {
 use crate::reports::count;
 use crate::ui::{DateTime, Table, in_zone};
 
-/// A call in words. They are found by the server: a browser needs no list of reasons.
+/// A call in words. The server chooses the words, so that the browser needs no list of reasons.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallView {
     at: Timestamp,
@@ -22,7 +22,7 @@ pub struct CallView {
     key: String,
     from: String,
     recipient: String,
-    /// HTTP status and code.
+    /// The HTTP status and the code.
     answer: String,
     refusal: Option<RefusalView>,
 }
@@ -31,7 +31,7 @@ pub struct CallView {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct RefusalView {
     reason: String,
-    /// Where the API reference explains the reason.
+    /// The address of the reason in the API reference.
     href: String,
     wrong: String,
     to_do: String,
@@ -79,18 +79,18 @@ impl From<ApiCallRecord> for CallView {
     }
 }
 
-/// What to do about a call with a key that was replaced.
+/// Advice for a call with a replaced key.
 #[cfg(feature = "ssr")]
 const REPLACED: &str = "Give your system the new one. If the call isn't yours, nothing is to be done: \
                         that key can do nothing any more.";
 
-/// Where the API reference explains why a key isn't known.
+/// The address of `api_invalid` in the API reference.
 const NOT_KNOWN: &str = "/docs#reason-api_invalid";
 
-/// How many calls are shown at once; those before them are shown on demand.
+/// The number of calls shown at once. Older calls are shown on demand.
 const AT_ONCE: usize = 10;
 
-/// The table of the last calls.
+/// Renders the table of the recent calls.
 pub fn call_log(calls: &[CallView]) -> AnyView {
     let (newest, older) = calls.split_at(calls.len().min(AT_ONCE));
     let older = (!older.is_empty()).then(|| {
@@ -138,7 +138,7 @@ fn table(calls: &[CallView]) -> Table<'_, CallView> {
         })
 }
 
-/// What was wrong in a call, and what to do.
+/// Says what was wrong in a call, and what to do.
 fn refusal(refusal: &RefusalView) -> impl IntoView + use<> {
     view! {
         ", " <a href=refusal.href.clone() rel="external"><code>{refusal.reason.clone()}</code></a>

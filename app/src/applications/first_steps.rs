@@ -1,4 +1,4 @@
-//! The first steps of a new customer, until the first message is sent.
+//! The first steps of a new customer, up to the first message.
 
 use domain::Reference;
 use domain::first_steps::{Step, StepState};
@@ -12,25 +12,25 @@ use {
     domain::records::ApplicationRecord, service::Service,
 };
 
-/// The address of the events of the first steps, as the server sends them.
+/// The path of the server-sent events with the first steps.
 pub const FIRST_STEPS_EVENTS_PATH: &str = "/applications/events";
 
 /// The first steps of an account.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FirstSteps {
-    /// None once a message was sent.
+    /// Empty once a message was sent.
     steps: Vec<(Step, StepState)>,
     /// The account's SMS application.
     reference: Option<Reference>,
-    /// How long an activation usually takes, in milliseconds, where one waits.
+    /// How long an activation usually takes, in milliseconds, if one is pending.
     activation_ms: Option<i64>,
-    /// The same for a sender name.
+    /// How long a sender name usually takes, in milliseconds, if one is pending.
     sender_ms: Option<i64>,
 }
 
 #[cfg(feature = "ssr")]
 impl FirstSteps {
-    /// How far the account with these applications is.
+    /// Returns the progress of the account with these applications.
     pub async fn find(
         service: &Service,
         account_id: i64,
@@ -60,7 +60,7 @@ impl FirstSteps {
     }
 }
 
-/// Loads the page again when a step is done, by the customer's systems or by staff.
+/// Reloads the page when the customer's systems or staff complete a step.
 #[cfg(feature = "hydrate")]
 pub fn follow_steps<T>(data: &FirstSteps, page: crate::page_data::PageData<T>)
 where
@@ -74,7 +74,7 @@ where
         FIRST_STEPS_EVENTS_PATH,
         |steps: &Vec<(Step, StepState)>| !steps.is_empty(),
         move |steps| {
-            // What is loaded then follows for itself.
+            // The reloaded page follows the events again.
             if steps != known {
                 page.load_again();
             }
@@ -82,7 +82,7 @@ where
     );
 }
 
-/// The list of steps, each with who has to act; nothing once they are done.
+/// Lists the steps, each with who has to act. Renders nothing once all steps are done.
 pub fn first_steps(data: &FirstSteps) -> impl IntoView + use<> {
     if data.steps.is_empty() {
         return ().into_any();
@@ -134,11 +134,11 @@ fn item(data: &FirstSteps, step: Step, state: StepState) -> impl IntoView + use<
     }
 }
 
-/// Where a step is taken.
+/// The page on which a step is done.
 #[derive(Clone, Copy)]
 enum Page {
     At(&'static str),
-    /// A page of the application, by what follows its address.
+    /// A page of the application, by the end of its path.
     Of(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! The frame of an application's pages: its name, and the navigation between them.
+//! The frame of an application's pages: its name and the navigation.
 
 use domain::records::ApplicationRecord;
 use domain::{Category, Reference};
@@ -8,7 +8,7 @@ use leptos_router::hooks::use_params_map;
 
 use crate::ui::Page;
 
-/// The reference in the address of one of an application's pages.
+/// Returns the reference from the address of an application's page.
 pub fn reference_in_address() -> Memo<String> {
     let params = use_params_map();
     Memo::new(move |_| {
@@ -18,7 +18,7 @@ pub fn reference_in_address() -> Memo<String> {
     })
 }
 
-/// One of an application's pages: the application's name, the navigation, and what is on the page.
+/// An application's page: the application's name, the navigation and the content.
 #[component]
 pub fn ApplicationFrame(
     application: ApplicationRecord,
@@ -41,7 +41,7 @@ pub fn ApplicationFrame(
 #[component]
 fn Navigation(reference: Reference, category: Category) -> impl IntoView {
     let page = move |name: &str| format!("/applications/{reference}{name}");
-    // An application of another category has neither messages nor anything to try.
+    // Only SMS applications send messages.
     let sends = category == Category::Sms;
     view! {
         <nav class="subnav" aria-label="Application">

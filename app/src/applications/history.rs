@@ -1,4 +1,4 @@
-//! What was done with an application: who, when and why.
+//! An application's history: who did what, when and why.
 
 use domain::history::{HistoryAction, HistoryAuthor, HistoryEntry};
 use domain::{LostAnswer, Money};
@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use crate::ui::{DateTime, Table, in_zone};
 
-/// The table of the history, newest first.
+/// Renders the history, newest first.
 pub fn history(entries: &[HistoryEntry], currency: &str) -> AnyView {
     Table::wide(entries)
         .styled("figures", in_zone("Time (UTC)"), |entry| {
@@ -51,7 +51,7 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
     }
 }
 
-/// A deposit by the balances before and after it.
+/// Describes a deposit from the balances before and after it.
 fn deposit(before: &str, after: &str, currency: &str) -> String {
     let balances = Money::parse(before).ok().zip(Money::parse(after).ok());
     let amount = balances.and_then(|(before, after)| Some((after.checked_sub(before)?, after)));

@@ -1,4 +1,4 @@
-//! `/applications/{reference}/keys`: an application's keys. New ones are shown once, and either can
+//! `/applications/{reference}/keys`: an application's keys. New keys are shown once. Each key can
 //! be replaced after a confirmation.
 
 use domain::records::KeyRecord;
@@ -21,9 +21,9 @@ use {
     crate::problem::Cause,
 };
 
-/// Replaces a key; the old one stops working at once, and all other devices are signed out.
-/// `last_four` is how the key ends that the page showed, if that was known: a form that is sent a
-/// second time, or from a page that is out of date, replaces nothing.
+/// Replaces a key. The old key stops working at once, and all other devices are signed out.
+/// `last_four` is the end of the key that the page showed, if known. A form that is sent twice or
+/// from a stale page replaces nothing.
 #[server(prefix = "/fn", endpoint = "replace-key")]
 pub async fn replace_key(
     reference: Reference,
@@ -33,8 +33,8 @@ pub async fn replace_key(
     #[server(default)] last_four: String,
 ) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    // The password is asked for in any case: it confirms who it is for an account without second
-    // factor.
+    // The form always requires the password. It confirms the user's identity if the account has no
+    // second factor.
     if account.second_factor {
         step_up(&current, &account, &credential).await?;
     }
@@ -47,7 +47,7 @@ pub async fn replace_key(
         .await?;
     let kept = current.keep_keys(reference, &NewKeys::of(&[key])).await;
     kept.map_err(Problem::after_change)?;
-    // The confirmation is over: the page shows the new key.
+    // Redirect to the page without the confirmation, which shows the new key.
     leptos_axum::redirect(&format!("/applications/{reference}/keys"));
     Ok(())
 }
@@ -96,27 +96,27 @@ pub fn KeysPage() -> impl IntoView {
     view! { <Loaded data render/> }
 }
 
-/// What is known of a key.
+/// What is known about a key.
 struct KnownKey {
     record: Option<KeyRecord>,
-    /// Calls that had it after it was replaced.
+    /// Recent calls with a replaced key of this kind.
     replaced: Option<ReplacedKeyCalls>,
 }
 
-/// The link to the list of the last API calls.
+/// Links to the list of recent API calls.
 fn last_calls(reference: Reference) -> impl IntoView {
     let href = format!("/applications/{reference}/start#calls");
     view! { <a href=href>"Last API calls"</a> }
 }
 
-/// One of the two keys: what it is for, and the way to replace it.
+/// One of the two keys: its purpose, and the form to replace it.
 #[component]
 fn Key(
     reference: Reference,
     category: Category,
     kind: KeyKind,
     known: KnownKey,
-    /// The key whose replacement is to be confirmed.
+    /// The kind of key whose replacement is to be confirmed.
     replaced: Memo<Option<KeyKind>>,
     form: FormState,
 ) -> impl IntoView {
@@ -160,7 +160,7 @@ fn Key(
     }
 }
 
-/// Says that systems still use a key that was replaced.
+/// Warns that systems still use a replaced key.
 fn replaced_calls(reference: Reference, calls: ReplacedKeyCalls) -> impl IntoView {
     let ReplacedKeyCalls {
         kind,
@@ -189,7 +189,7 @@ fn replaced_calls(reference: Reference, calls: ReplacedKeyCalls) -> impl IntoVie
     }
 }
 
-/// How a key ends, and when it was made and used.
+/// Shows how a key ends, and when it was made and used.
 fn facts(reference: Reference, known: Option<KeyRecord>) -> impl IntoView {
     let unknown = || "unknown".into_any();
     let (last_four, made, used) = match known {
@@ -213,14 +213,14 @@ fn facts(reference: Reference, known: Option<KeyRecord>) -> impl IntoView {
     }
 }
 
-/// The question whether a key is to be replaced, answered by the account's password.
+/// The confirmation of a replacement, with the account's password.
 #[component]
 fn Confirmation(
     reference: Reference,
     kind: KeyKind,
-    /// How many calls of the last day had the key.
+    /// The number of calls with the key in the last 24 hours.
     calls: i64,
-    /// How the key ends, or nothing.
+    /// The key's last four characters. Empty if unknown.
     last_four: String,
     form: FormState,
 ) -> impl IntoView {

@@ -18,18 +18,18 @@ use crate::ui::{Loaded, Page, StateMark, Table};
 #[cfg(feature = "ssr")]
 use crate::{incidents::incident_notes, portal_request::signed_in};
 
-/// The data of the page.
+/// The page's data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplicationsView {
     pub applications: Vec<ApplicationRecord>,
     pub currency: String,
     pub first_steps: FirstSteps,
-    /// None until the first steps are done.
+    /// `None` until the first steps are done.
     pub overview: Option<AccountOverview>,
     pub incidents: Vec<IncidentNote>,
 }
 
-/// The account's applications.
+/// Loads the account's applications.
 #[server(prefix = "/fn", endpoint = "applications", input = GetUrl)]
 pub async fn load_applications() -> Result<ApplicationsView, Problem> {
     let (current, account) = signed_in().await?;
@@ -106,7 +106,7 @@ fn link(application: &ApplicationRecord, text: String) -> impl IntoView + use<> 
     view! { <a href=format!("/applications/{}", application.reference)>{text}</a> }
 }
 
-/// The sender name in use, and the one that is asked for.
+/// Shows the sender name in use and the requested one.
 fn sender_name(application: &ApplicationRecord) -> impl IntoView + use<> {
     let in_use = application.sender_name.clone();
     let asked = application.requested_sender.as_ref().map(|request| {

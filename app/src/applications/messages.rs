@@ -17,11 +17,11 @@ use {
     crate::portal_request::signed_in, service::MessageFilter,
 };
 
-/// How many messages the page has; the reports have the older ones.
+/// The maximum number of messages on the page. The reports have the older ones.
 #[cfg(feature = "ssr")]
 const MESSAGES: i64 = 25;
 
-/// The data of the page.
+/// The page's data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MessagesView {
     application: ApplicationRecord,
@@ -30,7 +30,7 @@ pub struct MessagesView {
     incidents: Vec<IncidentNote>,
 }
 
-/// The newest messages of one of the account's applications.
+/// Loads the newest messages of one of the account's applications.
 #[server(prefix = "/fn", endpoint = "application-messages", input = GetUrl)]
 pub async fn load_messages(reference: String) -> Result<MessagesView, Problem> {
     let (current, account) = signed_in().await?;

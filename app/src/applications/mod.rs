@@ -1,4 +1,4 @@
-//! My Applications: the list of applications, a new application, and the pages of one.
+//! My Applications: the list of applications, a new application, and the pages of an application.
 
 mod account_overview;
 mod application_view;
@@ -38,8 +38,8 @@ pub use start::QuickStartPage;
 pub use statement::{STATEMENT_CSV_PATH, StatementPage, statement};
 pub use statement_query::StatementQuery;
 
-/// The word in the place of the sender name of an application that has none.
+/// Replaces the sender name of an application that has none.
 const NO_SENDER_NAME: &str = "none";
-/// What applications of the other category than SMS are for.
+/// Explains applications of other categories than SMS.
 const NOT_FOR_SMS: &str = "An Electricity application sends no messages: the SMS API answers its \
                            keys with the code 505.";

@@ -19,7 +19,8 @@ use {
     domain::{Reference, SenderState},
 };
 
-/// Creates an application, and shows its keys once on its page. An empty sender name is none.
+/// Creates an application and redirects to its page, which shows its keys once. An empty sender
+/// name means none.
 #[server(prefix = "/fn", endpoint = "create-application")]
 pub async fn create_application(
     category: String,
@@ -58,24 +59,24 @@ async fn create(
     Ok(new.reference)
 }
 
-/// The sentence about a sender name that can't be used, while it is typed.
+/// Returns the sentence about an invalid sender name, while it is typed.
 pub(super) fn sender_name_fault(text: &str) -> Option<String> {
     let invalid = SenderName::parse(text).err()?;
     Some(invalid.to_string())
 }
 
-/// What decides which application an account can create.
+/// The facts that decide which application an account can create.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Possible {
-    /// The email that the account must confirm first, if it must.
+    /// The account's email, if it must be confirmed first.
     unconfirmed: Option<String>,
-    /// The categories of the applications that the account has.
+    /// The categories of the account's applications.
     taken: Vec<Category>,
-    /// Whether one of its applications has no sender name: a second one can't be without.
+    /// Whether one of its applications has no sender name. Then a second one must have a name.
     has_senderless: bool,
 }
 
-/// What the account can create.
+/// Loads what the account can create.
 #[server(prefix = "/fn", endpoint = "new-application", input = GetUrl)]
 pub async fn load_possible() -> Result<Possible, Problem> {
     let (current, account) = signed_in().await?;
@@ -93,7 +94,7 @@ pub async fn load_possible() -> Result<Possible, Problem> {
 
 #[component]
 pub fn NewApplicationPage() -> impl IntoView {
-    // A customer who is signed out is sent to the sign-in page before filling the form in.
+    // Loading the data first redirects a signed-out customer before the form is filled in.
     let data = PageData::new(|| LoadPossible {});
     let render = |possible: Possible| {
         let content = match possible.unconfirmed.clone() {

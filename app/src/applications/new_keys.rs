@@ -1,10 +1,10 @@
-//! Keys that were just made, on their way to the page that shows them once.
+//! New keys, on their way to the page that shows them once.
 
 #[cfg(feature = "ssr")]
 use domain::{ApiKey, KeyKind};
 use serde::{Deserialize, Serialize};
 
-/// Keys that were just made. They can't be printed by accident: there is no `Debug`.
+/// New keys. Not `Debug`, so that they can't be logged by accident.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct NewKeys {
     pub live: Option<String>,
@@ -13,7 +13,7 @@ pub struct NewKeys {
 
 #[cfg(feature = "ssr")]
 impl NewKeys {
-    /// The texts of these keys: at most one of each kind.
+    /// Takes the text of each key. `keys` has at most one of each kind.
     pub fn of(keys: &[ApiKey]) -> Self {
         let text = |kind| {
             let key = keys.iter().find(|key| key.kind() == kind)?;

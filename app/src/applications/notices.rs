@@ -1,4 +1,4 @@
-//! Mails to the owner of an application: when its balance is low, and when a batch is done.
+//! Mails to the owner of an application about low balances and completed batches.
 
 #[cfg(feature = "ssr")]
 use domain::Money;
@@ -11,7 +11,7 @@ use crate::ui::{Choice, Field, FormState, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use crate::{portal_request::signed_in, problem::Cause};
 
-/// Saves which mails the owner of an application gets. An empty threshold is none.
+/// Saves which mails the owner gets. An empty threshold turns off the mail.
 #[server(prefix = "/fn", endpoint = "set-notices")]
 pub async fn set_notices(
     reference: Reference,
@@ -34,7 +34,7 @@ pub async fn set_notices(
     Ok(())
 }
 
-/// The threshold that was typed; `None` for an empty field.
+/// Parses the threshold. Returns `None` for an empty field.
 #[cfg(feature = "ssr")]
 fn threshold(text: &str) -> std::result::Result<Option<Money>, Problem> {
     let typed = text.trim();
@@ -49,7 +49,7 @@ fn threshold(text: &str) -> std::result::Result<Option<Money>, Problem> {
 const MAIL: &str = "mail";
 const NO_MAIL: &str = "none";
 
-/// The mails that the owner of an application gets, and the form to change them.
+/// The form for the owner's mails.
 #[component]
 pub fn NoticesSection(
     application: ApplicationRecord,

@@ -1,4 +1,4 @@
-//! `/applications/{reference}`: an application at a glance, and whether it can send now.
+//! `/applications/{reference}`: the overview of an application, and whether it can send now.
 
 use domain::records::ApplicationRecord;
 use domain::{Category, Reference};
@@ -19,7 +19,7 @@ use crate::portal_request::signed_in;
 use crate::problem::Problem;
 use crate::ui::{DateTime, Fact, FormState, Loaded, StateMark, in_zone};
 
-/// Asks for the application to be activated; staff do it.
+/// Requests activation by staff.
 #[server(prefix = "/fn", endpoint = "request-activation")]
 pub async fn request_activation(reference: Reference) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
@@ -54,7 +54,7 @@ fn Application(
     let (reference, base_url) = (application.reference, data.base_url.clone());
     let sends = application.category == Category::Sms;
     let done = history(&data.history, &data.currency);
-    // The first call is offered where the whole test key is shown.
+    // The first call is shown only with the whole test key.
     let first_call = move || {
         let base_url = base_url.clone();
         Suspend::new(async move {
@@ -79,7 +79,7 @@ fn Application(
     }
 }
 
-/// The main facts of an application.
+/// An application's main facts.
 #[component]
 pub fn Overview(application: ApplicationRecord, currency: String) -> impl IntoView {
     let sender_name = application.sender_name.as_deref();

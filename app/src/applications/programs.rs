@@ -1,12 +1,12 @@
-//! The programs of the quick start: one for each language, as they stand in the folder `programs`.
+//! The programs of the quick start, one per language, from the folder `programs`.
 
 use domain::TestNumber;
 
 /// A program that sends a message.
 pub struct Program {
-    /// The word in the page's address.
+    /// The language in the page's address.
     pub language: &'static str,
-    /// The file to save it as, and the command that runs it; neither for a command of the shell.
+    /// The file name and the command that runs the file. `None` for a shell command.
     pub file: Option<(&'static str, &'static str)>,
     text: &'static str,
 }
@@ -48,18 +48,18 @@ const PROGRAMS: [Program; 5] = [
 ];
 
 impl Program {
-    /// The program in a language, if there is one.
+    /// Returns the program in a language, if there is one.
     pub fn find(language: &str) -> Option<Self> {
         PROGRAMS.into_iter().find(|one| one.language == language)
     }
 
-    /// The program for callers that know no language of their own.
+    /// Returns the default program.
     pub fn first() -> Self {
         let [first, ..] = PROGRAMS;
         first
     }
 
-    /// The text of the program for this service.
+    /// Returns the program's text with this service's address and a test number.
     pub fn text(&self, base_url: &str) -> String {
         self.text
             .replace("BASE_URL", base_url)

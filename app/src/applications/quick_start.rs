@@ -1,15 +1,15 @@
-//! The first calls of the API, ready to paste.
+//! The first API calls, ready to paste.
 
 use domain::{Reference, TestNumber};
 use leptos::prelude::*;
 
-/// A key of which only the beginning can be shown.
+/// Returns the beginning of a key, for display.
 fn shortened(reference: Reference, prefix: &str) -> String {
     format!("{reference}{prefix}…")
 }
 
-/// Two calls with the application's own keys. While the page shows a new test key, the first call
-/// has it whole.
+/// Two calls with the application's own keys. While the page shows a new test key, the calls
+/// contain the whole key.
 #[component]
 pub fn QuickStart(
     reference: Reference,

@@ -1,4 +1,4 @@
-//! "Can this application send now?": each need of it ticked, or with what is to be done.
+//! "Can this application send now?": each requirement, ticked or with what to do.
 
 use domain::readiness::{Blocker, Need};
 use domain::records::{ApplicationRecord, KeyRecord};
@@ -9,7 +9,7 @@ use super::NOT_FOR_SMS;
 use super::application_view::ApplicationView;
 use crate::ui::{DateTime, FormAlert, FormState, PostForm, SubmitButton, answered_within};
 
-/// The answer, and the list of what an application needs to send.
+/// The answer, and the list of requirements.
 #[component]
 pub fn Readiness(data: ApplicationView, activate: FormState) -> impl IntoView {
     let needs: &[Need] = if data.blockers.contains(&Blocker::Category) {
@@ -40,7 +40,7 @@ fn answer(blockers: &[Blocker]) -> &'static str {
     }
 }
 
-/// A need: whether it is met, and what to do where it isn't.
+/// Renders a requirement: met, or what to do.
 fn item(data: &ApplicationView, need: Need, activate: FormState) -> impl IntoView + use<> {
     let application = &data.application;
     let blocker = data
@@ -119,7 +119,7 @@ fn ask_for_activation(application: &ApplicationRecord, activate: FormState) -> A
     .into_any()
 }
 
-/// What the customer can do meanwhile.
+/// Returns what the customer can do meanwhile.
 fn has_test_key(application: &ApplicationRecord) -> Option<&'static str> {
     let sends = application.category == Category::Sms;
     sends.then_some(" The test key works already.")

@@ -1,5 +1,5 @@
-//! `/applications/{reference}/sender`: an application's sender name, the requests for it, and the
-//! form to ask for another one.
+//! `/applications/{reference}/sender`: an application's sender name, its requests, and the form for
+//! a new request.
 
 use domain::records::{ApplicationRecord, SenderRequestRecord};
 use domain::{Reference, SenderState, SenderStatus};
@@ -21,17 +21,17 @@ use {
     domain::SenderName, domain::decision::Work,
 };
 
-/// The data of the page.
+/// The page's data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SenderNameView {
     application: ApplicationRecord,
     /// Newest first.
     requests: Vec<SenderRequestRecord>,
-    /// How long a request that waits usually takes, in milliseconds.
+    /// How long a request usually takes, in milliseconds, if one is pending.
     usual_ms: Option<i64>,
 }
 
-/// The sender name of one of the account's applications, and the requests for it.
+/// Loads the sender name of one of the account's applications, and its requests.
 #[server(prefix = "/fn", endpoint = "application-sender", input = GetUrl)]
 pub async fn load_sender_name(reference: String) -> Result<SenderNameView, Problem> {
     let (current, account) = signed_in().await?;
@@ -56,7 +56,7 @@ fn is_pending(request: &SenderRequestRecord) -> bool {
     request.status == SenderStatus::Pending
 }
 
-/// Asks for a sender name; staff accept or reject it.
+/// Requests a sender name. Staff accept or reject it.
 #[server(prefix = "/fn", endpoint = "request-sender-name")]
 pub async fn request_sender_name(reference: Reference, sender: String) -> Result<(), Problem> {
     let keep = |problem: Problem| problem.typed("sender", &sender);
@@ -160,7 +160,7 @@ fn in_use(state: SenderState, name: Option<&str>) -> String {
     }
 }
 
-/// Every request, newest first, with what became of it and why.
+/// Lists every request, newest first, with the decision and its reason.
 fn earlier(requests: &[SenderRequestRecord]) -> AnyView {
     Table::wide(requests)
         .styled("figures", in_zone("Requested (UTC)"), |request| {

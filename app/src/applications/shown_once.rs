@@ -1,4 +1,4 @@
-//! Keys that were just made, as a page shows them: once.
+//! Shows new keys once.
 
 use leptos::prelude::*;
 
@@ -12,10 +12,10 @@ use {
     domain::Reference,
 };
 
-/// Gives new keys out and forgets them. It is called by POST, since it changes something.
+/// Returns new keys and deletes them. Uses POST, because it changes state.
 ///
 /// # Errors
-/// When the text isn't a reference, or the session can't be read or written.
+/// If the text isn't a reference, or the session can't be read or written.
 #[server(prefix = "/fn", endpoint = "take-keys")]
 pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
     if !is_shown() {
@@ -29,18 +29,18 @@ pub async fn take_keys(reference: String) -> Result<Option<NewKeys>, Problem> {
 const REPLACED: &str = " The old key has stopped working: your systems send nothing until they have \
                         this one.";
 
-/// New keys, which are shown this once.
+/// The new keys.
 #[component]
 fn KeysShown(keys: NewKeys) -> impl IntoView {
-    // The form that made the keys may stand far below.
+    // The form that created the keys may be far below.
     let section = NodeRef::<leptos::html::Section>::new();
     Effect::new(move || {
         if let Some(section) = section.get() {
-            // A browser that can't move the focus shows the keys nevertheless.
+            // If the browser can't move the focus, it still shows the keys.
             let _ = section.focus();
         }
     });
-    // Both are new with an application; one alone replaces another.
+    // A new application has two new keys. A single one replaces another.
     let replaced = keys.live.is_some() != keys.test.is_some();
     let fields: Vec<_> = [
         ("API key", "api-key", keys.live, "Copy key"),
@@ -64,7 +64,7 @@ fn KeysShown(keys: NewKeys) -> impl IntoView {
     }
 }
 
-/// The new keys, if there are some that weren't shown yet.
+/// Shows the new keys, if there are any.
 pub fn shown_once(keys: PageData<Option<NewKeys>>) -> impl IntoView + use<> {
     let shown = move || {
         Suspend::new(async move {

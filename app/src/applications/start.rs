@@ -1,5 +1,5 @@
-//! `/applications/{reference}/start`: programs that send the first message, a counter for texts,
-//! and the last calls.
+//! `/applications/{reference}/start`: programs that send the first message, a text counter, and the
+//! recent API calls.
 
 use domain::Category;
 use domain::records::ApplicationRecord;
@@ -19,7 +19,7 @@ use crate::ui::Loaded;
 #[cfg(feature = "ssr")]
 use {super::application_view::owned, super::programs::Program, crate::portal_request::signed_in};
 
-/// The languages: the word in the page's address, and the name.
+/// The languages: the value in the page's address, and the name.
 const LANGUAGES: [(&str, &str); 5] = [
     ("curl", "curl"),
     ("javascript", "JavaScript"),
@@ -28,20 +28,20 @@ const LANGUAGES: [(&str, &str); 5] = [
     ("java", "Java"),
 ];
 
-/// The data of the page.
+/// The page's data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct QuickStartView {
     application: ApplicationRecord,
     language: String,
-    /// The file to save the program as, and the command that runs it.
+    /// The file name and the command that runs the file. `None` for a shell command.
     file: Option<(String, String)>,
     program: String,
-    /// The last calls, newest first.
+    /// Recent calls, newest first.
     calls: Vec<CallView>,
 }
 
-/// The program in a language, which the browser remembers, and the last calls. Without a language
-/// it is the one that was chosen last.
+/// Loads the program in a language, and the recent calls. A cookie remembers the language for the
+/// next request without one.
 #[server(prefix = "/fn", endpoint = "quick-start", input = GetUrl)]
 pub async fn load_quick_start(
     reference: String,

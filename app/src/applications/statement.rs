@@ -1,5 +1,5 @@
-//! `/applications/{reference}/statement`: what an application paid and was paid, by days and months
-//! and as a list.
+//! `/applications/{reference}/statement`: an application's transfers, by day and month and as a
+//! list.
 
 use domain::records::{
     ApplicationRecord, Paged, StatementDay, StatementLine, StatementMonth, StatementTotals,
@@ -25,11 +25,11 @@ use {
 
 /// The path of the CSV file with the lines of an application's statement.
 pub const STATEMENT_CSV_PATH: &str = "/applications/{reference}/statement.csv";
-/// How many lines one page has.
+/// The maximum number of lines on a page.
 #[cfg(feature = "ssr")]
 const LINES: i64 = 25;
 
-/// The data of the page.
+/// The page's data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StatementView {
     application: ApplicationRecord,
@@ -38,21 +38,21 @@ pub struct StatementView {
     currency: String,
 }
 
-/// What the page shows of the statement.
+/// The part of the statement that the page shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Shown {
-    /// A month by days, and the transfers of its last day.
+    /// A month by day, and the transfers of its last day.
     Month {
         month: StatementMonth,
-        /// Whether it is the current month: none follows.
+        /// Whether this is the current month. Then there is no link to a newer one.
         is_current: bool,
         last_day: Paged<StatementLine>,
     },
-    /// A list of transfers, or why it can't be made.
+    /// A list of transfers, or the problem with its filters.
     List(Result<Paged<StatementLine>, Problem>),
 }
 
-/// A page of the statement of one of the account's applications.
+/// Loads a page of the statement of one of the account's applications.
 #[server(prefix = "/fn", endpoint = "application-statement", input = GetUrl)]
 pub async fn load_statement(
     reference: String,
@@ -156,7 +156,7 @@ fn Content(data: StatementView) -> impl IntoView {
     }
 }
 
-/// Links to the days and to the lists of all transfers and of each kind.
+/// Links to the view by day, and to the list of all transfers and of each kind.
 fn lists(page: &str, shown: &StatementQuery) -> impl IntoView + use<> {
     let list = |kind, name| (StatementQuery::list(kind), name);
     let lists = [
@@ -170,7 +170,7 @@ fn lists(page: &str, shown: &StatementQuery) -> impl IntoView + use<> {
         .into_iter()
         .map(|(query, name)| {
             let is_shown = query.is_list() == shown.is_list() && query.kind() == shown.kind();
-            // The days stay chosen from one kind to another.
+            // Keep the selected days when switching lists.
             let query = if query.is_list() {
                 StatementQuery {
                     from: shown.from.clone(),
@@ -191,7 +191,7 @@ fn lists(page: &str, shown: &StatementQuery) -> impl IntoView + use<> {
     }
 }
 
-/// A month by days, its totals, and the transfers of its last day.
+/// Shows a month by day, its totals, and the transfers of its last day.
 fn by_day(
     (reference, page): (Reference, &str),
     month: &StatementMonth,
@@ -244,7 +244,7 @@ fn by_day(
     }
 }
 
-/// Links to the months before and after this one.
+/// Links to the previous and the next month.
 fn months(page: &str, month: &StatementMonth, is_current: bool) -> impl IntoView + use<> {
     let link = |of: domain::Month, rel: &'static str, word: &str| {
         let query = StatementQuery {
@@ -277,7 +277,7 @@ fn facts(totals: &StatementTotals, currency: &str) -> impl IntoView + use<> {
     }
 }
 
-/// A list of transfers with its filters.
+/// Shows a list of transfers with its filters.
 fn list(
     page: &str,
     query: StatementQuery,
@@ -312,7 +312,7 @@ fn list(
     view! { {period(page, &query, problem)} {found} }
 }
 
-/// The days of the list.
+/// The form for the list's days.
 fn period(page: &str, query: &StatementQuery, problem: Option<Problem>) -> impl IntoView + use<> {
     let form = FormState::plain("period-alert", problem);
     let (kind, from, to) = (query.kind.clone(), query.from.clone(), query.to.clone());
@@ -330,12 +330,12 @@ fn period(page: &str, query: &StatementQuery, problem: Option<Problem>) -> impl 
     }
 }
 
-/// The path of the CSV file with the lines of a page.
+/// Returns the path of the CSV file of a statement page.
 fn csv_path(page: &str) -> String {
     format!("{page}.csv")
 }
 
-/// The link to the transfers before these, if there are some.
+/// Links to older transfers, if there are any.
 fn older(address: &str, cursor: Option<String>) -> impl IntoView + use<> {
     cursor.map(|cursor| {
         let separator = if address.contains('?') { '&' } else { '?' };
@@ -345,8 +345,8 @@ fn older(address: &str, cursor: Option<String>) -> impl IntoView + use<> {
     })
 }
 
-/// The statement's table, or a sentence that there is no transfer yet, on the page with this path.
-/// The link of a message or a batch is `subjects` and its id.
+/// Renders the statement's table, or a sentence if there are no transfers. `page` is the page's
+/// path. The link of a message or a batch is `subjects` followed by the ID.
 pub fn statement(
     page: &str,
     subjects: &'static str,
@@ -376,19 +376,19 @@ fn transfers(lines: &[StatementLine], subjects: &'static str, currency: &str) ->
         .in_region_or("Transfers", "There is no such transfer yet.")
 }
 
-/// The name of a kind of transfer, and the sign of its amount.
+/// Returns the name of a kind of transfer, and the sign of its amount.
 const fn kind(kind: TransferKind) -> (&'static str, &'static str) {
     match kind {
         TransferKind::Deposit => ("Deposit", "+"),
-        // The minus sign, which is as wide as the plus sign.
+        // The minus sign is as wide as the plus sign.
         TransferKind::Charge => ("Charge", "\u{2212}"),
         TransferKind::Release => ("Release", "+"),
-        // Between accounts of our own, and so on no application's statement.
+        // Between our own ledger accounts, so on no application's statement.
         TransferKind::Unmatched | TransferKind::Settle => (kind.as_str(), ""),
     }
 }
 
-/// The message, batch or payment that a transfer is for; messages and batches have a page.
+/// Shows the message, batch or payment of a transfer. Messages and batches get a link.
 fn subject(line: &StatementLine, subjects: &'static str) -> impl IntoView + use<> {
     let subject = line.subject.clone();
     if Transid::parse(&subject).is_none() && BatchId::parse(&subject).is_none() {

@@ -1,4 +1,4 @@
-//! What a page of a statement shows, as it stands in the page's address.
+//! The part of a statement that a page shows, as parameters in the page's address.
 
 use domain::records::TransferKind;
 use leptos_router::location::Url;
@@ -12,25 +12,25 @@ use {
     service::StatementFilter,
 };
 
-/// The parameters of a statement's address, as they were typed. Without any, the page shows the
-/// current month by days.
+/// The parameters of a statement's address, unparsed. Without parameters, the page shows the
+/// current month by day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StatementQuery {
-    /// The month that is shown by days, like `2026-10`.
+    /// The month shown by day, like `2026-10`.
     pub month: String,
-    /// The kind of the transfers that are listed, or `all`.
+    /// The kind of transfers listed, or `all`.
     pub kind: String,
-    /// The first day of the list, UTC.
+    /// The list's first day, UTC.
     pub from: String,
-    /// The last day of the list, UTC.
+    /// The list's last day, UTC.
     pub to: String,
-    /// The way to this page of the list.
+    /// The way to this page of the list (see `ui::pager`).
     pub cursor: String,
 }
 
 impl StatementQuery {
-    /// The query that a function gives the parameters of.
+    /// Reads the query from a function that returns each parameter.
     pub fn read(get: impl Fn(&str) -> Option<String>) -> Self {
         let text = |name| get(name).unwrap_or_default();
         Self {
@@ -42,7 +42,7 @@ impl StatementQuery {
         }
     }
 
-    /// A list of the transfers of a kind, or of all.
+    /// Lists the transfers of a kind, or all transfers.
     pub fn list(kind: Option<TransferKind>) -> Self {
         Self {
             kind: kind.map_or("all", TransferKind::as_str).to_owned(),
@@ -50,7 +50,7 @@ impl StatementQuery {
         }
     }
 
-    /// A list of all transfers from one day to another.
+    /// Lists all transfers from one day to another.
     pub fn days(first: String, last: String) -> Self {
         Self {
             from: first,
@@ -59,12 +59,12 @@ impl StatementQuery {
         }
     }
 
-    /// Whether transfers are listed, and not days.
+    /// Whether the page lists transfers, rather than days.
     pub const fn is_list(&self) -> bool {
         !(self.kind.is_empty() && self.from.is_empty() && self.to.is_empty())
     }
 
-    /// The address of what the query shows on the page with this path.
+    /// Returns the address of the page with this query.
     pub fn address(&self, page: &str) -> String {
         let parameters = [
             ("month", &self.month),
@@ -77,7 +77,7 @@ impl StatementQuery {
             .into_iter()
             .filter(|(_, text)| !text.is_empty())
             .map(|(name, text)| {
-                // Days are written as they are read: these need no escape (RFC 3986, section 2.3).
+                // These characters need no escape (RFC 3986, section 2.3), and dates stay readable.
                 let text = Url::escape(text).replace("%2D", "-").replace("%2E", ".");
                 format!("{name}={text}")
             })
@@ -89,15 +89,15 @@ impl StatementQuery {
         }
     }
 
-    /// The kind that is listed; every word that is none stands for all.
+    /// Returns the kind of transfers listed, or `None` for all. An unknown kind counts as all.
     pub fn kind(&self) -> Option<TransferKind> {
         TransferKind::parse(&self.kind)
     }
 
-    /// The month that is shown: the current one where none is named.
+    /// Returns the month shown. Defaults to the current month.
     ///
     /// # Errors
-    /// [`Cause::NotFound`] where the text isn't a month.
+    /// [`Cause::NotFound`] if the text isn't a month.
     #[cfg(feature = "ssr")]
     pub fn month(&self, now: Timestamp) -> Result<Month, Problem> {
         if self.month.is_empty() {
@@ -106,11 +106,11 @@ impl StatementQuery {
         Ok(Month::parse(&self.month).ok_or(Cause::NotFound)?)
     }
 
-    /// The transfers to list, `limit` at a time; those of the month where one is named.
+    /// Returns the filter for the transfers to list, `limit` at a time. If the query shows a month,
+    /// these are the month's transfers.
     ///
     /// # Errors
-    /// [`Cause::Filter`] with the first day that is invalid, [`Cause::NotFound`] where the text isn't
-    /// a month.
+    /// [`Cause::Filter`] with the first invalid day, [`Cause::NotFound`] if the text isn't a month.
     #[cfg(feature = "ssr")]
     pub fn filter(&self, limit: i64) -> Result<StatementFilter<'_>, Problem> {
         let day = |text: &str, filter| match text {

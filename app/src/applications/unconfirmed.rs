@@ -1,4 +1,4 @@
-//! The setting that says what becomes of an application's messages when a carrier's answer is lost.
+//! The setting for messages whose carrier response is lost: send them again or not.
 
 use domain::{LostAnswer, Reference};
 use leptos::prelude::*;
@@ -8,7 +8,7 @@ use crate::portal_request::signed_in;
 use crate::problem::Problem;
 use crate::ui::{Choice, FormState, PostForm, SubmitButton};
 
-/// Saves the choice.
+/// Saves the setting.
 #[server(prefix = "/fn", endpoint = "set-lost-answer")]
 pub async fn set_lost_answer(reference: Reference, lost_answer: LostAnswer) -> Result<(), Problem> {
     let keep = |problem: Problem| problem.typed("lost_answer", lost_answer.as_str());
@@ -22,7 +22,7 @@ pub async fn set_lost_answer(reference: Reference, lost_answer: LostAnswer) -> R
     Ok(())
 }
 
-/// The choice in force, and the form for another one.
+/// The current setting, and the form to change it.
 #[component]
 pub fn UnconfirmedSection(
     reference: Reference,

@@ -1,8 +1,8 @@
-//! What to do about a refusal of the API.
+//! Advice for each refusal of the API.
 
 use domain::Reason;
 
-/// What whoever made the call can do.
+/// Returns what the caller can do about a refusal.
 pub const fn advice(reason: Reason) -> &'static str {
     match reason {
         Reason::MissingParameter => {

@@ -1,35 +1,36 @@
-//! A call of the API as the OpenAPI document describes it.
+//! API calls, as the OpenAPI document describes them.
 
 use serde_json::Value;
 
 use super::schema::{Document, list};
 
-/// A call.
+/// An API call.
 pub struct Call<'a> {
     document: Document<'a>,
-    /// In capitals.
+    /// In upper case.
     pub method: String,
     pub path: &'a str,
     operation: &'a Value,
 }
 
-/// One of the ways in which a call is made: one for each kind of body.
+/// A way to make a call. There is one for each kind of body.
 pub struct Way<'a> {
     pub about: Option<&'a str>,
     pub parameters: Vec<Parameter<'a>>,
 }
 
-/// A parameter, wherever it can stand.
+/// A parameter of a call, in any of its positions.
 pub struct Parameter<'a> {
     pub name: &'a str,
-    /// Words like `query`.
+    /// The positions of the parameter, such as `query`.
     pub places: Vec<&'a str>,
     pub required: bool,
     pub meaning: String,
     pub example: Option<String>,
 }
 
-/// The calls with the key in their path; all others are these with the key in a header.
+/// Returns the calls with the key in the path. All other calls are the same ones with the key in a
+/// header.
 pub fn calls(document: &Value) -> Vec<Call<'_>> {
     let paths = document["paths"].as_object().into_iter().flatten();
     let with_key = paths.filter(|(path, _)| path.contains("{key}"));
@@ -46,7 +47,7 @@ pub fn calls(document: &Value) -> Vec<Call<'_>> {
 }
 
 impl<'a> Call<'a> {
-    /// The word of the path that names what is asked for.
+    /// Returns the path segment that names the resource.
     pub fn subject(&self) -> &'a str {
         self.path.split('/').nth(2).unwrap_or_default()
     }
@@ -67,7 +68,7 @@ impl<'a> Call<'a> {
         self.operation["requestBody"]["description"].as_str()
     }
 
-    /// The kinds of body that it takes.
+    /// Returns the media types of the body.
     pub fn kinds_of_body(&self) -> Vec<&'a str> {
         let kinds = self.operation["requestBody"]["content"].as_object();
         kinds
@@ -77,7 +78,7 @@ impl<'a> Call<'a> {
             .collect()
     }
 
-    /// The ways of making the call, with all but the key: what must be given comes first.
+    /// Returns the ways to make the call, without the key. Required parameters come first.
     pub fn ways(&self) -> Vec<Way<'a>> {
         let bodies = self.operation["requestBody"]["content"].as_object();
         let body = bodies.and_then(|bodies| bodies.values().next());
@@ -91,7 +92,7 @@ impl<'a> Call<'a> {
         let of_bodies: Vec<&str> = ways.iter().flat_map(|(_, schema)| names(schema)).collect();
         let made = ways.into_iter().map(|(about, schema)| {
             let own: Vec<&str> = names(schema).collect();
-            // A parameter of another way's body is none of this one.
+            // Skip parameters that only another way's body has.
             let is_others = |name| of_bodies.contains(&name) && !own.contains(&name);
             let outside = self
                 .outside()
@@ -120,7 +121,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// The parameters in the address and the headers, but for the key.
+    /// Returns the parameters in the address and the headers, without the key.
     fn outside(&self) -> impl Iterator<Item = Parameter<'a>> {
         let document = self.document;
         let parameters = list(&self.operation["parameters"])
@@ -146,18 +147,18 @@ impl<'a> Call<'a> {
         &contents["application/json"]
     }
 
-    /// An example of the answer 200.
+    /// Returns an example of the 200 response.
     pub fn example(&self) -> Option<String> {
         let example = self.answer().get("example")?;
         serde_json::to_string_pretty(example).ok()
     }
 
-    /// The fields of the answer 200.
+    /// Returns the fields of the 200 response.
     pub fn fields(&self) -> Vec<super::schema::Field> {
         self.document.fields(&self.answer()["schema"])
     }
 
-    /// Other answers: HTTP status and reasons.
+    /// Returns the other responses: HTTP status and reasons.
     pub fn refusals(&self) -> Vec<(&'a str, Vec<&'a str>)> {
         let answers = self.operation["responses"]
             .as_object()
@@ -165,7 +166,7 @@ impl<'a> Call<'a> {
             .flatten();
         let refused = answers.filter(|(status, _)| *status != "200");
         let reasons = refused.map(|(status, answer)| {
-            // There is an example of each reason, under its word.
+            // Each reason has an example under its code.
             let examples = answer["content"]["application/json"]["examples"].as_object();
             let words = examples.into_iter().flatten();
             let words = words.map(|(word, _)| word.as_str()).collect();
@@ -174,7 +175,7 @@ impl<'a> Call<'a> {
         reasons.collect()
     }
 
-    /// The call by curl, with what must be given.
+    /// Returns the curl command for the call, with its required parameters.
     pub fn curl(&self, way: &Way<'_>, base_url: &str, key: &str) -> String {
         let required = || way.parameters.iter().filter(|parameter| parameter.required);
         let mut path = self.path.replace("{key}", key);
@@ -191,7 +192,7 @@ impl<'a> Call<'a> {
                 )
             })
             .collect();
-        // A text of several lines is a file.
+        // A text of several lines is sent as a file.
         let has_file = given.iter().any(|(_, example)| example.contains('\n'));
         let get = if self.method == "GET" && !given.is_empty() {
             "--get "
@@ -217,7 +218,7 @@ impl<'a> Call<'a> {
 }
 
 impl<'a> Way<'a> {
-    /// Adds a parameter, or another place to one that is there.
+    /// Adds a parameter, or another position if the parameter is already there.
     fn add(&mut self, parameter: Parameter<'a>) {
         let known = self
             .parameters
@@ -227,7 +228,7 @@ impl<'a> Way<'a> {
             Some(known) => {
                 known.places.extend(parameter.places);
                 known.required |= parameter.required;
-                // The one that says more says what the other does, too.
+                // The longer description includes the shorter one.
                 if parameter.meaning.len() > known.meaning.len() {
                     known.meaning = parameter.meaning;
                 }

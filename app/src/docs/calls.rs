@@ -1,4 +1,4 @@
-//! The chapters about the calls of the API.
+//! The chapters about API calls.
 
 use leptos::prelude::*;
 
@@ -6,8 +6,8 @@ use super::call::{Call, Parameter, Way};
 use super::reasons::anchor;
 use crate::ui::{Table, TableRegion};
 
-/// The chapters: the word of the path that their calls have in common, which is their anchor too,
-/// and their heading. The price list has the anchor `prices`.
+/// The chapters: the path segment that their calls share, the anchor and the heading. The anchor
+/// `prices` belongs to the price list.
 const CHAPTERS: [(&str, &str, &str); 6] = [
     ("send", "send", "Send a message"),
     ("bulk", "bulk", "Send a file"),
@@ -17,7 +17,7 @@ const CHAPTERS: [(&str, &str, &str); 6] = [
     ("prices", "ask-prices", "Ask for the prices"),
 ];
 
-/// A chapter for each group of calls.
+/// Renders a chapter for each group of calls.
 pub fn call_chapters(calls: &[Call<'_>], base_url: &str, key: &str) -> AnyView {
     let chapters = CHAPTERS.map(|(subject, anchor, heading)| {
         let own = calls.iter().filter(|call| call.subject() == subject);
@@ -94,7 +94,7 @@ const fn yes_or_no(yes: bool) -> &'static str {
     if yes { "yes" } else { "no" }
 }
 
-/// What the answer 200 looks like.
+/// Shows the 200 response.
 fn answer(call: &Call<'_>, request: &str) -> AnyView {
     let fields = call.fields();
     let table = Table::wide(&fields)
@@ -116,7 +116,7 @@ fn answer(call: &Call<'_>, request: &str) -> AnyView {
     .into_any()
 }
 
-/// The reasons of all other answers, each with a link to what it means.
+/// Lists the reasons of all other responses, each with a link to its meaning.
 fn refusals(call: &Call<'_>) -> AnyView {
     let by_status: Vec<_> = call
         .refusals()

@@ -1,4 +1,4 @@
-//! The chapters beside those about calls.
+//! The chapters that aren't about calls.
 
 use crate::price_table::listed as listed_prices;
 use crate::reports::error_sentences;
@@ -7,7 +7,7 @@ use domain::records::PriceTable;
 use domain::{DeliveryError, MessageStatus};
 use leptos::prelude::*;
 
-/// The chapters about keys, which authorise a call, and about calls that have to be repeated.
+/// The chapters about keys and about retries.
 pub fn keys(key: &str, base_url: &str) -> impl IntoView + use<> {
     view! {
         <h2 id="keys">"Keys"</h2>
@@ -40,7 +40,7 @@ pub fn keys(key: &str, base_url: &str) -> impl IntoView + use<> {
     }
 }
 
-/// The price list.
+/// The chapter with the price list.
 pub fn prices(table: &PriceTable) -> impl IntoView + use<> {
     let currency = &table.currency;
     let coming = (!table.coming.is_empty()).then(|| {
@@ -91,7 +91,7 @@ pub fn statuses() -> impl IntoView {
     }
 }
 
-/// The chapter about why messages aren't delivered.
+/// The chapter about delivery errors.
 pub fn errors() -> impl IntoView {
     let errors = Table::wide(&DeliveryError::ALL)
         .styled("key", "Error", |error| error.as_str())
@@ -111,7 +111,7 @@ pub fn errors() -> impl IntoView {
     }
 }
 
-/// The chapter about the test key: which number leads to which outcome of a message.
+/// The chapter about the test key, with the outcome for each test number.
 pub fn outcomes() -> impl IntoView {
     let numbers = [
         ("00000001", "delivered"),

@@ -1,5 +1,5 @@
-//! `/docs`: the reference of the SMS API. The server writes it, out of the OpenAPI document and of
-//! the rules; the browser has no code for it, and loads the page from the server each time.
+//! `/docs`: the API reference. The server renders it from the OpenAPI document and the rules. The
+//! browser build has no code for it and always loads the page from the server.
 
 #[cfg(feature = "ssr")]
 mod advice;
@@ -39,7 +39,8 @@ pub use written::chapters;
 #[cfg(feature = "ssr")]
 use written::written;
 
-/// The reference, for everybody. Whoever asks for its data alone gets no chapters.
+/// Loads the reference. Needs no sign-in. The chapters are part of the page only, not of this
+/// function's JSON.
 #[server(prefix = "/fn", endpoint = "docs", input = GetUrl)]
 pub async fn load_docs() -> Result<Written, Problem> {
     written().await
@@ -57,7 +58,7 @@ pub fn DocsPage() -> impl IntoView {
     view! { <Loaded data=written render/> }.into_any()
 }
 
-/// Whether the server has just sent the page that is shown.
+/// Whether the browser is hydrating this page.
 #[cfg(not(feature = "ssr"))]
 fn is_in_page() -> bool {
     Owner::current_shared_context().is_some_and(|shared| shared.during_hydration())
@@ -72,10 +73,10 @@ fn Chapters(written: Written, counter: PageData<CounterData>) -> impl IntoView {
                 <code>{written.base_url}</code>
                 ", the key is a part of the path or stands in the header "
                 <code>"Authorization: Bearer"</code> ". Programs that read OpenAPI find all of it at "
-                // The router leaves the document to the browser.
+                // This makes the browser, not the router, open the document.
                 <a href="/openapi.json" rel="external">"/openapi.json"</a> "."
             </p>
-            // The browser follows these itself: it moves the focus, and `:target` is the place.
+            // The browser follows these links itself, so that the focus and `:target` move.
             <nav class="toc" aria-label="On this page">
                 <a href="#send" rel="external">"Send"</a>
                 <a href="#bulk" rel="external">"Files"</a>

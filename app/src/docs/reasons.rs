@@ -1,4 +1,4 @@
-//! The chapter about codes. Its table is made from the list by which the API answers.
+//! The chapter about codes. Its table comes from the same list as the API's responses.
 
 use domain::Reason;
 use domain::reason::CODE_SUCCESS;
@@ -11,20 +11,20 @@ use crate::ui::Table;
 
 /// The meaning of a success.
 const DONE: &str = "Done: the message is stored and charged once.";
-/// What is said about a reason that the contract keeps free.
+/// The advice for a reason that is reserved.
 const RESERVED: &str = "Nothing: no answer has this reason yet.";
 
-/// The id of a reason's row.
+/// Returns the ID of a reason's row.
 pub fn anchor(reason: &str) -> String {
     format!("reason-{reason}")
 }
 
-/// Where the API reference explains a reason.
+/// Returns the address of a reason in the API reference.
 pub fn reason_address(reason: Reason) -> String {
     format!("/docs#{}", anchor(reason.as_str()))
 }
 
-/// Every code, HTTP status and reason.
+/// The chapter with every code, HTTP status and reason.
 pub fn reasons(document: &Value) -> AnyView {
     let reserved = list(&document["components"]["schemas"]["Reason"]["x-reserved"]);
     let to_do = |reason: Reason| {
@@ -34,7 +34,7 @@ pub fn reasons(document: &Value) -> AnyView {
             advice(reason)
         }
     };
-    // The row without a reason is that of success.
+    // The row without a reason is the success.
     let rows: Vec<_> = std::iter::once(None)
         .chain(Reason::ALL.into_iter().map(Some))
         .collect();

@@ -1,27 +1,27 @@
-//! Reads schemas of the OpenAPI document: the fields of an object, and what a value must be like.
+//! Reads schemas of the OpenAPI document: an object's fields, and the description of a value.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// The document, and where its references lead.
+/// The OpenAPI document, which resolves references.
 #[derive(Clone, Copy)]
 pub struct Document<'a>(pub &'a Value);
 
-/// A member of an object, or of an object in it.
+/// A field of an object or of a nested object.
 pub struct Field {
-    /// With the names of what it stands in, like `reports[].cost`.
+    /// With the names of the enclosing fields, like `reports[].cost`.
     pub name: String,
     pub required: bool,
     pub meaning: String,
 }
 
-/// How deep members of members are listed.
+/// The maximum depth of nested fields.
 const DEPTH_MAX: usize = 1;
 
 impl<'a> Document<'a> {
-    /// A schema, or the one that it refers to, without the choice of null. Of what stands beside
-    /// the reference, the description counts.
+    /// Returns a schema and its description. Follows references and drops the null alternative. A
+    /// description next to the reference takes precedence.
     fn resolved(self, schema: &'a Value) -> (&'a Value, Option<&'a str>) {
         let own = schema["description"].as_str();
         if let Some(pointer) = schema["$ref"].as_str().and_then(|at| at.strip_prefix('#')) {
@@ -40,7 +40,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// What a value must be like, in words.
+    /// Returns the description of a value.
     pub fn meaning(self, schema: &'a Value) -> String {
         let (schema, description) = self.resolved(schema);
         if !schema["items"].is_null() {
@@ -50,7 +50,7 @@ impl<'a> Document<'a> {
         }
         let description = description.map(|text| text.replace('\n', " "));
         let mut words: Vec<String> = list(&schema["enum"]).iter().map(plain).collect();
-        // The word and the value of JSON are written alike.
+        // A string and a JSON value can look the same.
         let mut seen = BTreeSet::new();
         words.retain(|word| seen.insert(word.clone()));
         let choice = match words.as_slice() {
@@ -74,7 +74,7 @@ impl<'a> Document<'a> {
         sentences(parts.into_iter().flatten())
     }
 
-    /// The members of an object, and of the objects in it.
+    /// Returns the fields of an object and of its nested objects.
     pub fn fields(self, schema: &'a Value) -> Vec<Field> {
         let mut fields = Vec::new();
         self.add_fields(schema, "", 0, &mut fields);
@@ -105,7 +105,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The ways in which an object can be given: what each is for, and its schema.
+    /// Returns the alternative forms of an object: description and schema.
     pub fn ways(self, schema: &'a Value) -> Vec<(Option<&'a str>, &'a Value)> {
         let (schema, _) = self.resolved(schema);
         let ways = list(&schema["oneOf"]);
@@ -116,7 +116,7 @@ impl<'a> Document<'a> {
         ways.map(|(way, description)| (description, way)).collect()
     }
 
-    /// An example of a value.
+    /// Returns an example of a value.
     pub fn example(self, schema: &'a Value) -> Option<String> {
         let (schema, _) = self.resolved(schema);
         let example = schema.get("example").or(schema["examples"].get(0));
@@ -124,12 +124,12 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The entries of a list; none of what is no list.
+/// Returns the entries of a list, or nothing if the value isn't a list.
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A value as it is written in a request: a text without quotes.
+/// Formats a value as in a request: a string without quotes.
 fn plain(value: &Value) -> String {
     value
         .as_str()

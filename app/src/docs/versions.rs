@@ -1,9 +1,9 @@
-//! The chapter about what may change.
+//! The chapter about versions and changes.
 
 use leptos::prelude::*;
 use serde_json::Value;
 
-/// What programs can rely on. The OpenAPI document says it too.
+/// What programs can rely on. The OpenAPI document has the same text.
 pub const VERSION_RULES: &str = "Within a version, paths, parameters, fields, codes and stable \
     words keep their names and their meaning. New ones may come at any time: a program ignores \
     fields that it doesn't know, and takes an unknown status, reason or error for one that it has \
@@ -12,7 +12,7 @@ pub const VERSION_RULES: &str = "Within a version, paths, parameters, fields, co
     headers Deprecation (RFC 9745) and Sunset (RFC 8594), with the dates. A new version gets paths \
     of its own, and the old one stays for at least 12 months.";
 
-/// The chapter.
+/// The chapter about versions.
 pub fn versions(document: &Value) -> impl IntoView + use<> {
     let version = document["info"]["version"].as_str().unwrap_or_default();
     let version = format!("This is version {version} of the API. ");

@@ -1,11 +1,11 @@
-//! The data of the reference's page.
+//! The data of the API reference page.
 
 use serde::{Deserialize, Serialize};
 
-/// What the server writes.
+/// The reference as the server renders it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Written {
-    /// Stands in the page once, and isn't sent to the browser a second time.
+    /// Only part of the page. It isn't sent to the browser a second time as data.
     #[serde(skip)]
     pub html: String,
     pub base_url: String,

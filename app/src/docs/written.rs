@@ -1,4 +1,4 @@
-//! The reference as HTML. What is the same for all readers is written once.
+//! Renders the reference as HTML. The chapters that all readers share are rendered only once.
 
 use domain::Reference;
 use domain::records::PriceTable;
@@ -14,10 +14,10 @@ use super::view::Written;
 use crate::portal_request::current_request;
 use crate::problem::Problem;
 
-/// Stands in the place of a key.
+/// The placeholder for a key.
 const KEY: &str = "YOUR_KEY";
 
-/// The chapters that are the same for all readers, but for the key in the snippets.
+/// Renders the chapters that all readers share, with [`KEY`] in the snippets.
 pub fn chapters(document: &Value, base_url: &str) -> String {
     let owner = Owner::new();
     owner.with(|| {
@@ -34,7 +34,7 @@ pub fn chapters(document: &Value, base_url: &str) -> String {
     })
 }
 
-/// The reference for whoever asks for it.
+/// Returns the reference for the current reader.
 pub(super) async fn written() -> Result<Written, Problem> {
     let current = current_request()?;
     let applications = match current.account().await? {
@@ -57,7 +57,7 @@ fn priced(table: &PriceTable) -> String {
     prices(table).into_view().to_html()
 }
 
-/// The text in the place of a key in the snippets: with its first digits when the reader has one.
+/// Returns the text that replaces [`KEY`]. It starts with the reader's reference, if there is one.
 fn key_sample(reference: Option<Reference>) -> String {
     reference.map_or_else(|| KEY.to_owned(), |reference| format!("{reference}hk_…"))
 }

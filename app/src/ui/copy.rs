@@ -1,21 +1,20 @@
-//! A field for a secret that is shown once, to be copied.
+//! A field for copying a secret that is shown only once.
 
 use leptos::prelude::*;
 
-/// A read-only field that selects its text on focus, with a button that copies the text where
-/// scripts run.
+/// A read-only field that selects its text on focus. If scripts run, a button copies the text.
 #[component]
 pub fn SecretField(
     label: &'static str,
     name: &'static str,
     value: String,
-    /// The label of the button.
+    /// The button's label.
     copy_label: &'static str,
 ) -> impl IntoView {
     let id = format!("field-{name}");
     let runs = RwSignal::new(false);
     let copied = RwSignal::new(false);
-    // Effects run in the browser alone, after hydration: the server's page has no button.
+    // Effects run only in the browser, after hydration, so the server's page has no button.
     Effect::new(move || runs.set(true));
     let field = NodeRef::<leptos::html::Input>::new();
     let select = move || {
@@ -66,8 +65,8 @@ pub fn SecretField(
     }
 }
 
-/// Puts a text on the clipboard and sets whether that worked. Browsers forbid it on a page without
-/// TLS; there the text is only selected.
+/// Copies a text to the clipboard. Sets `copied` to whether that succeeded. Browsers forbid it on a
+/// page without TLS, where the text is only selected.
 #[cfg(feature = "hydrate")]
 fn copy(text: String, copied: RwSignal<bool>) {
     if !window().is_secure_context() {

@@ -1,17 +1,17 @@
-//! Dates and times, shown the same everywhere.
+//! Dates and times in one format for all pages.
 
 use domain::{Timestamp, Zone};
 use leptos::prelude::*;
 
 use crate::time_zone::ShownZone;
 
-/// A time, shown to the second in the zone of the page; its attribute has the milliseconds. Where
-/// that isn't UTC, the zone's short name follows, and UTC is there for those who point at it
-/// or have the page read out.
+/// A time in the page's zone, to the second. The `datetime` attribute has the milliseconds. In a
+/// zone other than UTC, the zone's short name follows, and the UTC time is in the tooltip and in
+/// the text for screen readers.
 #[component]
 pub fn DateTime(
     at: Timestamp,
-    /// Whether UTC is named too: no heading above does that.
+    /// Whether to add "UTC" to a UTC time, because no heading names the zone.
     #[prop(optional)]
     with_zone: bool,
 ) -> impl IntoView {
@@ -37,8 +37,8 @@ pub fn DateTime(
     }
 }
 
-/// A heading over times, which ends with `(UTC)`; without that where the page shows them in
-/// another zone, which each then names.
+/// Removes the `(UTC)` at the end of a heading over times if the page shows times in another zone.
+/// Then each time names its zone.
 pub fn in_zone(heading: &'static str) -> &'static str {
     if ShownZone::read(Zone::is_utc) {
         heading

@@ -1,10 +1,10 @@
-//! Lengths of time, in words.
+//! Durations in words.
 
 const MINUTE_MS: i64 = 60 * 1000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// A length of time, rounded up to its largest unit: "3 hours".
+/// Returns a duration, rounded up to its largest unit: "3 hours".
 pub fn within(ms: i64) -> String {
     let (unit, word) = if ms <= HOUR_MS {
         (MINUTE_MS, "minute")
@@ -18,7 +18,7 @@ pub fn within(ms: i64) -> String {
     format!("{count} {word}{plural}")
 }
 
-/// How long staff usually take to answer.
+/// Returns a sentence about how long staff usually take to answer.
 pub fn answered_within(usual_ms: Option<i64>) -> String {
     match usual_ms {
         Some(ms) => format!("We usually answer within {}.", within(ms)),

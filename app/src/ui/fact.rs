@@ -2,11 +2,11 @@
 
 use leptos::prelude::*;
 
-/// A fact in a page's list of facts (`<dl class="facts">`): its term and its value.
+/// An entry of a list of facts (`<dl class="facts">`): a term and its value.
 #[component]
 pub fn Fact(
     term: &'static str,
-    /// The class of the value: `figures` or `key`.
+    /// The value's class: `figures` or `key`.
     #[prop(optional)]
     class: Option<&'static str>,
     children: Children,
@@ -19,7 +19,7 @@ pub fn Fact(
     }
 }
 
-/// A fact that is left out where it has no value.
+/// A fact that is left out if it has no value.
 pub fn optional_fact<V: IntoView + 'static>(
     term: &'static str,
     class: &'static str,

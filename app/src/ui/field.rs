@@ -1,39 +1,39 @@
-//! Labelled fields of forms.
+//! Labelled form fields.
 
 use leptos::prelude::*;
 
 use super::FormState;
 
-/// A one-line field under its label. Keeps what was typed when the form comes back with a problem.
+/// A labelled one-line field. Keeps its text when the form comes back with a problem.
 #[component]
 pub fn Field(
     label: &'static str,
     name: &'static str,
     #[prop(default = "text")] kind: &'static str,
     #[prop(default = "off")] autocomplete: &'static str,
-    /// Whether the browser keeps the form back while the field is empty.
+    /// Whether the browser refuses to submit the form while the field is empty.
     #[prop(optional)]
     required: bool,
-    /// A sentence below the field about what can be typed.
+    /// A sentence below the field about the expected text.
     #[prop(optional, into)]
     hint: Option<String>,
-    /// The text in the field at first.
+    /// The initial text.
     #[prop(optional, into)]
     value: Option<String>,
     form: FormState,
-    /// Checks the text while it is typed: gives a sentence when it can't be used.
+    /// Checks the text while it is typed. Returns a sentence if the text is invalid.
     #[prop(optional)]
     check: Option<fn(&str) -> Option<String>>,
-    /// A signal that gets the text as it is typed, for other fields to read.
+    /// A signal that receives the text as it is typed, for other fields to read.
     #[prop(optional_no_strip)]
     typed: Option<RwSignal<String>>,
 ) -> impl IntoView {
     let id = form.id_of(name);
     let fault = RwSignal::new(None::<String>);
     let is_invalid = move || fault.with(Option::is_some) || form.is_about(name);
-    // What the server refused stands there already.
+    // Once the server has refused the field, its sentence is shown instead.
     let shown_fault = Signal::derive(move || fault.get().filter(|_| !form.is_about(name)));
-    // A field without hint and check has no empty paragraph below it.
+    // A field with neither hint nor check has no paragraph below it.
     let hint_id = (hint.is_some() || check.is_some()).then(|| format!("{id}-hint"));
     let problem_id = format!("{id}-problem");
     let described_by = described_by(hint_id.clone(), problem_id.clone(), name, form);
@@ -70,7 +70,8 @@ pub fn Field(
     }
 }
 
-/// The ids of what describes a field: its hint, and the problem of its form while it is about it.
+/// Returns the IDs for `aria-describedby`: the hint's, and the problem's if the form's problem is
+/// about the field.
 pub(super) fn described_by(
     hint_id: Option<String>,
     problem_id: String,
@@ -84,7 +85,7 @@ pub(super) fn described_by(
     }
 }
 
-/// The sentence below a field: what is wrong with the text that is typed, or else the hint.
+/// The sentence below a field: the fault of the text that is typed, or else the hint.
 #[component]
 fn FieldHint(id: String, hint: Option<String>, fault: Signal<Option<String>>) -> impl IntoView {
     view! {
@@ -94,8 +95,8 @@ fn FieldHint(id: String, hint: Option<String>, fault: Signal<Option<String>>) ->
     }
 }
 
-/// The text of a `<textarea>`. The library writes it into the page as it is: there, a text that ends
-/// the element would be read as a part of the page, and a line break at its beginning would be lost.
+/// Prepares a text for a `<textarea>`. Leptos writes the text into the page unescaped: a text with
+/// a closing tag would end the element, and the browser would drop a leading line break.
 pub fn text_in_area(text: &str) -> String {
     if cfg!(feature = "ssr") {
         format!("\n{}", text.replace('&', "&amp;").replace('<', "&lt;"))
@@ -104,17 +105,17 @@ pub fn text_in_area(text: &str) -> String {
     }
 }
 
-/// A list under its label, from which one word is chosen.
+/// A labelled list with one selected option.
 #[component]
 pub fn Choice(
     label: &'static str,
     name: &'static str,
-    /// The value and the word of each choice.
+    /// The value and the text of each option.
     options: Vec<(String, String)>,
-    /// The value that is chosen at first.
+    /// The value that is selected initially.
     #[prop(optional, into)]
     chosen: Option<String>,
-    /// The form, where its problem can be about the choice.
+    /// The form, if its problem can be about this field.
     #[prop(optional)]
     form: Option<FormState>,
 ) -> impl IntoView {

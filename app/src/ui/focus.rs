@@ -1,11 +1,11 @@
-//! Where the focus goes when another page is shown, or when what had it is gone: to the page's
-//! content, from where the keyboard goes on and screen readers read.
+//! Moves the focus to the page's content when another page opens, or when the focused element
+//! disappears. The keyboard and screen readers continue from there.
 
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast as _;
 use web_sys::{FocusOptions, HtmlElement};
 
-/// Gives the focus to the page's content, and leaves the page where it is scrolled to.
+/// Focuses the page's content without scrolling.
 pub fn focus_content() {
     let Some(main) = document().get_element_by_id("main") else {
         return;
@@ -16,7 +16,7 @@ pub fn focus_content() {
     let _ = main.focus_with_options(&options);
 }
 
-/// Gives the focus to the page's content when what had it is gone.
+/// Focuses the page's content if no element has the focus.
 pub fn keep_focus() {
     let focused = document().active_element();
     if focused.is_none_or(|element| element.tag_name() == "BODY") {

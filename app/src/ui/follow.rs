@@ -1,4 +1,4 @@
-//! Keeps an open page up to date by server-sent events.
+//! Keeps an open page up to date with server-sent events.
 
 use leptos::prelude::*;
 use leptos::wasm_bindgen::JsCast as _;
@@ -7,8 +7,8 @@ use send_wrapper::SendWrapper;
 use serde::de::DeserializeOwned;
 use web_sys::{EventSource, MessageEvent};
 
-/// Sets `live` to each state that the server sends, until the last one or until the page is left.
-/// `goes_on` says whether another state may follow a state.
+/// Sets `live` to each state that the server sends, until the last one or until the user leaves the
+/// page. `goes_on` returns whether another state may follow.
 pub fn follow<T>(address: &str, live: RwSignal<T>, goes_on: fn(&T) -> bool)
 where
     T: DeserializeOwned + Send + Sync + 'static,
@@ -18,7 +18,7 @@ where
     }
 }
 
-/// The same, with each state given to `take`.
+/// Like [`follow`], but calls `take` with each state.
 pub fn follow_by<T>(address: &str, goes_on: fn(&T) -> bool, take: impl Fn(T) + 'static)
 where
     T: DeserializeOwned + 'static,
@@ -34,7 +34,7 @@ where
                 return;
             };
             if !goes_on(&state) {
-                // Left open, the source would connect again when the server ends its answer.
+                // An open source would reconnect when the server ends the response.
                 source.close();
             }
             take(state);

@@ -1,4 +1,4 @@
-//! Forms that post to a server function: by a script, or by the browser where no scripts run.
+//! Forms that post to a server function: by script, or by the browser if no scripts run.
 
 use leptos::prelude::*;
 use leptos::server_fn::ServerFn;
@@ -7,7 +7,7 @@ use leptos_router::hooks::use_query_map;
 use super::loaded::{LeaveToSetUp, LeaveToSignIn};
 use crate::problem::{Cause, ComeBack, Problem, problem_anchor};
 
-/// What became of the form that was submitted last. A page shows either that a form was accepted or
+/// The outcome of the form that was submitted last. A page shows either that a form was accepted or
 /// why one was refused, never both.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -15,16 +15,17 @@ pub enum Outcome {
     Refused,
 }
 
-/// The forms that were submitted since the document was loaded.
+/// The forms that were submitted since the document loaded.
 #[derive(Clone, Copy)]
 pub struct Submits {
     last: RwSignal<Option<Outcome>>,
-    /// Whether a notice that appears now gets the focus: a form was just accepted.
+    /// Whether the next notice to appear gets the focus, because a form was just accepted.
     focuses_notice: StoredValue<bool>,
 }
 
 impl Submits {
-    /// Those of a document that was loaded with a form that came back, or without one.
+    /// Creates the state for a new document. `came_back` is whether it loaded with a form that came
+    /// back.
     pub fn new(came_back: bool) -> Self {
         Self {
             last: RwSignal::new(came_back.then_some(Outcome::Refused)),
@@ -32,7 +33,7 @@ impl Submits {
         }
     }
 
-    /// Another page is shown: a refusal on the one before is no matter of its notices.
+    /// Forgets a refusal when another page opens, so that it doesn't suppress the notices there.
     pub fn leave_page(self) {
         if self.last.get_untracked() == Some(Outcome::Refused) {
             self.last.set(None);
@@ -44,7 +45,7 @@ impl Submits {
     }
 }
 
-/// The state of a form.
+/// A form's state.
 #[derive(Clone, Copy)]
 #[cfg_attr(
     not(feature = "hydrate"),
@@ -53,25 +54,25 @@ impl Submits {
 pub struct FormState {
     /// The path of the server function.
     address: &'static str,
-    /// Id of the element that shows the problem; fields refer to it.
+    /// The ID of the element that shows the problem. Fields refer to it.
     pub alert: &'static str,
-    /// True while the answer is awaited.
+    /// True while a response is pending.
     pub pending: RwSignal<bool>,
     /// The problem of the last submission.
     pub problem: RwSignal<Option<Problem>>,
-    /// How often the form was accepted while the page was open.
+    /// The number of times the form was accepted while the page was open.
     pub accepted: RwSignal<usize>,
-    /// What the forms of a page share: the form that came back to it, which is over once one was
-    /// sent, and what became of those that were sent.
+    /// State that the page's forms share: the form that came back, until one is sent, and the
+    /// outcome of the form that was submitted last.
     shared: StoredValue<(Option<ComeBack>, Option<Submits>)>,
-    /// Whether the browser loads the page that follows.
+    /// Whether the browser loads the next page, instead of the router.
     loads_next: bool,
-    /// Name and value of the button that sent the form last, where it has some.
+    /// The name and value of the button that submitted the form last, if it has any.
     pub(super) sent_by: StoredValue<Option<(String, String)>>,
 }
 
 impl FormState {
-    /// The state of a form that posts to a server function.
+    /// Creates the state of a form that posts to a server function.
     pub fn new<S: ServerFn<Error = Problem, Output = ()>>(alert: &'static str) -> Self {
         let come_back = use_context::<ComeBack>();
         let form = come_back.and_then(|form| form.get_value());
@@ -85,7 +86,7 @@ impl FormState {
             ..Self::plain(alert, problem)
         };
         if let Some(submits) = submits {
-            // The problem of a form is over once another one was accepted.
+            // Clears the problem once another form was accepted.
             Effect::new(move || {
                 if submits.last.get() == Some(Outcome::Accepted) {
                     form.problem.set(None);
@@ -95,9 +96,9 @@ impl FormState {
         form
     }
 
-    /// Lets the browser load the page that follows, where a script would only change the one that
-    /// is shown. After a sign-in nothing is left then of who was signed in before, and the server
-    /// hands out a form that waited for the sign-in.
+    /// Makes the browser load the next page instead of only changing the current one. After a
+    /// sign-in, nothing of the previous account stays, and the server returns a form that was
+    /// waiting for the sign-in.
     pub fn loading_next(self) -> Self {
         Self {
             loads_next: true,
@@ -105,7 +106,7 @@ impl FormState {
         }
     }
 
-    /// The state of a form that the browser sends by GET.
+    /// Creates the state of a form that the browser sends by GET.
     pub fn plain(alert: &'static str, problem: Option<Problem>) -> Self {
         Self {
             address: "",
@@ -119,7 +120,7 @@ impl FormState {
         }
     }
 
-    /// The id of a field of the form: several forms of a page may have one of the same name.
+    /// Returns a field's ID. Several forms on a page may have a field of the same name.
     pub(super) fn id_of(&self, field: &str) -> String {
         let function = self.address.trim_start_matches("/fn/");
         format!("field-{function}-{field}")
@@ -133,7 +134,7 @@ impl FormState {
         })
     }
 
-    /// The sentence of the problem, beside the field that it is about.
+    /// Shows the problem's sentence next to the field that it is about.
     pub(super) fn beside(self, id: String, field: &'static str) -> impl IntoView {
         move || {
             let sentence = (self.problem).with(|problem| Some(problem.as_ref()?.sentence()));
@@ -143,25 +144,25 @@ impl FormState {
         }
     }
 
-    /// The text that was typed into a field before the form came back with a problem.
+    /// Returns the text that a field had when the form came back with a problem.
     pub fn typed(&self, field: &str) -> Option<String> {
         self.problem
             .with_untracked(|problem| problem.as_ref()?.text_of(field))
     }
 }
 
-/// A search form that the browser sends by GET, with its problem above its fields: what is typed
-/// stands in the address, and the page can be kept and shared.
+/// A search form that the browser sends by GET, with its problem above the fields. The address
+/// contains the search, so the page can be bookmarked and shared.
 #[component]
 pub fn SearchForm(
-    /// The path of the page.
+    /// The page's path.
     #[prop(into)]
     path: String,
-    /// What is searched, for screen readers.
+    /// The form's name for screen readers.
     label: &'static str,
-    /// The text of the button.
+    /// The button's text.
     button: &'static str,
-    /// Whether there is a link to the page without anything typed.
+    /// Whether to show a link that clears the search.
     #[prop(optional)]
     with_clear: bool,
     form: FormState,
@@ -188,18 +189,18 @@ pub fn SearchForm(
     }
 }
 
-/// A form of a server function, with its problem above its fields.
+/// A form for a server function, with its problem above the fields.
 #[component]
 pub fn PostForm(
     form: FormState,
-    /// Whether the form is a button in a line, beside which there is no place for a problem.
+    /// Whether the form is only a button within a line, without room for a problem.
     #[prop(optional)]
     inline: bool,
     children: Children,
 ) -> impl IntoView {
     let node = NodeRef::<leptos::html::Form>::new();
     Effect::new(move || {
-        // The page may stay open: its fields are emptied, so that nothing is sent a second time.
+        // If the page stays open, its fields are emptied, so that nothing is sent twice.
         if form.accepted.get() > 0
             && let Some(node) = node.get_untracked()
         {
@@ -225,12 +226,12 @@ fn submit(_event: &leptos::ev::SubmitEvent, _form: FormState) {}
 
 #[cfg(feature = "hydrate")]
 fn submit(event: &leptos::ev::SubmitEvent, form: FormState) {
-    // A form that can't be read here is sent by the browser itself.
+    // If the form can't be read here, the browser sends it.
     let Ok(fields) = leptos::form::form_data_from_event(event) else {
         return;
     };
     event.prevent_default();
-    // A second click may come before the button is disabled.
+    // A second click may arrive before the button is disabled.
     if form.pending.get_untracked() {
         return;
     }
@@ -241,13 +242,13 @@ fn submit(event: &leptos::ev::SubmitEvent, form: FormState) {
     leptos::task::spawn_local(send(form, fields));
 }
 
-/// Sends a form whose answer is awaited already.
+/// Sends a form that is already marked as pending.
 #[cfg(feature = "hydrate")]
 pub(super) async fn send(form: FormState, fields: web_sys::FormData) {
-    // Read now: it is gone if the page is left meanwhile.
+    // Read this before waiting: the value is gone if the user leaves the page meanwhile.
     let (come_back, submits) = form.shared.try_get_value().unwrap_or_default();
     let answer = crate::client::post(form.address, &fields).await;
-    // The signals are gone if the page was left meanwhile.
+    // The signals are gone if the user has left the page.
     form.pending.try_set(false);
     if let Some(come_back) = come_back {
         come_back.try_set_value(None);
@@ -282,7 +283,7 @@ pub(super) async fn send(form: FormState, fields: web_sys::FormData) {
     }
 }
 
-/// Gives an element the focus once it is shown.
+/// Focuses an element as soon as it is shown.
 fn focus_soon(node: NodeRef<leptos::html::Div>) {
     request_animation_frame(move || {
         if let Some(element) = node.try_get_untracked().flatten() {
@@ -291,8 +292,9 @@ fn focus_soon(node: NodeRef<leptos::html::Div>) {
     });
 }
 
-/// Shows the problem of a form. Screen readers read it out when it appears, and it gets the focus:
-/// the fields follow it. Where no scripts run, the page opens here.
+/// Shows a form's problem. When the problem appears, screen readers announce it and it gets the
+/// focus, so that the next Tab leads to the fields. Without scripts, the page opens at this
+/// element.
 #[component]
 pub fn FormAlert(form: FormState) -> impl IntoView {
     let node = NodeRef::new();
@@ -301,7 +303,7 @@ pub fn FormAlert(form: FormState) -> impl IntoView {
             focus_soon(node);
         }
     });
-    // A form that is sent by GET never comes back.
+    // A form sent by GET never comes back.
     let anchor = (!form.address.is_empty()).then(|| problem_anchor(form.address));
     let cause = move || {
         form.problem
@@ -326,8 +328,9 @@ pub fn FormAlert(form: FormState) -> impl IntoView {
     }
 }
 
-/// The notice that a form was accepted: shown while the page's address has this parameter and no
-/// form was refused since. When it appears, screen readers read it out and it gets the focus.
+/// The notice that a form was accepted. It is shown while the page's address has this parameter,
+/// unless a form was refused later. When it appears, screen readers announce it and it gets the
+/// focus.
 #[component]
 pub fn AcceptedNotice(parameter: &'static str, sentence: &'static str) -> impl IntoView {
     let query = use_query_map();
@@ -352,15 +355,15 @@ pub fn AcceptedNotice(parameter: &'static str, sentence: &'static str) -> impl I
     }
 }
 
-/// The button that submits its form; a click does nothing while the answer is awaited.
+/// A form's submit button. Clicks are ignored while a response is pending.
 #[component]
 pub fn SubmitButton(
     label: &'static str,
     form: FormState,
-    /// Whether it is the page's main action.
+    /// Whether this is the page's main action.
     #[prop(optional)]
     primary: bool,
-    /// A field that the form has when this button sends it: name and value.
+    /// A field that only this button adds to the form: name and value.
     #[prop(optional)]
     field: Option<(&'static str, &'static str)>,
 ) -> impl IntoView {
@@ -371,7 +374,7 @@ pub fn SubmitButton(
             class=if primary { "button button-primary" } else { "button" }
             name=name
             value=value
-            // A button that is disabled loses the focus to nothing.
+            // Disabling the button would drop the focus.
             aria-disabled=move || form.pending.get().then_some("true")
         >
             {label}

@@ -1,4 +1,4 @@
-//! The frame of every page: header, navigation, footer.
+//! The frame around every page: header, navigation, footer.
 
 use leptos::either::Either;
 use leptos::prelude::*;
@@ -11,15 +11,15 @@ use crate::page_data::PageData;
 use crate::problem::{ComeBack, TWO_FACTOR_PATH};
 use crate::time_zone::ShownZone;
 
-/// Header, page and footer. The header shows who is signed in.
+/// The header, the page and the footer. The header shows who is signed in.
 #[component]
 pub fn Frame() -> impl IntoView {
     let sign_out = FormState::new::<SignOut>("sign-out-alert");
     let path = use_location().pathname;
-    // The server makes the header and the rest of the page on several threads at once. The library
-    // panics when two of them are the first to read a memo: so it is read before they begin.
+    // The server renders the header and the rest of the page on several threads. Leptos panics if
+    // two of them are the first to read a memo, so read it here first.
     path.with_untracked(|_| ());
-    // Loaded again on each page: signing in, signing out and an ended session all lead to another
+    // Reloaded on each page. Signing in, signing out and the end of a session all lead to another
     // page.
     let viewer = PageData::new(move || {
         path.track();
@@ -44,7 +44,7 @@ pub fn Frame() -> impl IntoView {
     });
 
     view! {
-        // The browser follows it: the router would scroll there and leave the focus where it is.
+        // The browser follows this link. The router would scroll but not move the focus.
         <a class="skip" href="#main" rel="external">"Skip to the content"</a>
         <header class="bar">
             <div class="bar-inner">
@@ -74,7 +74,7 @@ pub fn Frame() -> impl IntoView {
     }
 }
 
-/// The zone in which a page shows times, in words.
+/// Returns the sentence about the page's time zone.
 fn times_are(path: &str) -> String {
     ShownZone::read(|zone| {
         if path.starts_with("/support") || zone.is_utc() {
@@ -115,8 +115,8 @@ fn SignedInBar(viewer: Viewer, sign_out: FormState) -> impl IntoView {
         })
     };
     view! {
-        // On a narrow screen the navigation is a menu, which opens without scripts too. It is made
-        // anew on each page, and so closes when a link is followed.
+        // On a narrow screen, the navigation is a menu that opens without scripts. It is rendered
+        // anew on each page, so it closes when a link is followed.
         <button type="button" class="button button-quiet menu" popovertarget="navigation">
             "Menu"
         </button>
@@ -134,7 +134,7 @@ fn SignedInBar(viewer: Viewer, sign_out: FormState) -> impl IntoView {
 
 #[component]
 fn VisitorBar(path: Memo<String>) -> impl IntoView {
-    // These pages have a link to the sign-in page in their text.
+    // These pages have their own link to the sign-in page.
     let offer = move || !matches!(path.get().as_str(), "/" | "/login" | "/register");
     view! {
         <nav class="nav" aria-label="Main">
@@ -144,7 +144,7 @@ fn VisitorBar(path: Memo<String>) -> impl IntoView {
     }
 }
 
-/// The header of pages that don't show who is signed in.
+/// A header that doesn't show who is signed in.
 #[component]
 pub fn PlainHeader() -> impl IntoView {
     let links = [
@@ -153,7 +153,7 @@ pub fn PlainHeader() -> impl IntoView {
         ("/account", "Account"),
         ("/docs", "API"),
     ];
-    // The browser has no code for the reference: it loads that page anew.
+    // The browser build has no code for the reference, so it loads that page from the server.
     let rel = |path| (path == "/docs").then_some("external");
     let links = links.map(|(path, name)| view! { <a href=path rel=rel(path)>{name}</a> });
     view! {
@@ -168,8 +168,8 @@ pub fn PlainHeader() -> impl IntoView {
     }
 }
 
-/// The page for addresses without a route. It stands outside the routes, where nothing may wait for
-/// data: so its header doesn't show who is signed in.
+/// The page for addresses without a route. It is outside the routes, where nothing can wait for
+/// data, so its header doesn't show who is signed in.
 #[component]
 pub fn LostPage() -> impl IntoView {
     view! {

@@ -1,4 +1,4 @@
-//! Pages, and what is shown instead while their data is loaded or when it can't be.
+//! Pages, and their replacements while the data loads or when it can't be loaded.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use crate::page_data::{Answer, PageData};
 use crate::problem::{Cause, Problem, TWO_FACTOR_PATH};
 
-/// Marks the document once the page is hydrated: the browser tests wait for that. Effects run in
-/// the browser alone.
+/// Marks the document once the page is hydrated. The browser tests wait for this mark. Effects run
+/// only in the browser.
 pub fn mark_live() {
     Effect::new(|_| {
         if let Some(root) = document().document_element() {
@@ -22,23 +22,23 @@ pub fn mark_live() {
     });
 }
 
-/// Names the page in the browser's title bar.
+/// Sets the page's title in the browser.
 pub fn set_title(title: String) {
-    // The server collects titles while it makes pages; nothing of it is shown.
+    // The server collects titles while it renders. This view itself shows nothing.
     #[cfg(feature = "ssr")]
     drop(view! { <leptos_meta::Title text=title/> });
     #[cfg(not(feature = "ssr"))]
     Effect::new(move || document().set_title(&title));
 }
 
-/// A page: its title in the browser, its heading, its content.
+/// A page: the title in the browser, the heading and the content.
 #[component]
 pub fn Page(
     #[prop(into)] title: String,
-    /// Which of several pages with this heading it is, for the title in the browser.
+    /// Tells apart pages with the same heading, in the browser's title.
     #[prop(optional, into)]
     section: Option<String>,
-    /// The page's one primary action, beside the heading.
+    /// The page's primary action, next to the heading.
     #[prop(optional, into)]
     action: Option<AnyView>,
     children: Children,
@@ -58,11 +58,11 @@ pub fn Page(
     }
 }
 
-/// Shows data once it is loaded, or why it can't be.
+/// Shows the data once it is loaded, or why it can't be loaded.
 #[component]
 pub fn Loaded<T, V, R>(
     data: PageData<T>,
-    /// Makes the view of the data.
+    /// Renders the data.
     render: R,
 ) -> impl IntoView
 where
@@ -77,12 +77,12 @@ where
     shown(data.answer, Arc::new(render))
 }
 
-/// Shows an answer once it is there. All pages share this function (see `page_data`).
+/// Shows a result once it has arrived. All pages share this function (see `page_data`).
 fn shown(
     answer: Resource<Result<Answer, Problem>>,
     render: Arc<dyn Fn(Answer) -> AnyView + Send + Sync>,
 ) -> AnyView {
-    // What had the focus is made anew when the data is loaded again.
+    // Reloading the data replaces the element that had the focus.
     #[cfg(feature = "hydrate")]
     Effect::new(move |is_again: Option<bool>| {
         answer.track();
@@ -107,7 +107,7 @@ fn shown(
     .into_any()
 }
 
-/// The page that is shown instead of one that can't be shown: it says why.
+/// Replaces a page that can't be shown, and says why.
 #[component]
 pub fn ProblemPage(problem: Problem) -> impl IntoView {
     #[cfg(feature = "ssr")]
@@ -129,8 +129,8 @@ pub fn ProblemPage(problem: Problem) -> impl IntoView {
     }
 }
 
-/// The id of the request for a page that can't be shown. The browser knows none: it leaves what the
-/// server wrote.
+/// The request ID on a page that can't be shown. The browser doesn't know the ID, so it keeps the
+/// server's text.
 #[component]
 fn RequestId() -> impl IntoView {
     #[cfg(feature = "ssr")]
@@ -141,7 +141,7 @@ fn RequestId() -> impl IntoView {
     view! { <p class="request-id" inner_html=text></p> }
 }
 
-/// The page for addresses that lead to nothing.
+/// The page for an address that leads to nothing.
 #[component]
 pub fn NotFound() -> impl IntoView {
     #[cfg(feature = "ssr")]
@@ -160,7 +160,7 @@ pub fn NotFound() -> impl IntoView {
     }
 }
 
-/// Leads to the page on which a second factor is set up, where scripts run.
+/// Opens the page on which a second factor is set up, if scripts run.
 #[component]
 pub fn LeaveToSetUp() -> impl IntoView {
     let navigate = use_navigate();
@@ -179,8 +179,8 @@ fn replacing() -> NavigateOptions {
     }
 }
 
-/// Leads to the sign-in page, and from there back to this page. The server redirects by itself;
-/// this is for a session that ends while the page is open.
+/// Opens the sign-in page, which then returns to this page. For a session that ends while the page
+/// is open; otherwise the server redirects by itself.
 #[component]
 pub fn LeaveToSignIn() -> impl IntoView {
     let location = use_location();

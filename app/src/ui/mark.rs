@@ -2,8 +2,8 @@
 
 use leptos::prelude::*;
 
-/// The logo: a mirror that reflects a ray of sunlight. It is decoration, since the name stands
-/// beside it.
+/// The logo: a mirror that reflects a ray of sunlight. It is decorative, since the name is next to
+/// it.
 #[component]
 pub fn Mark() -> impl IntoView {
     view! {

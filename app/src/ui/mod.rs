@@ -1,4 +1,4 @@
-//! The components that the portal's pages share.
+//! Components that the portal's pages share.
 
 mod copy;
 mod date_time;

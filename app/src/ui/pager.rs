@@ -1,13 +1,16 @@
 //! The links between the pages of a list.
+//!
+//! A `way` leads to a page of a list. It is the cursors of the pages from the second to that page,
+//! joined by dots. The first page has an empty way.
 
 use leptos::prelude::*;
 
-/// How many pages a list remembers the way back from.
+/// The maximum number of cursors in a way. Older ones are dropped.
 const PAGES_BACK: usize = 100;
 
-/// Links to the newer and the older page of a list, as far as there are such pages; `None` where
-/// there is one page. `way` is the way to this page, `next` the cursor of the page after it, and
-/// `address` gives the address of the page at the end of a way.
+/// Renders links to the newest, the newer and the older page of a list. Returns `None` if the list
+/// has one page. `way` is the way to the current page, `next` is the cursor of the page after it,
+/// and `address` returns the address of the page at the end of a way.
 pub fn pager(
     noun: &'static str,
     way: &str,
@@ -16,7 +19,7 @@ pub fn pager(
 ) -> Option<AnyView> {
     let newer = newer(way).map(|way| (address(way), way.is_empty()));
     let older = next.map(|next| address(&older(way, next)));
-    // From the second page the newer page is the newest one.
+    // On the second page, the newer page is the newest one.
     let newest = (newer.as_ref()).is_some_and(|(_, is_newest)| !is_newest);
     let newest = newest.then(|| address(""));
     let link = |href: String, rel: Option<&'static str>, word: &str| {
@@ -38,13 +41,13 @@ pub fn pager(
     })
 }
 
-/// The cursor at the end of a way: that of the page itself; `None` on the first page.
+/// Returns the current page's cursor, the last one of its way. Returns `None` on the first page.
 #[cfg(feature = "ssr")]
 pub fn last(way: &str) -> Option<&str> {
     way.rsplit('.').next().filter(|cursor| !cursor.is_empty())
 }
 
-/// The way to the page after this one.
+/// Returns the way to the page after this one.
 pub fn older(way: &str, next: &str) -> String {
     if way.is_empty() {
         return next.to_owned();
@@ -57,7 +60,7 @@ pub fn older(way: &str, next: &str) -> String {
     format!("{way}.{next}")
 }
 
-/// The way to the page before this one; empty for the first page. `None` on the first page.
+/// Returns the way to the page before this one, or `None` on the first page.
 pub fn newer(way: &str) -> Option<&str> {
     let before = way.rsplit_once('.').map_or("", |(before, _)| before);
     (!way.is_empty()).then_some(before)

@@ -1,4 +1,4 @@
-//! Passkeys as browsers make and use them. Without scripts nothing of it is shown.
+//! Creating and using passkeys in the browser. Needs scripts; without them nothing is shown.
 
 use leptos::prelude::*;
 
@@ -7,8 +7,8 @@ use super::FormState;
 use crate::portal_request::current_request;
 use crate::problem::Problem;
 
-/// What the browser is given to use a passkey in place of a code, as JSON: of the account that is
-/// signed in, or that waits for its code.
+/// Returns the browser's options for using a passkey instead of a code, as JSON. The passkeys are
+/// those of the account that is signed in or that has yet to enter its code.
 #[server(prefix = "/fn", endpoint = "ask-passkey")]
 pub async fn ask_passkey() -> Result<String, Problem> {
     let current = current_request()?;
@@ -16,11 +16,11 @@ pub async fn ask_passkey() -> Result<String, Problem> {
     Ok(current.service().ask_to_use_passkey(&token).await?)
 }
 
-/// Whether this browser can make and use passkeys; false on the server and until the page is
+/// Whether this browser can create and use passkeys. False on the server and until the page is
 /// hydrated.
 pub fn passkeys_run() -> RwSignal<bool> {
     let run = RwSignal::new(false);
-    // Effects run in the browser alone.
+    // Effects run only in the browser.
     Effect::new(move || run.set(runs()));
     run
 }
@@ -30,7 +30,7 @@ fn runs() -> bool {
     false
 }
 
-/// A button that uses a passkey, and sends its form with the answer in a field.
+/// A button that uses a passkey and submits its form with the passkey's response in a field.
 #[component]
 pub fn PasskeyButton(form: FormState, field: &'static str) -> impl IntoView {
     let run = passkeys_run();
@@ -71,11 +71,11 @@ mod browser {
     use crate::client::call;
     use crate::problem::{Cause, Problem};
 
-    /// What a browser does with a passkey.
+    /// An operation of a browser on passkeys.
     struct Way {
         /// The method of `navigator.credentials`.
         method: &'static str,
-        /// The function of `PublicKeyCredential` that reads what the method is given.
+        /// The function of `PublicKeyCredential` that parses the method's options.
         parse: &'static str,
     }
 
@@ -88,14 +88,14 @@ mod browser {
         parse: "parseRequestOptionsFromJSON",
     };
 
-    /// Whether this browser knows passkeys, and their options as JSON.
+    /// Whether this browser supports passkeys and can parse their options from JSON.
     pub fn runs() -> bool {
         let class = credential_class();
         class.is_ok_and(|class| function(&class, USE.parse).is_ok())
     }
 
-    /// Makes a passkey from options in JSON; the credential as JSON. `None` when the person or the
-    /// browser refuses.
+    /// Creates a passkey from options in JSON. Returns the credential as JSON, or `None` if the
+    /// user or the browser refuses.
     pub async fn make(options: &str) -> Option<String> {
         ask(&MAKE, options).await.ok()
     }
@@ -115,7 +115,7 @@ mod browser {
                     let Ok(fields) = FormData::new_with_form(&element) else {
                         return;
                     };
-                    // A text field can't be refused.
+                    // Setting a text field can't fail.
                     let _ = fields.set_with_str(field, &answer);
                     if let Some((name, value)) = form.sent_by.try_get_value().flatten() {
                         let _ = fields.set_with_str(&name, &value);
@@ -125,7 +125,7 @@ mod browser {
                 Err(problem) => {
                     form.pending.try_set(false);
                     form.problem.try_update(|shown| match shown {
-                        // What was typed also says which form of the page it is.
+                        // Keep the typed texts: they also identify the form on the page.
                         Some(shown) => shown.cause = problem.cause,
                         None => *shown = Some(problem),
                     });

@@ -1,4 +1,4 @@
-//! Fields for passwords: what is typed can be shown, and a new password is weighed.
+//! Password fields. The user can reveal the password, and a new password is rated.
 
 use domain::Password;
 use domain::password::{InvalidPassword, Strength};
@@ -7,14 +7,13 @@ use leptos::prelude::*;
 use super::FormState;
 use super::field::described_by;
 
-/// A field for a password under its label. Where scripts run, a button beside it shows what is
-/// typed.
+/// A labelled password field. If scripts run, a button next to it reveals the password.
 #[component]
 pub fn PasswordBox(
     label: &'static str,
     name: &'static str,
     autocomplete: &'static str,
-    /// For a password that is to be chosen: the email that it is weighed against.
+    /// For a new password: the email that the rating compares it with.
     #[prop(optional)]
     weighed_against: Option<RwSignal<String>>,
     form: FormState,
@@ -53,11 +52,11 @@ pub fn PasswordBox(
     }
 }
 
-/// The button that shows or hides what is typed; without scripts there is none.
+/// The button that reveals or hides the password. Shown only if scripts run.
 #[component]
 fn ShowButton(is_shown: RwSignal<bool>) -> impl IntoView {
     let runs = RwSignal::new(false);
-    // Effects run in the browser alone, after hydration: the server's page has no button.
+    // Effects run only in the browser, after hydration, so the server's page has no button.
     Effect::new(move || runs.set(true));
     let toggle = move |_| is_shown.update(|is_shown| *is_shown = !*is_shown);
     let word = move || {
@@ -73,8 +72,8 @@ fn ShowButton(is_shown: RwSignal<bool>) -> impl IntoView {
     }
 }
 
-/// How strong the password is that is typed, and why. It says what the server will say, as far as
-/// the browser knows, and never keeps the form back.
+/// Rates the password while it is typed, and says why. The sentences match the server's as far as
+/// the browser can tell. Never prevents the form from being sent.
 #[component]
 fn Meter(id: String, text: RwSignal<String>, email: RwSignal<String>) -> impl IntoView {
     let weighed = move || (!text.with(String::is_empty)).then(|| weigh(&text.get(), &email.get()));
@@ -95,7 +94,7 @@ fn Meter(id: String, text: RwSignal<String>, email: RwSignal<String>) -> impl In
     }
 }
 
-/// The meter's level, 0 for a password that would be refused, and the sentence to it.
+/// Returns the meter's level and its sentence. Level 0 is a password that would be refused.
 fn weigh(text: &str, email: &str) -> (u8, String) {
     let valid = Password::parse(text);
     if let Err(invalid) = valid.and_then(|password| password.must_differ_from(email)) {

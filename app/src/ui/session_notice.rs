@@ -1,16 +1,16 @@
-//! The notice before a session ends, and after it has ended. A page asks the server when that is:
-//! the session may be used in another tab.
+//! The notice shown before and after a session ends. The page asks the server for the end of the
+//! session, since the session may be in use in another tab.
 
 use leptos::prelude::*;
 
 use crate::account::Viewer;
 use crate::page_data::PageData;
 
-/// How long before its end the notice is shown.
+/// The time before the session's end at which the notice appears.
 #[cfg(feature = "hydrate")]
 const NOTICE_MS: i64 = 5 * 60 * 1000;
 
-/// The states of the notice.
+/// The notice's states.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(
     not(feature = "hydrate"),
@@ -18,14 +18,14 @@ const NOTICE_MS: i64 = 5 * 60 * 1000;
 )]
 enum Notice {
     None,
-    /// The session ends for want of use.
+    /// The session will end because it hasn't been used.
     Idle,
-    /// The session ends by its age.
+    /// The session will end because of its age.
     Old,
     Over,
 }
 
-/// The place of the notice, which screen readers read out when it appears.
+/// The notice. Screen readers announce it when it appears.
 #[component]
 pub fn SessionNotice(viewer: PageData<Option<Viewer>>) -> impl IntoView {
     let notice = RwSignal::new(Notice::None);
@@ -62,7 +62,7 @@ pub fn SessionNotice(viewer: PageData<Option<Viewer>>) -> impl IntoView {
     }
 }
 
-/// It leaves the page as it is: what was typed stays.
+/// Opens a new tab, so that the text typed into this page stays.
 #[component]
 fn SignInAgain() -> impl IntoView {
     view! {
@@ -86,17 +86,17 @@ mod watch {
     use crate::client::call;
     use crate::page_data::PageData;
 
-    /// How long until the server is asked again while the notice is shown.
+    /// The interval between requests to the server while the notice is shown.
     const AGAIN_MS: i64 = 60 * 1000;
 
-    /// The notice, and the timer that asks the server again.
+    /// The notice, and the timer for the next request to the server.
     #[derive(Clone, Copy)]
     struct Watch {
         notice: RwSignal<Notice>,
         timer: StoredValue<Option<TimeoutHandle>>,
     }
 
-    /// Shows the notice when it is time.
+    /// Shows the notice when the session is about to end.
     pub fn begin(viewer: PageData<Option<Viewer>>, notice: RwSignal<Notice>) {
         let timer = StoredValue::new(None);
         let watch = Watch { notice, timer };
@@ -105,7 +105,8 @@ mod watch {
             Some(Ok(None)) => watch.rest(Notice::None),
             _ => {}
         });
-        // A sign-in in another tab signs this page in too: it asks when its window gets the focus.
+        // A sign-in in another tab also signs this page in, so check when the window gets the
+        // focus.
         let focused = window_event_listener(leptos::ev::focus, move |_| {
             if notice.get_untracked() == Notice::Over {
                 watch.ask();
@@ -120,7 +121,7 @@ mod watch {
                 return self.rest(Notice::Over);
             };
             let (notice, ask_in_ms) = match in_ms - NOTICE_MS {
-                // The session is over when the timer is up, and not earlier.
+                // The extra second makes sure that the session has ended when the timer fires.
                 early if early > 0 => (Notice::None, early + 1000),
                 _ if idle => (Notice::Idle, in_ms.min(AGAIN_MS) + 1000),
                 _ => (Notice::Old, in_ms.min(AGAIN_MS) + 1000),
@@ -131,13 +132,13 @@ mod watch {
             self.timer.try_set_value(timer);
         }
 
-        /// Shows a notice and waits for nothing.
+        /// Shows a notice and stops the timer.
         fn rest(self, notice: Notice) {
             if let Some(Some(timer)) = self.timer.try_get_value() {
                 timer.clear();
             }
             self.timer.try_set_value(None);
-            // A notice that stays the same isn't read out again.
+            // Screen readers would announce an unchanged notice again.
             if self.notice.try_get_untracked() != Some(notice) {
                 self.notice.try_set(notice);
             }
@@ -147,7 +148,7 @@ mod watch {
             leptos::task::spawn_local(async move {
                 match call(LoadSession {}).await {
                     Ok(end) => self.go_on(end),
-                    // Not known yet.
+                    // The end isn't known. Ask again in a minute.
                     Err(_) => self.go_on(Some(SessionEnd {
                         in_ms: NOTICE_MS + AGAIN_MS,
                         idle: true,

@@ -1,23 +1,23 @@
-//! States, shown the same everywhere.
+//! States in one style for all pages.
 
 use domain::records::{BatchStatus, CarrierState, ConnectionState};
 use domain::{ApplicationStatus, MailState, MessageStatus, SenderStatus};
 use leptos::prelude::*;
 
-// The classes of states. Each has a shape of its own: a state can be told without its colour.
+// The classes of states. Each has its own shape, so that the states differ without colour too.
 
 /// A filled circle: all is well.
 const GOOD: &str = "state state-good";
-/// A ring: it waits.
+/// A ring: waiting.
 const WAITING: &str = "state state-waiting";
-/// A half-filled circle: it is under way.
+/// A half-filled circle: in progress.
 const MOVING: &str = "state state-moving";
-/// A triangle: it needs attention.
+/// A triangle: needs attention.
 const BAD: &str = "state state-bad";
-/// A diamond: it isn't known yet.
+/// A diamond: not known yet.
 const UNCLEAR: &str = "state state-unclear";
 
-/// A state as pages show it: its class and its word.
+/// A state on a page: its class and its text.
 #[derive(Clone, Copy)]
 pub struct State(&'static str, &'static str);
 
@@ -103,7 +103,7 @@ impl From<MailState> for State {
     }
 }
 
-/// A state: its word, after the shape of its class.
+/// A state's text, after the shape of its class.
 #[component]
 pub fn StateMark(#[prop(into)] state: State) -> impl IntoView {
     let State(class, word) = state;

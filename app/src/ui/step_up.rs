@@ -1,4 +1,4 @@
-//! The field of a form that asks again who is signed in.
+//! The form field for step-up authentication.
 
 use domain::Refusal;
 use leptos::prelude::*;
@@ -6,15 +6,15 @@ use leptos::prelude::*;
 use super::{Field, FormState, PasskeyButton};
 use crate::problem::Cause;
 
-/// A field for a code of the authenticator app, with a button for a passkey where the account has
-/// one; or for the password of an account without the app. It is shown once the form was refused
-/// for want of it. Its name is `credential`.
+/// A field for a code of the authenticator app, with a button for a passkey if the account has one.
+/// An account without the app gets a field for the password. The field appears once the server has
+/// refused the form for lack of it. Its name is `credential`.
 #[component]
 pub fn StepUpField(
     form: FormState,
     #[prop(default = "Code")] code_label: &'static str,
 ) -> impl IntoView {
-    // Two problems in a row that ask for the same are one field, which keeps what is typed.
+    // Two problems in a row that need the same credential share one field, so that its text stays.
     let asked = Memo::new(move |before: Option<&Option<Asked>>| {
         let before = before.copied().flatten();
         form.problem
@@ -53,10 +53,11 @@ enum Asked {
     Password,
 }
 
-/// What a problem asks for, after another one asked for `before`.
+/// Returns the credential that a problem calls for. `before` is the one that the previous problem
+/// called for.
 const fn asked(cause: &Cause, before: Option<Asked>) -> Option<Asked> {
     match cause {
-        // A wrong code leaves the choice that there was.
+        // After a wrong code, the user keeps the same choice.
         Cause::Refused(Refusal::StepUpCodeWrong) if before.is_some() => before,
         Cause::Refused(Refusal::CodeNeeded | Refusal::StepUpCodeWrong) => Some(Asked::Code),
         Cause::NoPasskeyUsed

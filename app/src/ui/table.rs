@@ -1,20 +1,20 @@
-//! Tables: a row for each record, made column by column.
+//! Tables: one row per record, built column by column.
 
 use std::fmt::Display;
 
 use leptos::prelude::*;
 
-/// The class of tables that become a list of their rows on a narrow screen.
+/// The class of tables whose rows become lists on a narrow screen.
 const STACKED: &str = "stacks";
-/// The class of tables whose rows take few lines on a narrow screen: the style sheet places their
-/// cells by their headings.
+/// The class of tables whose rows take few lines on a narrow screen. The style sheet places their
+/// cells by heading.
 const COMPACT: &str = "stacks compact";
-/// The class of tables that are no wider than what stands in them.
+/// The class of tables that are no wider than their content.
 const NARROW: &str = "narrow";
 /// The class of cells with buttons.
 pub const BUTTONS: &str = "row-action";
 
-/// A table with a row for each value of a list. Its columns are added from left to right.
+/// A table with a row for each value. Columns are added from left to right.
 pub struct Table<'a, T> {
     class: &'static str,
     values: &'a [T],
@@ -24,17 +24,17 @@ pub struct Table<'a, T> {
 }
 
 impl<'a, T> Table<'a, T> {
-    /// A wide table. On a narrow screen each of its rows becomes a list.
+    /// Creates a wide table. On a narrow screen, each row becomes a list.
     pub fn wide(values: &'a [T]) -> Self {
         Self::new(STACKED, values)
     }
 
-    /// A table of few columns. The cells of its first column are the headings of the rows.
+    /// Creates a table with few columns. The cells of its first column are row headings.
     pub fn narrow(values: &'a [T]) -> Self {
         Self::new(NARROW, values)
     }
 
-    /// Lets each row of a wide table take few lines on a narrow screen.
+    /// Makes each row of a wide table take few lines on a narrow screen.
     pub fn compact(self) -> Self {
         Self {
             class: COMPACT,
@@ -60,8 +60,8 @@ impl<'a, T> Table<'a, T> {
         self.styled("", heading, cell)
     }
 
-    /// Adds a column whose cells have a class. The heading of a column of [`BUTTONS`] is for screen
-    /// readers alone.
+    /// Adds a column whose cells have a class. For the class [`BUTTONS`], only screen readers get
+    /// the heading.
     pub fn styled<V: IntoView + 'static>(
         self,
         class: &'static str,
@@ -87,7 +87,7 @@ impl<'a, T> Table<'a, T> {
         self.add("amount", heading, shown, |value| amount(value).to_string())
     }
 
-    /// Adds a column of a narrow table whose heading is made while the page runs.
+    /// Adds a column to a narrow table. The heading is computed at run time.
     pub fn titled<V: IntoView + 'static>(
         self,
         class: &'static str,
@@ -113,7 +113,7 @@ impl<'a, T> Table<'a, T> {
         self
     }
 
-    /// The table.
+    /// Renders the table.
     pub fn view(self) -> AnyView {
         let rows = self.rows.into_iter();
         let rows: Vec<_> = rows.map(|cells| view! { <tr>{cells}</tr> }).collect();
@@ -128,14 +128,14 @@ impl<'a, T> Table<'a, T> {
         .into_any()
     }
 
-    /// The table in a region of its own.
+    /// Renders the table in a scrolling region.
     pub fn in_region(self, label: impl Into<String>) -> AnyView {
         let label = label.into();
         let table = self.view();
         view! { <TableRegion label>{table}</TableRegion> }.into_any()
     }
 
-    /// The table in a region of its own, or a sentence in the place of a table without rows.
+    /// Renders the table in a scrolling region, or a sentence if the table has no rows.
     pub fn in_region_or(self, label: &'static str, sentence: impl IntoView + 'static) -> AnyView {
         if self.rows.is_empty() {
             view! { <p class="empty">{sentence}</p> }.into_any()
@@ -147,7 +147,7 @@ impl<'a, T> Table<'a, T> {
 
 fn column_heading(class: &'static str, shown: String) -> AnyView {
     let heading = match class {
-        // The buttons say what they do.
+        // The buttons have labels of their own.
         BUTTONS => view! { <span class="visually-hidden">{shown}</span> }.into_any(),
         _ => shown.into_any(),
     };
@@ -169,10 +169,10 @@ fn cell_element(
     }
 }
 
-/// The place of a table. Where it is narrower than the table, it scrolls, also by keyboard.
+/// A region that scrolls if it is narrower than its table, also by keyboard.
 #[component]
 pub fn TableRegion(
-    /// Names the table to those who can't see what stands around it.
+    /// The table's name for screen readers.
     #[prop(into)]
     label: String,
     children: Children,

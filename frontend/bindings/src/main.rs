@@ -1,5 +1,5 @@
-//! `frontend-bindings WASM FOLDER`: from the WebAssembly that the compiler made, writes what a
-//! browser can load: `FOLDER/heliograph_bg.wasm` and, to start it, `FOLDER/heliograph.js`.
+//! `frontend-bindings WASM FOLDER` converts the compiler's WebAssembly into files that a browser
+//! can load: `FOLDER/heliograph_bg.wasm`, and `FOLDER/heliograph.js`, which starts it.
 
 use std::env;
 use std::error::Error;
@@ -9,14 +9,14 @@ use wasm_bindgen_cli_support::Bindgen;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = env::args_os().skip(1).collect();
     let [wasm, folder] = arguments.as_slice() else {
-        return Err("two arguments are needed: the WebAssembly and the folder to write to".into());
+        return Err("usage: frontend-bindings WASM FOLDER".into());
     };
     Bindgen::new()
         .input_path(wasm)
         .out_name("heliograph")
         .web(true)?
         .typescript(false)
-        // frontend/site.mjs finds functions by their names.
+        // frontend/site.mjs finds functions by name.
         .remove_name_section(false)
         .remove_producers_section(true)
         .generate(folder)?;

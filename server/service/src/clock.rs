@@ -24,7 +24,7 @@ enum Source {
 #[derive(Debug)]
 struct Followed {
     started: Instant,
-    /// Unix milliseconds at `started`, by the clock that is followed. [`NOBODY`] if no other clock
+    /// The followed clock's time at `started`, in Unix milliseconds. [`NOBODY`] if no other clock
     /// is followed.
     offset_ms: AtomicI64,
 }
@@ -45,9 +45,8 @@ impl Clock {
         Self(Source::Fixed(unix_ms))
     }
 
-    /// Follows another clock from now on, which currently shows `unix_ms`. Returns by how many
-    /// milliseconds the machine's own clock is ahead of it. A test's clock follows no other clock
-    /// and returns 0.
+    /// Follows another clock, which shows `unix_ms` now. Returns how many milliseconds the
+    /// machine's own clock is ahead of it. A clock that a test sets ignores the call and returns 0.
     pub(crate) fn follow(&self, unix_ms: i64) -> i64 {
         let Source::Machine(followed) = &self.0 else {
             return 0;
@@ -65,8 +64,7 @@ impl Clock {
             Source::Fixed(fixed) => fixed.load(Ordering::Relaxed),
             Source::Machine(followed) => match followed.offset_ms.load(Ordering::Relaxed) {
                 NOBODY => machine_ms(),
-                // The monotonic clock counts the time since `started`, because nobody can set that
-                // clock.
+                // The time since `started` comes from the monotonic clock, which nobody can set.
                 offset => offset.saturating_add(elapsed_ms(followed.started)),
             },
         };

@@ -9,8 +9,8 @@ use crate::operations::nodes::SLOTS;
 /// A source of IDs that only ever increase, even if the clock is set back.
 pub(crate) struct IdSource {
     last: Mutex<i64>,
-    /// The last ID of a batch's messages. Batches have node numbers of their own: a batch of a
-    /// million messages uses up the IDs of half a second, and single sends in that time must not
+    /// The last ID of any batch's messages. Batches have node numbers of their own, because a batch
+    /// of a million messages uses up the IDs of half a second. Single sends in that time must not
     /// get IDs from the future.
     last_of_batches: Mutex<i64>,
 }
@@ -52,8 +52,7 @@ impl IdSource {
             .last_of_batches
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // Start no lower than the newest message. Messages with IDs far enough below it count as
-        // swept.
+        // Start no lower than the newest message. IDs far enough below it count as swept.
         let newest = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let ms = now
             .unix_ms()

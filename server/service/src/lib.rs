@@ -1,5 +1,5 @@
 //! The operations of Heliograph: register, create an application, send, claim, credit a deposit.
-//! This code calls them verbs.
+//! This code calls these operations verbs.
 //!
 //! Each verb owns one transaction, so its work happens completely or not at all. Only `store`
 //! contains SQL. Time and randomness come from [`Clock`] and [`Entropy`], so that tests control
@@ -387,7 +387,7 @@ impl Service {
         &self.inner.wakeups.reinstated
     }
 
-    /// Waits until the service stops writing for good, because an earlier write may not have
+    /// Waits until the service can't write any more, which happens if earlier writes may not have
     /// reached the disk. The process should then exit. The data on disk is consistent.
     pub async fn failed(&self) {
         self.store().failed().await;
@@ -516,7 +516,8 @@ async fn leave_time(begun: Instant) {
     tokio::time::sleep(begun.elapsed() * 3).await;
 }
 
-/// The most attempts at work whose transaction the database ends in favour of another process's.
+/// The most attempts at work that conflicts with another process's. The database ends one of two
+/// conflicting transactions.
 pub(crate) const ATTEMPTS: u32 = 6;
 
 /// Like [`run_detached`], for work that several processes do on the same rows. Not all such work

@@ -34,8 +34,8 @@ pub struct Limits {
     pub changes_per_second: u32,
     /// The most messages per day that a test key may send if its account has never had a deposit.
     pub unpaid_test_messages: i64,
-    /// The size of the stored test messages of all such accounts together, in bytes, above which
-    /// the operator and staff are warned.
+    /// The most bytes that test messages of accounts without a deposit may take, all accounts
+    /// together. Above this, the operator and staff are warned.
     pub unpaid_bytes_max: i64,
     /// Whether staff may approve and credit their own applications and accept sender names for
     /// them.
@@ -49,7 +49,7 @@ pub struct Limits {
     pub history_days: i64,
     /// The number of days that messages of test keys are kept.
     pub test_history_days: i64,
-    /// Whether PostgreSQL keeps messages in a table per day or per week.
+    /// The period of a message table with PostgreSQL, a day or a week.
     pub message_tables: MessageTables,
     /// The length of a claim's lease, in milliseconds. A submit takes far less. After a crash,
     /// other processes wait this long before they claim the messages.

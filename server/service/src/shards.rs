@@ -53,7 +53,7 @@ impl Shards {
         known.insert(reference, address);
     }
 
-    /// Returns the shard of an installation with only one shard.
+    /// Returns the only shard, or `None` if there are several.
     fn only(&self) -> Option<Shard> {
         (self.count == 1).then_some(Shard::FIRST)
     }
@@ -120,7 +120,7 @@ impl Service {
         Ok(found.ok_or(Refusal::NoSuchApplication)?)
     }
 
-    /// Returns the shard of an installation with only one shard.
+    /// Returns the only shard, or `None` if there are several.
     pub(crate) fn only_shard(&self) -> Option<Shard> {
         self.inner.shards.only()
     }

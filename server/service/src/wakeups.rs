@@ -73,7 +73,7 @@ impl Inner {
     fn wake_here(&self, what: Wakeup) {
         match what {
             Wakeup::Queued => {
-                self.group_commit.look();
+                self.group_commit.poll();
                 self.wakeups.queued.notify_waiters();
             }
             Wakeup::BatchAccepted => self.wakeups.batch_accepted.notify_one(),
@@ -120,8 +120,8 @@ pub(crate) async fn notify_now(service: &Service) {
         listening::notify(&mut conn, &payload).await
     };
     if let Err(error) = sent.await {
-        tracing::warn!(detail = ?error, "can't notify the other processes of new work; they find it \
-            when they poll");
+        tracing::warn!(detail = ?error, "can't notify the other processes of new work; they find \
+            it when they poll");
     }
 }
 

@@ -77,8 +77,8 @@ fn offset(from: jiff::Timestamp, offset: Offset, short: &str) -> domain::zone::O
     (from, minutes, short_name(short, minutes))
 }
 
-/// Returns the short name of an offset. The database has digits like `+0545` if there is no
-/// customary name.
+/// Returns the short name of an offset. If there is no customary name, the database has digits like
+/// `+0545`, which become `UTC+5:45`.
 fn short_name(short: &str, minutes: i32) -> String {
     if !short.starts_with(['+', '-']) {
         return short.to_owned();

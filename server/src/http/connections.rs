@@ -64,7 +64,7 @@ struct Connection {
 }
 
 /// A connection's slot, which is free again when this is dropped.
-pub struct Place {
+pub struct Slot {
     connections: Arc<Connections>,
     id: u64,
     connection: Arc<Connection>,
@@ -93,20 +93,20 @@ impl Connections {
 
     /// Returns a slot for a new connection from this address, or `None` if the connection must be
     /// closed. Waits only for requests of trusted proxies to finish.
-    pub async fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    pub async fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
         let is_trusted = self.trusted.iter().any(|network| network.contains(peer));
         let client = (!is_trusted).then(|| Client::of(peer));
         loop {
             let ended = self.ended.notified();
             match self.try_take(client.as_ref()) {
-                Ok(place) => return place,
+                Ok(slot) => return slot,
                 Err(()) => drop(tokio::time::timeout(LOOK_AGAIN, ended).await),
             }
         }
     }
 
     /// Returns `Err` if the caller must try again.
-    fn try_take(self: &Arc<Self>, client: Option<&Client>) -> Result<Option<Place>, ()> {
+    fn try_take(self: &Arc<Self>, client: Option<&Client>) -> Result<Option<Slot>, ()> {
         let mut open = self.open();
         if let Some(limit) = client.and_then(|client| open.reached(client, &self.limits)) {
             self.metrics.connection_limited(limit);
@@ -132,7 +132,7 @@ impl Connections {
         });
         let id = open.add(Arc::clone(&connection));
         drop(open);
-        Ok(Some(Place {
+        Ok(Some(Slot {
             connections: Arc::clone(self),
             id,
             connection,
@@ -259,7 +259,7 @@ fn take_one<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, name: &K) {
     }
 }
 
-impl Place {
+impl Slot {
     /// Waits until the connection must be closed to make room for another one.
     pub async fn gives_way(&self) {
         self.connection.gives_way.notified().await;
@@ -284,7 +284,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.connections.open().remove(self.id);
         self.connections.ended.notify_one();
@@ -292,7 +292,7 @@ impl Drop for Place {
 }
 
 /// A request that is being handled.
-pub struct Busy(Arc<Place>);
+pub struct Busy(Arc<Slot>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
@@ -319,18 +319,18 @@ mod tests {
     }
 
     /// Opens a connection from this address, if a slot is free at once.
-    fn opened(connections: &Arc<Connections>, address: &str) -> Option<Arc<Place>> {
+    fn opened(connections: &Arc<Connections>, address: &str) -> Option<Arc<Slot>> {
         let taken = connections.take(address.parse().unwrap());
         taken.now_or_never().flatten().map(Arc::new)
     }
 
-    fn open(connections: &Arc<Connections>, address: &str, count: usize) -> Vec<Arc<Place>> {
+    fn open(connections: &Arc<Connections>, address: &str, count: usize) -> Vec<Arc<Slot>> {
         let all = (0..count).map(|_| opened(connections, address).unwrap());
         all.collect()
     }
 
-    fn gave_way(place: &Place) -> bool {
-        place.gives_way().now_or_never().is_some()
+    fn gave_way(slot: &Slot) -> bool {
+        slot.gives_way().now_or_never().is_some()
     }
 
     #[test]
@@ -368,12 +368,12 @@ mod tests {
         // This client already has the most connections.
         assert!(opened(&connections, "192.0.2.1").is_none());
         let newcomer = opened(&connections, "203.0.113.1").unwrap();
-        assert_eq!(many.iter().filter(|place| gave_way(place)).count(), 1);
+        assert_eq!(many.iter().filter(|slot| gave_way(slot)).count(), 1);
         // The clients now have three, two and one. The network with the most makes room, even for a
         // neighbour in the same network.
         let neighbour = opened(&connections, "192.0.2.2").unwrap();
-        assert_eq!(many.iter().filter(|place| gave_way(place)).count(), 1);
-        assert!(!few.iter().any(|place| gave_way(place)));
+        assert_eq!(many.iter().filter(|slot| gave_way(slot)).count(), 1);
+        assert!(!few.iter().any(|slot| gave_way(slot)));
         assert!(!gave_way(&newcomer) && !gave_way(&neighbour));
         drop((many, few, newcomer, neighbour));
         let open = connections.open();
@@ -384,32 +384,32 @@ mod tests {
     #[test]
     fn the_connection_that_is_idle_for_longest_gives_way() {
         let connections = connections();
-        let places = open(&connections, "192.0.2.1", 4);
+        let slots = open(&connections, "192.0.2.1", 4);
         let _few = open(&connections, "198.51.100.1", 2);
-        for (place, used_ms) in places.iter().zip([0, 30, 10, 20]) {
-            place.connection.used_ms.store(used_ms, Ordering::Relaxed);
+        for (slot, used_ms) in slots.iter().zip([0, 30, 10, 20]) {
+            slot.connection.used_ms.store(used_ms, Ordering::Relaxed);
         }
-        let is_busy = &places[0].connection.is_busy;
+        let is_busy = &slots[0].connection.is_busy;
         is_busy.store(true, Ordering::Relaxed);
         let _newcomer = opened(&connections, "203.0.113.1").unwrap();
-        let gone: Vec<_> = places.iter().map(|place| gave_way(place)).collect();
+        let gone: Vec<_> = slots.iter().map(|slot| gave_way(slot)).collect();
         assert_eq!(gone, [false, false, true, false]);
     }
 
     #[tokio::test]
     async fn trusted_proxies_wait_only_for_their_own_requests() {
         let connections = connections();
-        let mut places = open(&connections, "127.0.0.1", 6);
-        let busy: Vec<_> = places.iter().map(Place::begin_request).collect();
+        let mut slots = open(&connections, "127.0.0.1", 6);
+        let busy: Vec<_> = slots.iter().map(Slot::begin_request).collect();
         assert!(opened(&connections, "192.0.2.1").is_none());
         let mut waiting = Box::pin(connections.take("127.0.0.1".parse().unwrap()));
         assert!((&mut waiting).now_or_never().is_none());
         drop(busy);
-        places.pop();
+        slots.pop();
         let sixth = waiting.now_or_never().flatten().unwrap();
         // Idle connections make room.
         let client = opened(&connections, "192.0.2.1").unwrap();
-        assert_eq!(places.iter().filter(|place| gave_way(place)).count(), 1);
+        assert_eq!(slots.iter().filter(|slot| gave_way(slot)).count(), 1);
         assert!(!gave_way(&client) && !gave_way(&sixth));
     }
 }

@@ -1,4 +1,4 @@
-// Java 17 or newer, without packages.
+// Needs Java 17 or newer, and no packages.
 import java.io.IOException;
 import java.net.URI;
 import java.net.URLEncoder;
@@ -25,7 +25,7 @@ public class Send {
             .timeout(Duration.ofSeconds(10))
             .header("Authorization", "Bearer " + System.getenv("HELIOGRAPH_KEY"))
             .header("Content-Type", "application/x-www-form-urlencoded")
-            // One key for one message: a repeated call with it sends nothing a second time.
+            // Use one key per message. A repeated call with the same key sends nothing twice.
             .header("Idempotency-Key", UUID.randomUUID().toString())
             .POST(HttpRequest.BodyPublishers.ofString(form))
             .build();
@@ -35,7 +35,7 @@ public class Send {
             try {
                 var answer = client.send(request, BodyHandlers.ofString());
                 var busy = answer.statusCode() == 429 || answer.statusCode() >= 500;
-                // Of 429 and 503 the answer says in how many seconds to send again.
+                // With a 429 or 503, this header says in how many seconds to try again.
                 pause = answer.headers().firstValueAsLong("Retry-After").orElse(pause);
                 if (!busy || attempt == 3 || pause > 60) {
                     // {"code":200,"transid":"m_…",…}, or the code and the reason of a refusal.

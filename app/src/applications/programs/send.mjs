@@ -1,8 +1,8 @@
-// Node.js 20 or newer, without packages.
+// Needs Node.js 20 or newer, and no packages.
 import { randomUUID } from 'node:crypto';
 
 const sms = { number: 'NUMBER', message: 'Hello from Heliograph', requestid: 'order-4711' };
-// One key for one message: a repeated call with it sends nothing a second time.
+// Use one key per message. A repeated call with the same key sends nothing twice.
 const headers = {
   Authorization: `Bearer ${process.env.HELIOGRAPH_KEY}`,
   'Idempotency-Key': randomUUID(),
@@ -16,7 +16,7 @@ async function send() {
       const signal = AbortSignal.timeout(10_000);
       const answer = await fetch('BASE_URL/sms/send', { method: 'POST', headers, body, signal });
       const busy = answer.status === 429 || answer.status >= 500;
-      // Of 429 and 503 the answer says in how many seconds to send again.
+      // With a 429 or 503, this header says in how many seconds to try again.
       pause = Number(answer.headers.get('Retry-After') ?? attempt);
       if (!busy || attempt === 3 || pause > 60) return await answer.json();
     } catch (error) {

@@ -1,7 +1,7 @@
 <?php
-// PHP 8 or newer, with the curl extension.
+// Needs PHP 8 or newer with the curl extension.
 $sms = ['number' => 'NUMBER', 'message' => 'Hello from Heliograph', 'requestid' => 'order-4711'];
-// One key for one message: a repeated call with it sends nothing a second time.
+// Use one key per message. A repeated call with the same key sends nothing twice.
 $headers = [
     'Authorization: Bearer ' . getenv('HELIOGRAPH_KEY'),
     'Idempotency-Key: ' . bin2hex(random_bytes(16)),
@@ -15,7 +15,7 @@ for ($attempt = 1; $attempt <= 3; $attempt++) {
         CURLOPT_HTTPHEADER => $headers,
         CURLOPT_RETURNTRANSFER => true,
         CURLOPT_TIMEOUT => 10,
-        // Of 429 and 503 the answer says in how many seconds to send again.
+        // With a 429 or 503, this header says in how many seconds to try again.
         CURLOPT_HEADERFUNCTION => function ($call, $line) use (&$pause) {
             if (stripos($line, 'Retry-After:') === 0) {
                 $pause = (int) substr($line, strlen('Retry-After:'));

@@ -1,4 +1,4 @@
-# Python 3.8 or newer, without packages.
+# Needs Python 3.8 or newer, and no packages.
 import json
 import os
 import time
@@ -8,7 +8,7 @@ import urllib.request
 import uuid
 
 sms = {"number": "NUMBER", "message": "Hello from Heliograph", "requestid": "order-4711"}
-# One key for one message: a repeated call with it sends nothing a second time.
+# Use one key per message. A repeated call with the same key sends nothing twice.
 headers = {
     "Authorization": "Bearer " + os.environ["HELIOGRAPH_KEY"],
     "Idempotency-Key": str(uuid.uuid4()),
@@ -25,7 +25,7 @@ def send():
                 return json.load(answer)
         except urllib.error.HTTPError as refused:
             busy = refused.code == 429 or refused.code >= 500
-            # Of 429 and 503 the answer says in how many seconds to send again.
+            # With a 429 or 503, this header says in how many seconds to try again.
             pause = int(refused.headers.get("Retry-After", attempt))
             if not busy or attempt == 3 or pause > 60:
                 return json.load(refused)

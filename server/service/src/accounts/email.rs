@@ -78,8 +78,8 @@ impl Service {
                     email: new.as_str(),
                 };
                 mail::put(tx, to_new, &texts::change_email(), now).await?;
-                let told = texts::email_change_asked(new.as_str());
-                mail::put(tx, &account, &told, now).await?;
+                let notice = texts::email_change_asked(new.as_str());
+                mail::put(tx, &account, &notice, now).await?;
                 let actor = Actor::Account(account.id);
                 let (subject, change) =
                     (actor.to_string(), Change::of(&account.email, new.as_str()));
@@ -255,8 +255,8 @@ async fn wait(
     // Somebody who reads the old mailbox may have requested a reset link, and must not set a
     // password now.
     accounts::spend_resets(conn, id, now).await?;
-    let told = texts::email_change_waits(email, at);
-    mail::put(conn, &row.record, &told, now).await?;
+    let notice = texts::email_change_waits(email, at);
+    mail::put(conn, &row.record, &notice, now).await?;
     let to_new = Recipient {
         account_id: id,
         email,

@@ -177,13 +177,13 @@ impl Service {
         if let Some(device) = self.known_device(email).await? {
             return self.count(Attempt::KnownDevice, client, &device);
         }
-        self.count_at_home(Attempt::SignIn, email, client, throttled)
+        self.count_in_shard(Attempt::SignIn, email, client, throttled)
             .await
     }
 
     /// Counts a throttled attempt against the client's own limits, if the account was signed in
     /// before from the client's network. Otherwise returns `throttled`.
-    async fn count_at_home(
+    async fn count_in_shard(
         &self,
         what: Attempt,
         email: &str,
@@ -201,7 +201,7 @@ impl Service {
                 None => false,
             }
         };
-        if is_home && let Ok(counted) = throttle.count_at_home(what, client, email, self.now()) {
+        if is_home && let Ok(counted) = throttle.count_in_shard(what, client, email, self.now()) {
             return Ok(counted);
         }
         throttle.note_refused(what);

@@ -36,7 +36,7 @@ const SALT_BYTES: usize = 16;
 /// Hashes and verifies passwords.
 pub(crate) struct Hasher {
     /// Slots for waiting and running hashes.
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     permits: Arc<Semaphore>,
     /// Slots for hashes at idle priority. A restarted hash keeps its slot until its first run ends.
     /// This bounds the memory that hashes use.
@@ -54,7 +54,7 @@ impl Hasher {
         let dummy = hash(&nobody_knows, &entropy.bytes())?.into();
         let parallel = parallel();
         Ok(Self {
-            places: Arc::new(Semaphore::new(QUEUE_MAX + parallel)),
+            slots: Arc::new(Semaphore::new(QUEUE_MAX + parallel)),
             permits: Arc::new(Semaphore::new(parallel)),
             idle: Arc::new(Semaphore::new(parallel)),
             hashed: Arc::default(),
@@ -111,8 +111,8 @@ impl Hasher {
         &self,
         work: impl Fn() -> Result<T> + Send + Sync + 'static,
     ) -> Result<T> {
-        let place = Arc::clone(&self.places).try_acquire_owned();
-        let place = place.map_err(|_| Refusal::Busy)?;
+        let slot = Arc::clone(&self.slots).try_acquire_owned();
+        let slot = slot.map_err(|_| Refusal::Busy)?;
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let permit = permit.map_err(|closed| Fault::Task(closed.to_string()))?;
         let work = Arc::new(work);
@@ -129,7 +129,7 @@ impl Hasher {
         }
         on_thread(Priority::Low, move || {
             let result = work();
-            drop((permit, place));
+            drop((permit, slot));
             result
         })
         .await?
@@ -175,7 +175,7 @@ impl Priority {
     /// apply to the whole process.
     fn set(self) {
         /// Whether a failure has been logged.
-        static TOLD: AtomicBool = AtomicBool::new(false);
+        static WARNED: AtomicBool = AtomicBool::new(false);
 
         let set = match self {
             Self::Idle => {
@@ -187,7 +187,7 @@ impl Priority {
                 .map_err(|error| error.to_string()),
         };
         if let Err(error) = set
-            && !TOLD.swap(true, Ordering::Relaxed)
+            && !WARNED.swap(true, Ordering::Relaxed)
         {
             tracing::warn!(
                 %error,

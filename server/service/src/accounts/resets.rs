@@ -125,7 +125,7 @@ impl Service {
             let device = format!("reset link {device}");
             return self.count(Attempt::KnownDevice, client, &device);
         }
-        self.count_at_home(Attempt::ResetLink, email, client, throttled)
+        self.count_in_shard(Attempt::ResetLink, email, client, throttled)
             .await
     }
 }

@@ -44,7 +44,7 @@ const WRONG_CODE_WAIT_MS: i64 = 60_000;
 /// The maximum wait. At 24 codes a day, guessing the right one takes years.
 const WRONG_CODE_WAIT_MAX_MS: i64 = 60 * 60 * 1000;
 /// How long a step-up authentication is valid. A sign-in waits for its code for the same time.
-const PROOF_HOLDS_MS: i64 = 10 * 60 * 1000;
+const STEP_UP_VALID_MS: i64 = 10 * 60 * 1000;
 
 /// Which accounts must have a second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -332,7 +332,7 @@ impl Service {
 
     /// Returns the account whose password was verified in this session and whose code is pending.
     pub async fn awaited_account(&self, token: &str) -> Result<Option<AccountRecord>> {
-        let made_after = self.now().plus_ms(-PROOF_HOLDS_MS);
+        let made_after = self.now().plus_ms(-STEP_UP_VALID_MS);
         let mut conn = self.store().read().await?;
         sessions::awaited(&mut conn, &token_hash(token), made_after).await
     }
@@ -369,7 +369,7 @@ impl Service {
             let mut conn = self.store().read().await?;
             sessions::stepped_up_at(&mut conn, &hash, account_id).await?
         };
-        if stepped_up_at.is_some_and(|at| self.now().ms_since(at) < PROOF_HOLDS_MS) {
+        if stepped_up_at.is_some_and(|at| self.now().ms_since(at) < STEP_UP_VALID_MS) {
             return Ok(());
         }
         let given = !credential.trim().is_empty();
@@ -433,7 +433,7 @@ impl Service {
                 };
                 self.in_transaction(move |tx, now| {
                     Box::pin(async move {
-                        tell_of_wrong_codes(tx, account_id, number, now).await?;
+                        notify_of_wrong_codes(tx, account_id, number, now).await?;
                         wrong.store(tx, now).await
                     })
                 })
@@ -616,7 +616,7 @@ fn wait_ms(wrong: i64) -> i64 {
 }
 
 /// Mails the owner about the 10th, 20th, 40th, … wrong code in a row.
-async fn tell_of_wrong_codes(
+async fn notify_of_wrong_codes(
     conn: &mut dyn Connection,
     account_id: i64,
     number: i64,

@@ -185,7 +185,7 @@ impl Throttle {
 
     /// Counts an attempt from a network in which the account was signed in before. Attempts from
     /// other networks don't lock the owner out there.
-    pub(crate) fn count_at_home(
+    pub(crate) fn count_in_shard(
         &self,
         what: Attempt,
         client: &str,
@@ -568,7 +568,7 @@ mod tests {
             }
             assert!(one(share).is_err());
             // Only the client's own limits apply in a network of the account's owner.
-            let home = throttle.count_at_home(what, "203.0.113.10", "one@example.org", at(0));
+            let home = throttle.count_in_shard(what, "203.0.113.10", "one@example.org", at(0));
             assert!(home.is_ok());
             assert!(throttle.strained(at(3_600_000)).is_empty());
         }

@@ -2,7 +2,7 @@
 //! stored every few seconds, so that they don't slow down sends. A process that dies loses the
 //! calls since the last store.
 //!
-//! The memory is bounded. It holds at most as many calls per application as are shown, and fewer if
+//! The memory is bounded. It holds no more calls per application than are shown, and fewer when
 //! many applications make calls.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,14 +21,15 @@ use crate::store::gate::Priority;
 
 /// The number of calls that are kept per application.
 const KEPT: usize = 50;
-/// The most applications with pending calls. They share as many pending calls, so that each
-/// application has fewer of them the more applications there are.
+/// The most applications with pending calls, and about the most pending calls of all applications
+/// together. Each application gets an equal share of them.
 const WAITING_MAX: usize = 5_000;
-/// The most pending calls whose keys aren't known to be in force. Most such keys never were.
+/// The most pending calls whose keys aren't known to be in force. Most of those keys were never
+/// valid.
 const DOUBTFUL_MAX: usize = 200;
 /// The number of applications whose calls one transaction stores.
 const APPLICATIONS_CHUNK: usize = 20;
-/// How long calls with a replaced key are still stored, in milliseconds.
+/// How long calls with a key are still stored after its replacement, in milliseconds.
 const REPLACED_MS: i64 = 24 * 3_600_000;
 
 /// An API call that was answered.

@@ -13,8 +13,8 @@ use crate::store::audit::{self, Actor, Wanted};
 const ENTRIES: i64 = 100;
 
 impl Service {
-    /// Returns the history of one of an account's applications, newest first. The history has those
-    /// of the last 100 audit entries that the owner may see.
+    /// Returns the history of one of an account's applications, newest first. It has the entries
+    /// that the owner may see among the last 100 audit entries.
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -44,7 +44,7 @@ impl Service {
 /// Returns the entry as the owner sees it, or `None` if it is for staff only.
 fn for_owner(entry: AuditRecord, owner: &str) -> Option<HistoryEntry> {
     let action = HistoryAction::parse(&entry.action)?;
-    // The deposit came in before an application had its reference, so it wasn't credited then.
+    // The deposit arrived before any application had this reference, so it wasn't credited then.
     if action == HistoryAction::DepositCredited && entry.after.is_none() {
         return None;
     }

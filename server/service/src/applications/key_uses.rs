@@ -26,7 +26,7 @@ pub(crate) struct KeyUses(Mutex<BTreeMap<KeyName, Uses>>);
 struct Uses {
     at: Timestamp,
     from: Option<IpAddr>,
-    /// The number of calls by hour, counted since 1970.
+    /// The number of calls in each hour. Hours are counted since 1970.
     calls: BTreeMap<i64, i64>,
 }
 
@@ -54,7 +54,7 @@ impl KeyUses {
 }
 
 impl Service {
-    /// Adds a call with a key that is in force to the uses in memory.
+    /// Records a call with a key that is in force, in memory.
     pub fn note_key_use(&self, key: &ApiKey, from: Option<IpAddr>) {
         let name = (key.reference(), key.kind());
         self.inner.key_uses.note(name, self.now(), from);

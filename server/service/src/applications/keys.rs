@@ -16,8 +16,9 @@ impl Service {
     /// Replaces a key. The commit makes the old key unknown and signs out every device of the
     /// account except the caller's.
     ///
-    /// `last_four` is the end of the key that the caller was shown, and the key is replaced only if
-    /// it is still that one. Without `last_four`, the key in force is replaced whichever it is.
+    /// `last_four` is the last four characters of the key that the caller was shown. If another key
+    /// is in force by now, nothing is replaced. Without `last_four`, the key in force is replaced
+    /// in any case.
     ///
     /// # Errors
     /// `WrongPassword`, `Throttled`, `NoSuchApplication`, `KeyReplacedBefore`.
@@ -64,8 +65,7 @@ impl Service {
         .await
     }
 
-    /// Whether a key is the one in force. The demo calls this, because it prints its keys at every
-    /// start.
+    /// Whether a key is in force. The demo calls this, because it prints its keys at every start.
     pub async fn key_in_force(&self, key: &ApiKey) -> Result<bool> {
         let row = self.key_row(key.reference()).await?;
         Ok(row.is_some_and(|row| row.holds(key)))

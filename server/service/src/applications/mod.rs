@@ -30,7 +30,7 @@ use crate::wakeups::Wakeup;
 
 pub use statement::StatementFilter;
 
-/// The number of random references to try. After that they count as used up.
+/// The most random references to try before all references count as used up.
 const REFERENCE_ATTEMPTS: usize = 1000;
 const REFERENCES: u64 = 1_000_000;
 
@@ -111,8 +111,8 @@ impl Service {
             Box::pin(async move {
                 tx.at(shard);
                 let account = accounts::by_id(tx, account_id).await?;
-                // Staff disable an account together with its applications. No application may be
-                // added later.
+                // Disabling an account disables its existing applications, so a disabled account
+                // must not get new ones.
                 if account.is_some_and(|account| account.disabled_at.is_some()) {
                     return Err(Refusal::AccountDisabled.into());
                 }
@@ -143,8 +143,8 @@ impl Service {
         .await
     }
 
-    /// Inserts an application with a free reference. The unique indexes decide if several forms
-    /// arrive at once. A query afterwards finds out why an insert failed.
+    /// Inserts an application with a free reference. If several forms arrive at once, the unique
+    /// indexes decide. A query afterwards finds out why an insert failed.
     async fn insert_application(
         &self,
         conn: &mut dyn Connection,
@@ -371,7 +371,8 @@ pub(crate) async fn owned(
     row.ok_or(Error::Refused(Refusal::NoSuchApplication))
 }
 
-/// Returns one of an account's applications, or all of them without a reference.
+/// Returns the account's application with this reference, or all of the account's applications for
+/// `None`.
 pub(crate) async fn chosen(
     conn: &mut dyn Connection,
     account_id: i64,

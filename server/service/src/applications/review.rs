@@ -13,8 +13,8 @@ use crate::store::{applications, senders, staff_lists, usual_times};
 const CASES_MAX: i64 = 100;
 /// The most earlier requests, and the most similar names, that are shown with a case.
 const BESIDE_MAX: i64 = 5;
-/// Usual times are computed from the last 30 days, in milliseconds, and from at most this many
-/// decisions per shard.
+/// Usual times are computed from the decisions in this period, in milliseconds, and from at most
+/// [`USUAL_MAX`] decisions per shard.
 const USUAL_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 const USUAL_MAX: i64 = 1000;
 
@@ -57,7 +57,7 @@ impl Service {
     }
 
     /// Returns a page of the sender names that wait for a decision, oldest request first. Each
-    /// comes with what staff need to decide.
+    /// comes with the information that staff need to decide.
     ///
     /// # Errors
     /// `InvalidCursor`.

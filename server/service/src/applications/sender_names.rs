@@ -67,8 +67,8 @@ impl Service {
     }
 
     /// Withdraws the pending request. If staff rejected the name that the application was created
-    /// with, this lets the application send without a sender name. Does nothing if there is nothing
-    /// to withdraw.
+    /// with, withdraws that request, and the application sends without a sender name. Does nothing
+    /// if there is nothing to withdraw.
     ///
     /// # Errors
     /// `NoSuchApplication`. `SenderlessTaken` if the application would have no sender name and the
@@ -278,7 +278,8 @@ async fn decision_about(
             return Ok(None);
         }
     };
-    // An application may have several requests, so the entry must have the time of this decision.
+    // An application may have several requests, so the audit entry must have the time of this
+    // request's decision.
     let last = audit::last(conn, &request.reference.to_string(), [action; 3]).await?;
     Ok(last.filter(|decided| Some(decided.at) == request.decided_at))
 }

@@ -104,7 +104,7 @@ async fn days(
     while let Some(first) = transfers::first_between(conn, id, &ids).await? {
         let day = Timestamp::of_day(first.day());
         let next = transfers::place_of(conn, id, day.plus_ms(DAY_MS)).await?;
-        // If the clock was set back, the times may be out of order.
+        // If the clock was set back, the times of the transfers may be out of order.
         let next = next.clamp(ids.start + 1, ids.end);
         let totals = transfers::totals(conn, id, &(ids.start..next)).await?;
         days.push(StatementDay { day, totals });

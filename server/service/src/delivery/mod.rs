@@ -102,7 +102,7 @@ pub(crate) struct Learned {
     pub(crate) no_single_waits: bool,
     /// When to search again if fewer messages were due than the claim asked for. `None` while more
     /// may wait.
-    pub(crate) look_after: Option<Duration>,
+    pub(crate) poll_after: Option<Duration>,
 }
 
 impl Submitted {
@@ -213,14 +213,14 @@ impl ClaimSearch {
     /// What a search shows about the messages that are left in the queue. The first of them is due
     /// at `next_due`.
     fn learn(&self, found: &[DueRow], next_due: Option<Timestamp>, now: Timestamp) -> Learned {
-        let look_after = self.is_exhausted(found).then(|| {
+        let poll_after = self.is_exhausted(found).then(|| {
             // Another process has briefly locked the due rows that weren't found.
             let after = next_due.map_or(i64::MAX, |due| due.ms_since(now).max(LOCKED_MS));
             Duration::from_millis(after.unsigned_abs())
         });
         Learned {
             no_single_waits: singles(found) < self.limits.singles,
-            look_after,
+            poll_after,
         }
     }
 }

@@ -180,9 +180,9 @@ impl Service {
         let found = self.match_receipts(tx, carrier, receipts, matching).await?;
         let (mut matched, mut unmatched, mut count) = (Vec::new(), Vec::new(), 0);
         let mut returned = Vec::new();
-        for (place, receipt) in receipts.iter().enumerate() {
+        for (index, receipt) in receipts.iter().enumerate() {
             let (status, error) = (receipt.status, receipt.error.as_deref());
-            if let Some(segment) = found.get(&place) {
+            if let Some(segment) = found.get(&index) {
                 matched.push(Matched {
                     segment: *segment,
                     status,
@@ -228,25 +228,25 @@ impl Service {
         let (owners, names): (Vec<usize>, Vec<&str>) = receipts
             .iter()
             .enumerate()
-            .flat_map(|(place, receipt)| receipt.names.iter().map(move |n| (place, n.as_str())))
+            .flat_map(|(index, receipt)| receipt.names.iter().map(move |n| (index, n.as_str())))
             .unzip();
         // The last segment found for an ID is the newest.
         let mut found: HashMap<usize, SegmentId> = segments::named(tx, carrier, &names)
             .await?
             .into_iter()
-            .map(|(place, segment)| (owners[place], segment))
+            .map(|(index, segment)| (owners[index], segment))
             .collect();
         if matching.is_by_names_alone() {
             return Ok(found);
         }
         let (country_code, least) = self.unanswered_since();
         let open: Vec<&str> = (receipts.iter().enumerate())
-            .filter(|(place, receipt)| !found.contains_key(place) && !receipt.number.is_empty())
+            .filter(|(index, receipt)| !found.contains_key(index) && !receipt.number.is_empty())
             .map(|(_, receipt)| receipt.number.as_str())
             .collect();
         let unanswered = segments::unanswered(tx, carrier, &open, country_code, least).await?;
-        for (place, receipt) in receipts.iter().enumerate() {
-            if found.contains_key(&place) || unanswered.is_empty() {
+        for (index, receipt) in receipts.iter().enumerate() {
+            if found.contains_key(&index) || unanswered.is_empty() {
                 continue;
             }
             let to_it = unanswered.iter().filter(|c| c.address == receipt.number);
@@ -265,7 +265,7 @@ impl Service {
             }
             // Another receipt in this call may have the segment already.
             if !found.values().any(|other| *other == segment) {
-                found.insert(place, segment);
+                found.insert(index, segment);
             }
         }
         Ok(found)
@@ -366,9 +366,9 @@ impl Service {
         let matched: Vec<_> = unmatched
             .iter()
             .enumerate()
-            .filter_map(|(place, unmatched)| {
+            .filter_map(|(index, unmatched)| {
                 Some(Matched {
-                    segment: *found.get(&place)?,
+                    segment: *found.get(&index)?,
                     status: unmatched.status,
                     error: unmatched.error.as_deref(),
                 })
@@ -428,8 +428,8 @@ impl Service {
                 let segments = segments::named(&mut conn, &of_one[0].0, &of_carrier).await?;
                 let segments = segments.into_iter();
                 found.extend(
-                    segments.map(|(place, segment)| {
-                        (of_one[place].clone(), (segment.message_id, shard))
+                    segments.map(|(index, segment)| {
+                        (of_one[index].clone(), (segment.message_id, shard))
                     }),
                 );
             }

@@ -114,12 +114,12 @@ impl Service {
                 None => {}
             }
         }
-        self.look_elsewhere(tx, carrier, &mut plan, now).await?;
+        self.offer_elsewhere(tx, carrier, &mut plan, now).await?;
         Ok(plan)
     }
 
     /// Moves messages that a carrier didn't accept to another carrier, if a route leads to one.
-    async fn look_elsewhere(
+    async fn offer_elsewhere(
         &self,
         tx: &mut WriteTx<'_>,
         carrier: &str,

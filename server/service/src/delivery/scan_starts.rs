@@ -13,7 +13,7 @@ use crate::store::claims::{DueLimits, DueRow, ScanStart};
 
 /// The interval between searches from the beginning. These find rows that another process locked
 /// and released, and rows that were stored later than others with the same due time.
-const FULL_LOOK: Duration = Duration::from_secs(10);
+const FULL_SCAN: Duration = Duration::from_secs(10);
 /// The maximum time between a row's `due_at` and the time when it is stored.
 const STORED_WITHIN_MS: i64 = 500;
 
@@ -26,7 +26,7 @@ pub(crate) struct ScanStarts {
 
 struct Known {
     scan_start: ScanStart,
-    looked_fully_at: Instant,
+    scanned_fully_at: Instant,
 }
 
 impl ScanStarts {
@@ -35,7 +35,7 @@ impl ScanStarts {
         let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = carriers
             .get(&(shard, carrier.to_owned()))
-            .filter(|known| known.looked_fully_at.elapsed() < FULL_LOOK);
+            .filter(|known| known.scanned_fully_at.elapsed() < FULL_SCAN);
         known.map_or_else(ScanStart::default, |known| known.scan_start)
     }
 
@@ -78,10 +78,10 @@ impl ScanStarts {
             .entry((shard, carrier.to_owned()))
             .or_insert(Known {
                 scan_start,
-                looked_fully_at: Instant::now(),
+                scanned_fully_at: Instant::now(),
             });
         if full {
-            known.looked_fully_at = Instant::now();
+            known.scanned_fully_at = Instant::now();
         }
         known.scan_start = scan_start;
     }

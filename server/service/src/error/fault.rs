@@ -149,9 +149,9 @@ fn is_busy_file(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
-/// Whether a PostgreSQL code belongs to a temporary problem: connections, serialization failures
-/// and deadlocks, resources except a full disk, lock and statement timeouts, or a server that is
-/// stopping.
+/// Whether a PostgreSQL code means a temporary problem: a lost connection, a serialization failure
+/// or deadlock, a lack of resources other than disk space, a lock or statement timeout, or a server
+/// that is stopping.
 fn is_busy_code(code: &str) -> bool {
     const CODES: [&str; 3] = ["55P03", "57014", "25P03"];
     const CLASSES: [&str; 4] = ["08", "40", "53", "57"];

@@ -47,7 +47,7 @@ impl Error {
         matches!(self, Self::Uncertain(uncertain) if uncertain.may_be_under_way())
     }
 
-    /// Adds the index of the request to a refusal of one of many requests.
+    /// Adds to a refusal the index of the request that was refused.
     pub(crate) fn of_request(self, index: usize) -> Self {
         match self {
             Self::Refused(refusal) => Self::Refused(Refusal::Order {
@@ -78,7 +78,7 @@ impl Error {
             }
             Self::Failed(fault) => format!("nothing was changed: {fault}"),
             Self::Uncertain(uncertain) => format!(
-                "it isn't known whether anything was changed; check before you try again: {uncertain}"
+                "it isn't known whether anything was changed; check before you retry: {uncertain}"
             ),
         }
     }
@@ -128,7 +128,8 @@ impl Error {
         code.is_some_and(|code| FAILED.contains(&code.as_ref()))
     }
 
-    /// Returns the error that a SQLite error at a commit stands for.
+    /// Converts a failed sync at a SQLite commit into [`Uncertain::Unsynced`]. Returns other errors
+    /// unchanged.
     pub(crate) fn of_commit(self) -> Self {
         let is_failed_sync = self.is_failed_sync();
         match self {
@@ -153,13 +154,14 @@ impl Error {
         match self {
             Self::Refused(_) => false,
             Self::Failed(fault) => fault.is_busy(),
-            // If not, the server has crashed and can be reached again.
+            // If the work isn't under way any more, the server has crashed and can be reached
+            // again.
             Self::Uncertain(uncertain) => !uncertain.may_be_under_way(),
         }
     }
 
-    /// Returns the reason that the SMS API answers if nothing was changed. The reason is
-    /// `unavailable` if a later retry may succeed.
+    /// Returns the reason for the SMS API's answer if nothing was changed: `Unavailable` if a later
+    /// retry may succeed, and otherwise `Internal`.
     pub fn reason(&self) -> Reason {
         if self.is_busy() {
             Reason::Unavailable

@@ -130,7 +130,7 @@ impl From<sqlx::migrate::MigrateError> for OpenError {
         use sqlx::migrate::MigrateError;
         match error {
             MigrateError::Execute(error) => Self::from(error),
-            // The database has this version, but the program doesn't know it.
+            // This version was applied to the database, but the program doesn't have it.
             MigrateError::VersionMissing(version) => Self::Newer(version),
             error => Self::Migrate(error),
         }

@@ -90,13 +90,13 @@ impl Cache {
             }
         }
         let keys = &call.keys;
-        for place in 0..keys.keys.len() {
-            let application_id = ApplicationId(keys.applications[place]);
+        for index in 0..keys.keys.len() {
+            let application_id = ApplicationId(keys.applications[index]);
             // Only the next call shows which answer is stored for this key.
-            if keys.answers[place].is_some() && answer.has_charged(application_id) {
+            if keys.answers[index].is_some() && answer.has_charged(application_id) {
                 continue;
             }
-            let key = KeptKey::of(application_id, keys.tests[place], &keys.keys[place]);
+            let key = KeptKey::of(application_id, keys.tests[index], &keys.keys[index]);
             self.in_group.keys.insert(key);
         }
         self.in_group.kept.extend(answer.kept_answers());
@@ -129,13 +129,13 @@ impl Cache {
         (row.balance, row.test_balance) = (found.balance, found.test_balance);
         (row.test_day, row.test_sent, row.paid) = (found.test_day, found.test_sent, found.paid);
         if answer.has_charged(found.id)
-            && let Some(place) = call
+            && let Some(index) = call
                 .applications
                 .ids
                 .iter()
                 .position(|id| *id == found.id.0)
         {
-            let spent = |totals: &[i64]| Money::from_micros(totals[place]);
+            let spent = |totals: &[i64]| Money::from_micros(totals[index]);
             let left = |balance: Money, spent| {
                 balance
                     .checked_sub(spent)
@@ -144,7 +144,7 @@ impl Cache {
             row.balance = left(row.balance, spent(&call.applications.totals))?;
             let play = play_money(found.test_balance, found.test_day, call.now);
             row.test_balance = left(play, spent(&call.applications.test_totals))?;
-            row.test_sent = row.test_sent_on(call.now) + call.applications.tests[place];
+            row.test_sent = row.test_sent_on(call.now) + call.applications.tests[index];
             row.test_day = row.test_day.max(call.now.day());
         }
         Ok(())

@@ -48,34 +48,34 @@ pub struct Credit {
 
 struct Shared {
     carrier: String,
-    places: Mutex<ConnectionPlaces>,
+    slots: Mutex<ConnectionSlots>,
     /// Whether messages of the connection's carrier wait, by shard.
     waiting: Arc<[AtomicBool]>,
     sender: mpsc::UnboundedSender<Dispatch>,
 }
 
 #[derive(Default)]
-struct ConnectionPlaces {
+struct ConnectionSlots {
     /// The number of messages that the connection would take, as of the last update.
     credit: usize,
     /// The number of messages that were claimed for the connection and that `credit` doesn't
     /// account for yet.
-    handed: usize,
+    claimed: usize,
 }
 
-impl ConnectionPlaces {
+impl ConnectionSlots {
     fn available(&self) -> usize {
-        self.credit.saturating_sub(self.handed)
+        self.credit.saturating_sub(self.claimed)
     }
 }
 
 impl Shared {
-    fn places(&self) -> MutexGuard<'_, ConnectionPlaces> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slots(&self) -> MutexGuard<'_, ConnectionSlots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn available(&self) -> usize {
-        self.places().available()
+        self.slots().available()
     }
 
     /// Releases slots that a group reserved and didn't use. A shard that found no free slot in the
@@ -86,19 +86,19 @@ impl Shared {
             return;
         }
         let before = {
-            let mut places = self.places();
-            let before = places.available();
-            places.handed = places.handed.saturating_sub(unused);
+            let mut slots = self.slots();
+            let before = slots.available();
+            slots.claimed = slots.claimed.saturating_sub(unused);
             before
         };
-        self.has_more_places(before, inboxes);
+        self.has_more_slots(before, inboxes);
     }
 
     /// Wakes sleeping group threads, because the connection now has more than `before` free slots.
     /// Wakes the threads of the shards where messages wait. If the connection had no free slot
     /// before, wakes all of them, because a thread that finds no free slot sleeps without a
     /// timeout.
-    fn has_more_places(&self, before: usize, inboxes: &Inboxes) {
+    fn has_more_slots(&self, before: usize, inboxes: &Inboxes) {
         for (shard, inbox) in inboxes.iter().enumerate() {
             if before == 0 || self.waiting[shard].load(Ordering::Acquire) {
                 inbox.reconsider();
@@ -118,15 +118,15 @@ impl Credit {
     /// `free`. Holds the connection's lock during both calls.
     fn after(&self, received: usize, submit: impl FnOnce(), free: impl FnOnce() -> usize) {
         let (before, after) = {
-            let mut places = self.shared.places();
-            let before = places.available();
+            let mut slots = self.shared.slots();
+            let before = slots.available();
             submit();
-            places.handed = places.handed.saturating_sub(received);
-            places.credit = free();
-            (before, places.available())
+            slots.claimed = slots.claimed.saturating_sub(received);
+            slots.credit = free();
+            (before, slots.available())
         };
         if after > before {
-            self.shared.has_more_places(before, &self.inboxes);
+            self.shared.has_more_slots(before, &self.inboxes);
         }
     }
 }
@@ -194,13 +194,13 @@ struct OfShard {
     /// Whether single messages are due.
     singles_wait: bool,
     /// When to poll the queue next.
-    look_at: Instant,
+    poll_at: Instant,
     /// Claims nothing before this time, because a group failed or the carrier is drained.
     paused_until: Instant,
 }
 
 /// Returns the index of a shard in a list of all shards.
-pub(super) fn place(shard: Shard) -> usize {
+pub(super) fn index(shard: Shard) -> usize {
     usize::try_from(shard.0 - Shard::FIRST.0).unwrap_or(0)
 }
 
@@ -208,7 +208,7 @@ impl Carrier {
     fn new(shards: usize) -> Self {
         let of_shard = || OfShard {
             singles_wait: true,
-            look_at: Instant::now(),
+            poll_at: Instant::now(),
             paused_until: Instant::now(),
         };
         Self {
@@ -219,16 +219,16 @@ impl Carrier {
     }
 
     fn at(&mut self, shard: Shard) -> &mut OfShard {
-        &mut self.shards[place(shard)]
+        &mut self.shards[index(shard)]
     }
 
     /// Returns when to claim next for the carrier.
     fn claim_at(&self, shard: Shard) -> Instant {
-        let of_shard = &self.shards[place(shard)];
+        let of_shard = &self.shards[index(shard)];
         if self.is_waiting(shard) {
             of_shard.paused_until
         } else {
-            of_shard.look_at.max(of_shard.paused_until)
+            of_shard.poll_at.max(of_shard.paused_until)
         }
     }
 
@@ -250,21 +250,21 @@ impl Carrier {
     }
 
     fn is_waiting(&self, shard: Shard) -> bool {
-        self.waiting[place(shard)].load(Ordering::Acquire)
+        self.waiting[index(shard)].load(Ordering::Acquire)
     }
 
     fn wait(&mut self, shard: Shard) {
         self.at(shard).singles_wait = true;
-        self.waiting[place(shard)].store(true, Ordering::Release);
+        self.waiting[index(shard)].store(true, Ordering::Release);
     }
 
     fn learn(&mut self, shard: Shard, learned: &Learned, now: Instant) {
         if learned.no_single_waits {
             self.at(shard).singles_wait = false;
         }
-        if let Some(after) = learned.look_after {
-            self.waiting[place(shard)].store(false, Ordering::Release);
-            self.at(shard).look_at = now + after.min(POLL);
+        if let Some(after) = learned.poll_after {
+            self.waiting[index(shard)].store(false, Ordering::Release);
+            self.at(shard).poll_at = now + after.min(POLL);
         }
     }
 
@@ -274,7 +274,7 @@ impl Carrier {
             self.wait(shard);
         } else {
             let of_shard = self.at(shard);
-            of_shard.look_at = of_shard.look_at.min(now + after);
+            of_shard.poll_at = of_shard.poll_at.min(now + after);
         }
     }
 
@@ -308,7 +308,7 @@ impl Consumers {
             .or_insert_with(|| Carrier::new(self.inboxes.len()));
         let shared = Arc::new(Shared {
             carrier: carrier.to_owned(),
-            places: Mutex::default(),
+            slots: Mutex::default(),
             waiting: Arc::clone(&known.waiting),
             sender,
         });
@@ -345,7 +345,7 @@ impl Consumers {
             taken: Vec::new(),
             answer: None,
         };
-        if self.inboxes[place(lease.shard)].push(input).is_err() {
+        if self.inboxes[index(lease.shard)].push(input).is_err() {
             tracing::warn!(
                 carrier,
                 "couldn't put claimed messages back into the queue; their lease will end"
@@ -365,7 +365,7 @@ impl Consumers {
 
     /// Returns when to poll a shard's queue if no notification comes first. `None` while no
     /// connection has a free slot.
-    pub(crate) fn look_at(&self, shard: Shard) -> Option<Instant> {
+    pub(crate) fn poll_at(&self, shard: Shard) -> Option<Instant> {
         let carriers = self.carriers();
         let served = carriers.values().filter(|carrier| carrier.available() > 0);
         served.map(|carrier| carrier.claim_at(shard)).min()
@@ -380,8 +380,8 @@ impl Consumers {
     }
 
     /// Begins to assign slots in a group.
-    pub(crate) fn begin(consumers: &Arc<Self>, shard: Shard) -> Places {
-        Places {
+    pub(crate) fn begin(consumers: &Arc<Self>, shard: Shard) -> Slots {
+        Slots {
             consumers: Arc::clone(consumers),
             shard,
             reserved: Vec::new(),
@@ -393,9 +393,9 @@ impl Consumers {
     }
 }
 
-/// The slots that a group assigns to messages. Dropping this without [`Places::dispatch`] releases
+/// The slots that a group assigns to messages. Dropping this without [`Slots::dispatch`] releases
 /// all of them.
-pub(crate) struct Places {
+pub(crate) struct Slots {
     consumers: Arc<Consumers>,
     shard: Shard,
     /// Slots that are reserved for claims and not filled yet, by carrier and connection.
@@ -407,9 +407,9 @@ pub(crate) struct Places {
 }
 
 /// A slot of a connection for one message.
-pub(crate) struct Place(usize);
+pub(crate) struct Slot(usize);
 
-impl Places {
+impl Slots {
     /// Sets which carriers are drained. A drained carrier gets no messages.
     pub(crate) fn close(&mut self, drained: Vec<String>) {
         let until = Instant::now() + PAUSE;
@@ -431,14 +431,14 @@ impl Places {
     /// Reserves a slot for a new single message. `None` if the carrier has no free slot, or if
     /// older messages wait for it. While messages of batches wait, leaves a share of the slots to
     /// them.
-    pub(crate) fn take_one(&mut self, carrier: &str) -> Option<Place> {
+    pub(crate) fn take_one(&mut self, carrier: &str) -> Option<Slot> {
         if self.queued.contains_key(carrier) || self.is_drained(carrier) {
             return None;
         }
         let consumer = {
             let carriers = self.consumers.carriers();
             let known = carriers.get(carrier)?;
-            if known.shards[place(self.shard)].singles_wait {
+            if known.shards[index(self.shard)].singles_wait {
                 return None;
             }
             let available = known.available();
@@ -448,15 +448,15 @@ impl Places {
                 0
             };
             let consumer = known.roomiest().filter(|_| available > for_uploads)?;
-            consumer.places().handed += 1;
+            consumer.slots().claimed += 1;
             Arc::clone(consumer)
         };
-        Some(Place(self.dispatch_of(consumer)))
+        Some(Slot(self.dispatch_of(consumer)))
     }
 
     /// Assigns a message to its slot.
-    pub(crate) fn fill(&mut self, place: &Place, message: Claimed) {
-        self.dispatches[place.0].1.push(message);
+    pub(crate) fn fill(&mut self, slot: &Slot, message: Claimed) {
+        self.dispatches[slot.0].1.push(message);
     }
 
     /// Removes the messages that weren't stored, and releases their slots.
@@ -498,7 +498,7 @@ impl Places {
         let mut left = wanted;
         while let Some(consumer) = known.roomiest().filter(|_| left > 0) {
             let count = consumer.available().min(left);
-            consumer.places().handed += count;
+            consumer.slots().claimed += count;
             left -= count;
             let reserved = (carrier.to_owned(), Arc::clone(consumer), count);
             self.reserved.push(reserved);
@@ -513,8 +513,8 @@ impl Places {
     /// Distributes claimed messages among the slots that were reserved for them.
     pub(crate) fn fill_all(&mut self, carrier: &str, messages: Vec<Claimed>, learned: Learned) {
         let mut messages = messages.into_iter();
-        for place in 0..self.reserved.len() {
-            let (of, consumer, count) = &mut self.reserved[place];
+        for index in 0..self.reserved.len() {
+            let (of, consumer, count) = &mut self.reserved[index];
             if of != carrier {
                 continue;
             }
@@ -574,7 +574,7 @@ impl Places {
     }
 }
 
-impl Drop for Places {
+impl Drop for Slots {
     fn drop(&mut self) {
         let unused = self
             .dispatches

@@ -349,19 +349,19 @@ impl Inbox {
 
     /// Returns the inputs of the next group: the sends, then the inputs from carriers, each in
     /// order of arrival. Returns an empty list when it is time to poll the queue, and `None` once
-    /// the inbox is closed and empty. `look_at` returns the time of the next poll, or `None` while
+    /// the inbox is closed and empty. `poll_at` returns the time of the next poll, or `None` while
     /// no connection has a free slot. It is called again each time the thread wakes.
     pub(crate) fn next(
         &self,
         last: &LastGroup,
-        look_at: impl Fn() -> Option<Instant>,
+        poll_at: impl Fn() -> Option<Instant>,
     ) -> Option<Vec<Input>> {
         let mut state = self.state();
         while state.is_empty() {
             if state.closed {
                 return None;
             }
-            let wait = look_at().map(|at| at.saturating_duration_since(Instant::now()));
+            let wait = poll_at().map(|at| at.saturating_duration_since(Instant::now()));
             if wait.is_some_and(|wait| wait.is_zero()) {
                 break;
             }

@@ -59,11 +59,11 @@ impl GroupCommit {
     }
 
     pub(crate) fn inbox(&self, shard: Shard) -> &Arc<Inbox> {
-        &self.inboxes[consumers::place(shard)]
+        &self.inboxes[consumers::index(shard)]
     }
 
     /// Notes that messages may wait for any carrier, and makes the next groups claim them.
-    pub(crate) fn look(&self) {
+    pub(crate) fn poll(&self) {
         self.consumers.expect_any();
         for inbox in self.inboxes.iter() {
             inbox.reconsider();

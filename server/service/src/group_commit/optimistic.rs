@@ -7,7 +7,7 @@ use domain::ids::Shard;
 use domain::{ApplicationId, KeyKind, Money, Reason, Reference, Timestamp};
 
 use super::cache::Cache;
-use super::consumers::Places;
+use super::consumers::Slots;
 use super::inbox::Input;
 use super::sends::{Accepted, AdmittedSends, Decision, kept_key};
 use crate::Service;
@@ -37,7 +37,7 @@ pub(super) struct OptimisticGroup {
     pub(super) call: CommitGroup,
     /// The decisions about the sends, in the order of the inputs.
     pub(super) sends: Vec<OptimisticSend>,
-    pub(super) places: Places,
+    pub(super) slots: Slots,
     pub(super) lease: Lease,
     pub(super) searches: Vec<ClaimSearch>,
 }
@@ -90,7 +90,7 @@ impl OptimisticGroup {
         service: &Service,
         shard: Shard,
         cache: &mut Cache,
-        mut places: Places,
+        mut slots: Slots,
         lease: Lease,
         inputs: &[Input],
     ) -> Result<Self> {
@@ -119,13 +119,13 @@ impl OptimisticGroup {
         };
         add_of_carriers(service, &mut call, inputs);
         let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
-        let due = places.due();
-        places.close(cache.drained.clone());
+        let due = slots.due();
+        slots.close(cache.drained.clone());
         let deciding = Deciding {
             service,
             cache,
             call: &mut call,
-            places: &mut places,
+            slots: &mut slots,
             lease,
             spent: BTreeMap::new(),
             new_keys: HashSet::new(),
@@ -136,17 +136,13 @@ impl OptimisticGroup {
         // still drained.
         for input in inputs {
             if let Input::Claim { carrier, limit, .. } = input {
-                let limit = if places.is_drained(carrier) {
-                    0
-                } else {
-                    *limit
-                };
+                let limit = if slots.is_drained(carrier) { 0 } else { *limit };
                 searches.push(ClaimSearch::new(service, shard, carrier, limit));
             }
         }
         for carrier in due {
-            let limit = places.reserve(&carrier, sends.len());
-            if limit > 0 || places.is_drained(&carrier) {
+            let limit = slots.reserve(&carrier, sends.len());
+            if limit > 0 || slots.is_drained(&carrier) {
                 searches.push(ClaimSearch::new(service, shard, &carrier, limit));
             }
         }
@@ -156,7 +152,7 @@ impl OptimisticGroup {
         Ok(Self {
             call,
             sends: decided_sends,
-            places,
+            slots,
             lease,
             searches,
         })
@@ -285,7 +281,7 @@ struct Deciding<'g> {
     service: &'g Service,
     cache: &'g mut Cache,
     call: &'g mut CommitGroup,
-    places: &'g mut Places,
+    slots: &'g mut Slots,
     lease: Lease,
     spent: BTreeMap<ApplicationId, Spent>,
     /// The idempotency keys of the accepted sends.
@@ -306,7 +302,7 @@ impl Deciding<'_> {
             now: self.call.now,
             prices,
             allowance: self.cache.in_group.allowance.clone(),
-            applications: self.remembered_funds(sends),
+            applications: self.cached_funds(sends),
             kept: self.cache.in_group.kept.clone(),
             accepted: Vec::new(),
         };
@@ -318,7 +314,7 @@ impl Deciding<'_> {
         Ok(decided_sends)
     }
 
-    fn remembered_funds(&self, sends: &[&PreparedSend]) -> HashMap<Reference, Funds> {
+    fn cached_funds(&self, sends: &[&PreparedSend]) -> HashMap<Reference, Funds> {
         let mut found = HashMap::new();
         for send in sends {
             let row = send.application.and_then(|id| self.cache.application(id));
@@ -426,7 +422,7 @@ impl Deciding<'_> {
             balance,
             ..accepted.sent
         };
-        let row = accepted.queue(self.service, self.places, self.lease, self.call.now);
+        let row = accepted.queue(self.service, self.slots, self.lease, self.call.now);
         let message = accepted.message;
         if let Some((key, digest)) = accepted.kept {
             let answer = crate::store::row::json(&sent)?;

@@ -97,12 +97,12 @@ impl OptimisticGroup {
         let Self {
             call,
             sends,
-            mut places,
+            mut slots,
             lease,
             searches,
         } = self;
         let rows = AnsweredRows::of(&call, &answer);
-        places.retain(|message| rows.charged.contains(&message.application_id));
+        slots.retain(|message| rows.charged.contains(&message.application_id));
         let mut outcomes = Vec::with_capacity(sends.len());
         for send in &sends {
             let outcome = send.outcome(&rows);
@@ -131,12 +131,12 @@ impl OptimisticGroup {
             }
         }
         for (carrier, claimed, learned) in claimed {
-            places.fill_all(&carrier, claimed, learned);
+            slots.fill_all(&carrier, claimed, learned);
         }
-        if places.has_queued() {
+        if slots.has_queued() {
             service.inner.wakeups.notify_others(Wakeup::Queued);
         }
-        places.dispatch(lease);
+        slots.dispatch(lease);
         left
     }
 }

@@ -9,7 +9,7 @@ use domain::admission::{Admission, SendAttempt, admit, reserved_outcome};
 use domain::reason::Reason;
 use domain::{ApiKey, KeyKind, MessageStatus, Money, PricesInForce, Reference, Timestamp, Transid};
 
-use super::consumers::Places;
+use super::consumers::Slots;
 use crate::admission::idempotency::{earlier, kept_since, recall};
 use crate::admission::rates::Allowance;
 use crate::admission::{PreparedSend, Sent};
@@ -64,7 +64,7 @@ pub(super) async fn admit_all(
     tx: &mut WriteTx<'_>,
     sends: &[&PreparedSend],
     prices: Option<Arc<PricesInForce>>,
-    places: &mut Places,
+    slots: &mut Slots,
     lease: Lease,
 ) -> Result<Vec<std::result::Result<Sent, Reason>>> {
     // Every installation has prices from its first start.
@@ -84,7 +84,7 @@ pub(super) async fn admit_all(
             Err(reason) => Err(reason),
         });
     }
-    admitted.write(service, tx, places, lease).await?;
+    admitted.write(service, tx, slots, lease).await?;
     Ok(answers)
 }
 
@@ -218,7 +218,7 @@ impl AdmittedSends {
         mut self,
         service: &Service,
         tx: &mut WriteTx<'_>,
-        places: &mut Places,
+        slots: &mut Slots,
         lease: Lease,
     ) -> Result<()> {
         if self.accepted.is_empty() {
@@ -232,7 +232,7 @@ impl AdmittedSends {
         applications::charge(tx, &changed).await?;
         let mut queued = Vec::with_capacity(self.accepted.len());
         for accepted in &mut self.accepted {
-            queued.push(accepted.queue(service, places, lease, now));
+            queued.push(accepted.queue(service, slots, lease, now));
             let message = &accepted.message;
             let whose = (message.application_id, message.test);
             (tx.tally).add_new(whose, message.id, message.status(), message.cost);
@@ -255,7 +255,7 @@ impl Accepted {
     pub(super) fn queue(
         &mut self,
         service: &Service,
-        places: &mut Places,
+        slots: &mut Slots,
         lease: Lease,
         now: Timestamp,
     ) -> QueuedRow {
@@ -268,14 +268,14 @@ impl Accepted {
             lease_token: 0,
             carrier,
         };
-        if let Some(place) = places.take_one(&row.carrier) {
+        if let Some(slot) = slots.take_one(&row.carrier) {
             message.sending_at = Some(now);
             row.due_at = lease.until.unix_ms();
             row.lease_token = lease.token;
             let claimed = claimed(message, service);
-            places.fill(&place, claimed);
+            slots.fill(&slot, claimed);
         } else {
-            places.queued(&row.carrier, std::time::Duration::ZERO);
+            slots.queued(&row.carrier, std::time::Duration::ZERO);
         }
         row
     }

@@ -149,9 +149,9 @@ impl ServerGroups {
         self.take_requests(service, inputs).await?;
         let begun = Instant::now();
         let lease = Lease::begin(service, self.shard, begun, service.now());
-        let places = Consumers::begin(&self.consumers, self.shard);
+        let slots = Consumers::begin(&self.consumers, self.shard);
         let cache = &mut self.cache;
-        let mut group = OptimisticGroup::of(service, self.shard, cache, places, lease, inputs)?;
+        let mut group = OptimisticGroup::of(service, self.shard, cache, slots, lease, inputs)?;
         if !group.needs_call() {
             return Ok((group, Stored::Answered(GroupAnswer::default())));
         }
@@ -304,7 +304,7 @@ async fn ask(service: Service, call: UnansweredCall) -> Option<GroupAnswer> {
         match asking.await {
             Ok(answer) => {
                 // The messages that the call claimed are back in the queue.
-                service.inner.group_commit.look();
+                service.inner.group_commit.poll();
                 return answer;
             }
             Err(error) => {

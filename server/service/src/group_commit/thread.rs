@@ -11,7 +11,7 @@ use domain::ids::Shard;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 
-use super::consumers::{Consumers, Places};
+use super::consumers::{Consumers, Slots};
 use super::figures::Figures;
 use super::inbox::{Answer, Inbox, Input, LastGroup, lose_all, refuse_all};
 use super::sends::admit_all;
@@ -97,7 +97,7 @@ impl Worker {
     fn run(&mut self, runtime: &Runtime) {
         while let Some(inputs) = self
             .inbox
-            .next(&self.last, || self.consumers.look_at(self.shard))
+            .next(&self.last, || self.consumers.poll_at(self.shard))
         {
             let Some(inner) = self.inner.upgrade() else {
                 return;
@@ -197,8 +197,8 @@ impl Worker {
         let mut tx = store.begin_as(Priority::CommitGroup).await?;
         tx.at(self.shard);
         let lease = Lease::begin(service, self.shard, begun, service.now());
-        let places = Consumers::begin(&self.consumers, self.shard);
-        let writing = write(service, &mut tx, inputs, places, lease);
+        let slots = Consumers::begin(&self.consumers, self.shard);
+        let writing = write(service, &mut tx, inputs, slots, lease);
         let written = tokio::time::timeout(STATEMENTS_TIMEOUT, writing).await;
         let outcome =
             written.unwrap_or(Err(Fault::TimedOut("the work of a commit group").into()))?;
@@ -225,28 +225,28 @@ async fn write(
     service: &Service,
     tx: &mut WriteTx<'_>,
     inputs: &[Input],
-    mut places: Places,
+    mut slots: Slots,
     lease: Lease,
 ) -> Result<Outcome> {
-    let (mut recorded, ended) = record(service, tx, inputs, &mut places).await?;
+    let (mut recorded, ended) = record(service, tx, inputs, &mut slots).await?;
     settle(tx, &ended, service.now()).await?;
     let sends: Vec<&PreparedSend> = inputs.iter().filter_map(Input::send).collect();
     // On PostgreSQL a call admits sends and claims messages.
     let due = if tx.must_lock() {
         Vec::new()
     } else {
-        places.due()
+        slots.due()
     };
     let mut in_force = None;
     if !sends.is_empty() || !due.is_empty() {
         let (version, drained) = prices::version_and_drained(tx).await?;
-        places.close(drained);
+        slots.close(drained);
         if !sends.is_empty() {
             let known = &service.inner.prices;
             in_force = known.of_version(tx, version, service.now()).await?;
         }
     }
-    let sent = admit_all(service, tx, &sends, in_force, &mut places, lease).await?;
+    let sent = admit_all(service, tx, &sends, in_force, &mut slots, lease).await?;
     let mut sent = sent.into_iter();
     let mut answers = Vec::with_capacity(inputs.len());
     for input in inputs {
@@ -260,15 +260,15 @@ async fn write(
         });
     }
     for carrier in due {
-        let count = places.reserve(&carrier, sends.len());
+        let count = slots.reserve(&carrier, sends.len());
         if count > 0 {
             let (claimed, learned) = claim_due(service, tx, &carrier, count, lease).await?;
-            places.fill_all(&carrier, claimed, learned);
+            slots.fill_all(&carrier, claimed, learned);
         }
     }
     Ok(Outcome {
         answers,
-        places,
+        slots,
         lease,
     })
 }
@@ -279,7 +279,7 @@ async fn record(
     service: &Service,
     tx: &mut WriteTx<'_>,
     inputs: &[Input],
-    places: &mut Places,
+    slots: &mut Slots,
 ) -> Result<(VecDeque<Answer>, Vec<Ended>)> {
     let (mut recorded, mut ended) = (VecDeque::new(), Vec::new());
     for input in inputs {
@@ -291,7 +291,7 @@ async fn record(
                 let results: Vec<&Submitted> = results.iter().collect();
                 let written = service.write_results(tx, carrier, &results).await?;
                 for (carrier, after) in written.again {
-                    places.queued(&carrier, after);
+                    slots.queued(&carrier, after);
                 }
                 ended.extend(written.ended);
                 Answer::Recorded(written.taken)
@@ -318,17 +318,17 @@ async fn record(
 struct Outcome {
     /// The replies, in the order of the inputs.
     answers: Vec<Answer>,
-    places: Places,
+    slots: Slots,
     lease: Lease,
 }
 
 impl Outcome {
     /// Replies to all inputs, and sends claimed messages to their connections.
     fn reply(self, service: &Service, inputs: Vec<Input>) {
-        if self.places.has_queued() {
+        if self.slots.has_queued() {
             service.inner.wakeups.notify_others(Wakeup::Queued);
         }
-        self.places.dispatch(self.lease);
+        self.slots.dispatch(self.lease);
         for (input, answer) in inputs.into_iter().zip(self.answers) {
             input.answer(answer);
         }

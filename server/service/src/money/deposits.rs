@@ -98,8 +98,8 @@ impl Service {
         .await
     }
 
-    /// Checks many payments before any of them is credited: their form, the resulting balances, and
-    /// that the same data is stored under bank IDs that are already known.
+    /// Checks many payments before any of them is credited: their form, the resulting balances,
+    /// and, if a bank ID is already stored, that its data is the same.
     ///
     /// # Errors
     /// `Order` around the refusal of [`Self::add_deposit`], for the first payment that is refused.
@@ -420,8 +420,8 @@ pub(super) async fn credit(
         return same_again(service, tx, &reference, request.amount, known).await;
     }
     let application = match Reference::parse(&request.reference) {
-        // A payment to the importing staff's own application stays unmatched until somebody else
-        // assigns it.
+        // A payment to an application of the staff who import it stays unmatched until somebody
+        // else assigns it.
         Ok(reference) => {
             let is_own = |row: &_| {
                 service.is_own(actor, row) || asked_by.is_some_and(|by| service.is_own(&by, row))
@@ -530,8 +530,8 @@ async fn find(
     Ok(found.filter(|row| !row.closed))
 }
 
-/// Answers a payment whose bank ID is already stored. The same data gets the earlier status, and
-/// other data is refused.
+/// Answers a payment whose bank ID is already stored. If the data is the same, the answer is the
+/// deposit's current status. Otherwise the payment is refused.
 async fn same_again(
     service: &Service,
     tx: &mut WriteTx<'_>,

@@ -13,7 +13,7 @@ use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject};
 use domain::records::TransferKind;
 
 /// Moves the released prices of ended messages back to their applications, with a transfer for each
-/// message. The test balance gets its part back without a transfer.
+/// message. Prices that were paid from the test balance move back without a transfer.
 pub(crate) async fn settle(
     conn: &mut dyn Connection,
     ended: &[Ended],

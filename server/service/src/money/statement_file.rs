@@ -266,8 +266,8 @@ fn has_lone_return(record: &csv::ByteRecord) -> bool {
         .any(|two| two[0] == b'\r' && two[1] != b'\n')
 }
 
-/// The payments of a file so far, as hashes of their data by hashes of their bank IDs. A file may
-/// have a million payments.
+/// The payments of a file so far. Maps the hash of a bank ID to the hash of the payment's data,
+/// because a file may have a million payments.
 #[derive(Default)]
 struct Payments {
     hasher: RandomState,

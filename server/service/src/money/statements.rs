@@ -194,8 +194,8 @@ impl Service {
         statements::newest(&mut conn, STATEMENTS_LISTED).await
     }
 
-    /// Returns the outcome of each of a bank statement's lines, or the outcome that it would have
-    /// now.
+    /// Returns how many lines of a bank statement have each outcome, with the first lines of each.
+    /// Lines that aren't credited yet have the outcome that they would have now.
     pub async fn statement_report(&self, id: i64) -> Result<Option<StatementReport>> {
         let mut conn = self.store().read().await?;
         let Some(statement) = statements::by_id(&mut conn, id).await? else {

@@ -22,7 +22,7 @@ use crate::{Clock, Service, run_blocking};
 
 type Result<T> = std::result::Result<T, CopyError>;
 
-/// The counts of the copied rows and sums, on both sides.
+/// The copied rows and sums, counted on both sides.
 #[derive(Clone, Debug)]
 pub struct Copied {
     pub tables: Vec<CopiedTable>,

@@ -55,8 +55,8 @@ pub enum DistributeError {
     )]
     File,
     #[error(
-        "the database has no extension citus: run CREATE EXTENSION citus in it on every server of a \
-         Citus cluster"
+        "the database has no extension citus: run CREATE EXTENSION citus in it on every server of \
+         a Citus cluster"
     )]
     NoCitus,
     #[error("this server is a worker of its cluster: name the coordinator")]

@@ -185,8 +185,8 @@ pub(crate) async fn make_tables(
             .await?;
         let Some(mut tx) = tx else { return Ok(()) };
         store.dialect().make_day(&mut tx, day, tables).await?;
-        // Commits even if nothing was created. A rollback might end after the next day's attempt,
-        // and that attempt would find the chore still locked and skip the day.
+        // Commits even if nothing was created. Otherwise a rollback might still hold the chore's
+        // lock when the next day is tried, and that day would be skipped.
         tx.commit().await?;
     }
     Ok(())

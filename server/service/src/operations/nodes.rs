@@ -17,13 +17,13 @@ use crate::store::{Chore, Store, WriteTx};
 
 /// The number of slots. An ID has 10 bits for the node, and uploads use half of the node numbers.
 pub(crate) const SLOTS: i64 = 512;
-/// How long ago a process may have been seen last, in milliseconds. After that it counts as gone,
-/// or as unable to reach the database.
+/// How long a process may go without renewing its row, in milliseconds. After that it counts as
+/// gone, or as unable to reach the database.
 const LOST_AFTER_MS: i64 = 30_000;
 /// How long a slot stays unused before another process gets it, in milliseconds. A process that
 /// resumes after a long pause may still generate a few IDs with it.
 const REST_MS: i64 = 60 * 60 * 1000;
-/// The longest time that a query for the server's time may take for its answer to be used.
+/// The longest time that a query for the server's time may take. Later answers are ignored.
 const ASKING_MAX: Duration = Duration::from_millis(500);
 /// The difference between two clocks above which a warning is logged, in milliseconds. Clocks
 /// always differ a little.
@@ -93,7 +93,7 @@ impl Node {
             nodes::end(&mut conn, key.slot, key.token, now).await
         };
         if let Err(error) = left.await {
-            tracing::warn!(detail = ?error, "can't tell the other processes that this one is stopping");
+            tracing::warn!(detail = ?error, "can't tell the others that this process is stopping");
         }
     }
 }
@@ -143,9 +143,7 @@ impl Service {
         if let Some(slot) = take_slot(self.store(), node.token, &node.name, now).await? {
             node.slot.store(slot, Ordering::Relaxed);
         } else {
-            tracing::error!(
-                "no slot is free: there were too many processes within the last hour"
-            );
+            tracing::error!("no slot is free: there were too many processes within the last hour");
         }
         Ok(())
     }
@@ -179,7 +177,10 @@ impl Service {
                 Box::pin(async move {
                     let lost = nodes::lost(tx, now.plus_ms(-LOST_AFTER_MS)).await?;
                     for node in &lost {
-                        tracing::warn!(node = node.name, "a process wasn't seen for too long and counts as ended");
+                        tracing::warn!(
+                            node = node.name,
+                            "a process wasn't seen for too long and counts as ended"
+                        );
                         nodes::end(tx, node.slot, node.token, now).await?;
                     }
                     nodes::forget_connections(tx).await?;

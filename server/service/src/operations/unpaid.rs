@@ -1,4 +1,4 @@
-//! Measures the storage of test messages whose accounts never had a deposit.
+//! Measures the storage that test messages of accounts without a deposit take.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::store::unpaid;
 
 /// The bytes that a message takes with PostgreSQL besides its text: its row and its index entries.
-/// With SQLite, they are a third of that. `server/tests/api/costs.rs` measures this.
+/// With SQLite, a message takes a third of that. `server/tests/api/costs.rs` measures this.
 const MESSAGE_BYTES: i64 = 436;
 /// The most messages that are counted per shard. More needn't be counted to know that there are too
 /// many.

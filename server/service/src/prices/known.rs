@@ -9,7 +9,7 @@ use crate::error::{Error, Fault, Result};
 use crate::store::prices;
 use crate::store::query::Connection;
 
-/// All price changes, and the prices that were in force at the last request.
+/// The price changes that were read, and the prices that were returned last.
 #[derive(Clone, Default)]
 pub(crate) struct CurrentPrices {
     pub(crate) history: Arc<PriceHistory>,

@@ -67,8 +67,8 @@ impl Service {
         Ok(first.map(|id| Timestamp::from_unix_ms(ids::id_unix_ms(id)).day()))
     }
 
-    /// Counts a day. Reads the messages outside a transaction, so that other work goes on, and
-    /// writes only the figures.
+    /// Counts a day. Other work continues while the messages are read, because only storing the
+    /// figures takes a write transaction.
     async fn count_margin(&self, day: i64, is_final: bool) -> Result<()> {
         let mut figures = Figures::new();
         for shard in self.shards() {

@@ -204,8 +204,7 @@ impl Service {
     }
 }
 
-/// Returns the values of `test` that messages and uploads have with this kind of key, or with any
-/// key.
+/// Returns the values of the column `test` for this kind of key, or both values for `None`.
 pub(crate) fn tests(key: Option<KeyKind>) -> impl Iterator<Item = bool> {
     let wanted = key.map(|key| key == KeyKind::Test);
     [false, true]
@@ -213,7 +212,7 @@ pub(crate) fn tests(key: Option<KeyKind>) -> impl Iterator<Item = bool> {
         .filter(move |test| wanted.is_none_or(|wanted| wanted == *test))
 }
 
-/// Returns the message at a place, if there is one.
+/// Returns the message of this application and kind of key with this ID, if there is one.
 pub(crate) async fn row_at(conn: &mut dyn Connection, place: Place) -> Result<Option<MessageRow>> {
     let filter = MessageFilter {
         transid: Some(place.transid),
@@ -280,7 +279,7 @@ struct Newest {
     /// The number of messages to find. It is one more than a page has.
     limit: i64,
     /// Set if a search ended early. The newest messages below this ID aren't known yet, because
-    /// that search may find some.
+    /// that search may find more.
     resume: Option<i64>,
 }
 

@@ -70,8 +70,8 @@ pub(super) async fn search(
 }
 
 /// Narrows the selection's span of IDs. If an upload is selected, the span is that of its messages.
-/// Otherwise, if messages are in tables by day or week, it goes from the first day with messages to
-/// the last.
+/// Otherwise, if messages are in tables by day or week, the span goes from the first day with
+/// messages to the last.
 async fn narrowed(conn: &mut dyn Connection, selection: &Selection) -> Result<Span> {
     let Span { from, below } = selection.span;
     let (application_id, test) = (selection.application_id, selection.test);

@@ -11,7 +11,7 @@ use domain::quarter::Figures;
 /// cleared when it is full.
 const DAYS_MAX: usize = 50_000;
 
-/// Whose messages are counted, and by the days of which time zone.
+/// The application, the kind of key and the time zone that cached days belong to.
 #[derive(Clone, Copy)]
 pub(super) struct Days {
     pub application_id: ApplicationId,
@@ -26,7 +26,7 @@ impl Days {
     }
 }
 
-/// The application's ID, whether the test key is meant, the zone's offset, and the day.
+/// The application's ID, whether the messages are test messages, the zone's offset, and the day.
 type Key = (i64, bool, i64, i64);
 
 #[derive(Default)]

@@ -49,9 +49,9 @@ impl SearchShares {
         }
     }
 
-    /// Waits for the searcher's share, then for a place among all searches. A searcher with many
-    /// searches waits mostly for itself, because it can't have more of them in the common queue
-    /// than its share allows.
+    /// Waits for a permit of the searcher's own share, then for one of all searches. A searcher
+    /// with many searches mostly waits for its own share, so it has few searches in the common
+    /// queue.
     pub(crate) async fn take(&self, searcher: Searcher) -> Result<SearchPermit> {
         let own = self.own(searcher);
         let taking = async {

@@ -32,31 +32,31 @@ pub(crate) struct Gate(Arc<Mutex<State>>);
 
 /// A slot for a writer: the connection that writes to a SQLite file, or `None` if a pool has the
 /// connections.
-pub(crate) type Place = Option<Box<FileConnection>>;
+pub(crate) type Slot = Option<Box<FileConnection>>;
 
 struct State {
-    places: usize,
+    slots: usize,
     /// The free slots.
-    free: Vec<Place>,
+    free: Vec<Slot>,
     waiting: [VecDeque<oneshot::Sender<Permit>>; CLASSES],
     passed_over: [u32; CLASSES],
 }
 
 /// The right to write. Dropping it passes the slot on to the next transaction.
-pub(crate) struct Permit(Option<(Arc<Mutex<State>>, Place)>);
+pub(crate) struct Permit(Option<(Arc<Mutex<State>>, Slot)>);
 
 impl Permit {
     /// Returns the connection that writes to a SQLite file.
     pub(crate) fn file(&mut self) -> Option<&mut FileConnection> {
-        self.0.as_mut().and_then(|(_, place)| place.as_deref_mut())
+        self.0.as_mut().and_then(|(_, slot)| slot.as_deref_mut())
     }
 }
 
 impl Gate {
-    pub(crate) fn new(places: Vec<Place>) -> Self {
+    pub(crate) fn new(slots: Vec<Slot>) -> Self {
         Self(Arc::new(Mutex::new(State {
-            places: places.len(),
-            free: places,
+            slots: slots.len(),
+            free: slots,
             waiting: Default::default(),
             passed_over: Default::default(),
         })))
@@ -66,8 +66,8 @@ impl Gate {
     pub(crate) async fn enter(&self, priority: Priority) -> Permit {
         let turn = {
             let mut state = lock(&self.0);
-            if let Some(place) = state.free.pop() {
-                return Permit(Some((Arc::clone(&self.0), place)));
+            if let Some(slot) = state.free.pop() {
+                return Permit(Some((Arc::clone(&self.0), slot)));
             }
             let (sender, turn) = oneshot::channel();
             state.waiting[priority as usize].push_back(sender);
@@ -87,8 +87,8 @@ impl Gate {
 
     /// Waits for the transactions in flight, and admits no more transactions.
     pub(crate) async fn close(&self) {
-        let places = std::mem::take(&mut lock(&self.0).places);
-        for _ in 0..places {
+        let slots = std::mem::take(&mut lock(&self.0).slots);
+        for _ in 0..slots {
             // The permit's slot isn't released, so no other transaction can take it.
             self.enter(Priority::CommitGroup).await.0 = None;
         }
@@ -98,15 +98,15 @@ impl Gate {
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut held = self.0.take();
-        while let Some((gate, place)) = held.take() {
+        while let Some((gate, slot)) = held.take() {
             let mut state = lock(&gate);
             let Some(next) = state.next() else {
-                state.free.push(place);
+                state.free.push(slot);
                 return;
             };
             drop(state);
             // If the waiting task is gone, the permit comes back.
-            let sent = next.send(Self(Some((gate, place))));
+            let sent = next.send(Self(Some((gate, slot))));
             held = sent.err().and_then(|mut back| back.0.take());
         }
     }
@@ -172,10 +172,10 @@ mod tests {
         for _ in waiting {
             order.push(turns.recv().await.unwrap());
         }
-        let place = |wanted| order.iter().position(|served| *served == wanted);
+        let slot = |wanted| order.iter().position(|served| *served == wanted);
         assert_eq!(order[0], Priority::CommitGroup);
-        assert_eq!(place(Priority::Results), Some(6));
-        assert_eq!(place(Priority::Bulk), Some(8));
+        assert_eq!(slot(Priority::Results), Some(6));
+        assert_eq!(slot(Priority::Bulk), Some(8));
     }
 
     #[tokio::test]

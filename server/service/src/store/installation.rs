@@ -95,7 +95,7 @@ pub(crate) async fn raise_test_low(conn: &mut dyn Connection, id: i64) -> Result
 
 /// The progress of the expiry sweep.
 pub(crate) struct Swept {
-    /// Every message below this id is final.
+    /// Every message below this ID is final.
     pub(crate) low: i64,
     /// When a sweep last found every message below `low` to be final.
     pub(crate) at: Timestamp,

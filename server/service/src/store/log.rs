@@ -70,7 +70,7 @@ impl LogMover {
         };
     }
 
-    /// Returns whether a move has ended whose result hasn't been taken yet.
+    /// Returns whether the last move has ended and its result hasn't been taken yet.
     pub(crate) fn is_moved(&self) -> bool {
         matches!(*self.state(), State::Moved(_))
     }
@@ -136,7 +136,7 @@ pub(crate) struct LogPages {
     pub(crate) moved: i32,
 }
 
-/// Moves all pages of the log that no reader needs there. Doesn't wait for readers or the writer.
+/// Moves as many pages as possible without waiting for readers or the writer.
 pub(crate) fn checkpoint(conn: &Connection) -> Result<LogPages> {
     let pages = |row: &rusqlite::Row<'_>| {
         Ok(LogPages {

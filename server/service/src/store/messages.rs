@@ -74,7 +74,7 @@ statements! {
         FROM messages WHERE id >= $1 AND id < $2 AND status < 4" => " AND shard = $4",
         " ORDER BY id LIMIT $3",
     );
-    /// `$1` is `[[ID, status, error, release 0|1, taken by a carrier 0|1]]`.
+    /// `$1` is `[[ID, status, error, release 0|1, accepted by a carrier 0|1]]`.
     const FINISH: Sql = Sql {
         sqlite: r"
             UPDATE messages SET status = ?2, error = ?3, final_at = ?6,
@@ -195,7 +195,7 @@ pub(crate) async fn lock(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<bool> 
     Ok(tx.must_lock())
 }
 
-/// How a message becomes final.
+/// The final status to give to a message.
 pub(crate) struct Ending {
     pub(crate) id: Transid,
     pub(crate) status: domain::MessageStatus,
@@ -273,7 +273,7 @@ pub(crate) async fn open_messages(
     finding.find_each(tx, ids.iter().copied(), "messages").await
 }
 
-/// A message that has expired.
+/// An overdue message: its time has run out, but it isn't final.
 pub(crate) struct Overdue {
     pub(crate) id: Transid,
     pub(crate) status: MessageStatus,

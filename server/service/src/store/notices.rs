@@ -1,5 +1,5 @@
-//! Mails that nobody's request triggers: customers are mailed about low balances and finished
-//! batches, and staff about pending work.
+//! Mails that the service sends on its own: to customers about low balances and finished batches,
+//! and to staff about pending work.
 
 use domain::decision::Work;
 use domain::{ApplicationId, BatchId, Money, Reference, Timestamp};
@@ -90,15 +90,15 @@ statements! {
         "received_at",
         "FROM deposits WHERE application_id IS NULL AND received_at <= $1"
     ));
-    /// A failed mail is due at the time when the service gave up on it. Mails to staff about
-    /// pending work aren't counted: a mail about a failed mail would fail too.
+    /// The `due_at` of a failed mail is the time when the service gave up on it. Mails to staff
+    /// about pending work aren't counted: a mail about a failed mail would fail too.
     const MAILS: Sql = Sql::same(waiting!(
         "due_at",
         "FROM outbox WHERE state = 'failed' AND kind <> 'waiting' AND due_at <= $1"
     ));
 }
 
-/// The owner of an application, who gets a mail.
+/// The recipient of a mail: the owner of an application.
 pub(crate) struct Owner {
     pub(crate) account_id: i64,
     pub(crate) email: String,
@@ -156,8 +156,8 @@ pub(crate) async fn low(conn: &mut dyn Connection) -> Result<Vec<Low>> {
     query(LOW, ()).fetch_all(conn, read).await
 }
 
-/// Stores that an owner is mailed about a low balance. Returns false if that was stored before or
-/// if the balance is no longer low.
+/// Stores when the owner was mailed about the low balance. Returns false if that was stored before
+/// or if the balance is no longer low.
 pub(crate) async fn note_low(
     conn: &mut dyn Connection,
     id: ApplicationId,

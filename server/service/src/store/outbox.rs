@@ -213,7 +213,7 @@ pub(crate) async fn keep(conn: &mut dyn Connection) -> Result<u64> {
     query(KEEP, ()).execute(conn).await
 }
 
-/// Queues a mail again. Returns false if it doesn't exist or is being sent or already sent.
+/// Queues a mail again. Returns false if the mail doesn't exist, is being sent, or was sent.
 pub(crate) async fn retry(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<bool> {
     Ok(query(RETRY, (id, now)).execute(conn).await? == 1)
 }

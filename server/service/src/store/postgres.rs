@@ -2,24 +2,24 @@
 //!
 //! The lock order depends on the kind of transaction:
 //!
-//! - Results and receipts that are stored by separate statements, and the expiry sweep: messages,
+//! - Results and receipts that aren't stored by `run_commit_group`, and the expiry sweep: messages,
 //!   their queue rows and segments, applications, day counts, batches.
 //! - Expired leases and rerouting: queue rows, their messages and segments, applications, day
 //!   counts, batches.
-//! - A call of `run_commit_group`: for results, queue rows, then their messages and segments; for
-//!   receipts, messages and their segments; for sends, applications; for claims, queue rows and
-//!   their messages; at the end, day counts and batches.
+//! - A call of `run_commit_group`: queue rows, their messages and segments for results; messages
+//!   and their segments for receipts; applications for sends; queue rows and their messages for
+//!   claims; then day counts and batches.
 //! - Verbs: applications, batches.
 //!
-//! Applications and batches are locked in the order of their IDs. Expired leases, rerouting and
-//! claims skip queue rows that are locked. Two transactions can still deadlock over a message and
-//! its queue row, or over a message and its application: for example a receipt in one process, and
-//! the result or the claim of the same message in another. PostgreSQL then aborts one of the two.
-//! Its changes are rolled back, and its work is retried: at once
+//! Applications and batches are locked in the order of their IDs. Transactions for expired leases,
+//! rerouting and claims skip locked queue rows. Two transactions can still deadlock over a message
+//! and its queue row, or over a message and its application. An example is a receipt in one
+//! process, and the result or the claim of the same message in another. PostgreSQL then aborts one
+//! of the two. Its changes are rolled back, and its work is retried: at once
 //! ([`crate::error::Error::is_conflict`]), or by the next run of a job.
 //!
-//! Statements name the least and the greatest message ID, so that PostgreSQL reads only the
-//! partitions of these days.
+//! Statements over messages name the least and the greatest message ID, so that PostgreSQL reads
+//! only the partitions between the two.
 
 use domain::Timestamp;
 
@@ -43,9 +43,9 @@ pub(super) const SESSION: &str = r"
     SET application_name = 'heliograph'";
 
 /// Sets up the connection of commit groups, after [`SESSION`]. Their statements get generic plans,
-/// except for those over messages, which are planned at each execution anyway. A generic plan must
-/// still be good when a table has grown, so sequential scans are disabled: they suit an empty table
-/// only.
+/// except for those over messages, which are planned at each execution anyway. Sequential scans are
+/// disabled: a generic plan that was made for an empty table must still be good when the table has
+/// grown.
 ///
 /// In a distributed database the call of a commit group is planned at each execution. Citus then
 /// knows the shard and sends the call to the worker that has it. On the worker, `run_commit_group`
@@ -71,27 +71,27 @@ pub(super) const RECOUNT: &str = r"
 /// spread over the day.
 pub(super) const READER: &str = "SET random_page_cost = 0.1";
 
-/// Begins the transaction of a verb. As on SQLite, only one verb runs at a time, counting all
-/// processes. Verbs read, decide and write, and they are rare.
+/// Begins the transaction of a verb. Only one verb runs at a time over all processes, as on SQLite.
+/// Verbs read, decide and write, and they are rare.
 pub(super) const BEGIN_VERB: &str = "BEGIN; SELECT pg_advisory_xact_lock(4825176, 0)";
 
-/// Returns 1 if a connection was released inside a transaction, where `now()` doesn't advance. The
-/// statement must be a simple query, because each message of an extended query has its own
-/// timestamp.
+/// Returns 1 if a connection was released to its pool inside a transaction, where `now()` doesn't
+/// advance. The statement must be a simple query, because each message of an extended query has its
+/// own `statement_timestamp()`.
 pub(super) const IN_TRANSACTION: &str =
     "SELECT CASE WHEN now() = statement_timestamp() THEN 0 ELSE 1 END::bigint AS n";
 
-/// Returns the ID of the running transaction, or null if it has written nothing, and two
-/// timestamps. Any crash changes one of the timestamps, whether the whole server or one of its
-/// processes crashes.
+/// Returns the ID of the running transaction (null if it has written nothing) and two timestamps of
+/// the server. Any crash changes one of the timestamps, whether the whole server crashes or one of
+/// its processes.
 pub(super) const TRANSACTION: &str = r"
     SELECT pg_current_xact_id_if_assigned()::text AS id,
            concat(pg_postmaster_start_time(), ' ', pg_stat_get_bgwriter_stat_reset_time())
                AS server";
 
 /// Returns the outcome of a transaction. A crashed server loses the IDs of transactions that never
-/// reached the disk, and assigns them again. After a crash, a committed ID therefore doesn't say
-/// that this transaction was committed.
+/// reached the disk, and assigns them again. After a crash, `committed` may therefore be the status
+/// of another transaction with the same ID.
 pub(super) const OUTCOME: &str = r"
     SELECT CASE WHEN server = $2 THEN pg_xact_status(id)
                 WHEN id >= pg_snapshot_xmax(pg_current_snapshot()) THEN 'aborted'
@@ -102,9 +102,10 @@ pub(super) const OUTCOME: &str = r"
                      AS server) t";
 
 /// Makes Citus commit in two phases if the transaction wrote on a worker. Such a transaction also
-/// wrote on the coordinator, in tables that Citus doesn't know, and Citus would commit first on the
+/// wrote on the coordinator, in tables that Citus doesn't know. Citus would commit first on the
 /// worker and then on the coordinator, independently. Citus keeps `sessions` on the coordinator
-/// only. A statement that changes this table, even no row of it, makes Citus use two phases.
+/// only, and a statement that changes this table makes Citus use two phases, even if it changes no
+/// row.
 pub(super) const TWO_PHASES: &str = "DELETE FROM sessions WHERE id = -1";
 
 /// Raises the statement timeout: a table may have millions of messages to sum up.
@@ -121,8 +122,8 @@ pub(super) const COMMIT_WITHOUT_WAITING: &str = "SET LOCAL synchronous_commit = 
 const SHORT_WAIT: &str = "SET LOCAL lock_timeout = '500ms'";
 
 statements! {
-    /// Locks a chore until the transaction ends, unless another transaction has locked it. The
-    /// chore that expands a batch has the batch's ID as its number.
+    /// Locks a chore until the transaction ends, unless another transaction has locked it. `$1` is
+    /// the number of the chore. When a batch is expanded, it is the batch's ID.
     const TRY_LOCK: Sql = Sql::postgres(r"
         SELECT CASE WHEN pg_try_advisory_xact_lock($1) THEN 1 ELSE 0 END::bigint AS mine");
     /// The server's clock. All processes use this clock, so their own clocks may differ.

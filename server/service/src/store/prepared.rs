@@ -210,9 +210,9 @@ async fn statements_over_messages_look_at_their_days_alone() {
     }
 }
 
-/// The statements of the traffic are those that take many rows, or that lock rows on PostgreSQL. A
-/// statement that scans a whole table is fast in every test, but takes seconds when the table has a
-/// million rows.
+/// Traffic statements are those that take many rows, or that lock rows on PostgreSQL. A statement
+/// that scans a whole table is fast in every test, but takes seconds when the table has a million
+/// rows.
 #[tokio::test]
 async fn no_statement_of_the_traffic_scans_a_table() {
     let folder = tempfile::tempdir().unwrap();

@@ -34,8 +34,8 @@ pub(crate) async fn version(conn: &mut dyn Connection) -> Result<i64> {
     Ok(version.unwrap_or(0))
 }
 
-/// Returns the ID of the newest price change and the drained carriers, which a commit group needs
-/// to admit sends.
+/// Returns the ID of the newest price change and the drained carriers. A commit group needs both to
+/// admit sends.
 pub(crate) async fn version_and_drained(conn: &mut dyn Connection) -> Result<(i64, Vec<String>)> {
     let read = |row: &Row<'_>| {
         let version: Option<i64> = row.get("version")?;
@@ -53,7 +53,7 @@ pub(crate) async fn history(conn: &mut dyn Connection) -> Result<PriceHistory> {
     Ok(PriceHistory::new(rows))
 }
 
-/// Returns all price changes with who set them, in the order in which they were set.
+/// Returns all price changes and who set them, in the order in which they were set.
 pub(crate) async fn records(conn: &mut dyn Connection) -> Result<Vec<PriceChangeRecord>> {
     let read = |row: &Row<'_>| {
         let PriceRow {

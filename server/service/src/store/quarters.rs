@@ -139,8 +139,8 @@ impl Changes {
 /// The code of the shortest delivery times. The codes of longer ones follow.
 const DELIVERED: i64 = 100;
 
-/// Returns the code in the column `figure`: 0 for all messages, or that of the status. Delivered
-/// messages have a code for each range of delivery times.
+/// Returns the code in the column `figure`: 0 for all messages, the code of the status for failed,
+/// expired and rejected messages, and for delivered messages a code per range of delivery times.
 const fn code(figure: Figure) -> i64 {
     match figure {
         Figure::Accepted => 0,

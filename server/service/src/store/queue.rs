@@ -48,9 +48,9 @@ statements! {
     const STATE: Sql = in_shard!(
         "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue" => " WHERE shard = $1",
     );
-    /// A row: message, application, carrier, due at, lease token. All rows share the values after
-    /// that: `bulk`, `deferred` and no attempts. On PostgreSQL this statement queues only messages
-    /// of batches, which nobody has claimed. `run_commit_group` queues the others.
+    /// A row: message, application, carrier, due at, lease token. The remaining values are the same
+    /// for all rows: `bulk`, `deferred` and 0 attempts. On PostgreSQL this statement queues only
+    /// unclaimed messages of batches. `run_commit_group` queues all others.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO queue (message_id, application_id, carrier, due_at, lease_token, bulk,

@@ -23,7 +23,7 @@ statements! {
     );
 }
 
-/// Selects messages of one application and one kind of key. They are listed newest first.
+/// A selection of messages of one application and one kind of key, listed newest first.
 pub(crate) struct Selection {
     pub(crate) application_id: ApplicationId,
     pub(crate) test: bool,
@@ -210,7 +210,7 @@ pub(crate) fn every_list_sql(dialect: Dialect) -> Vec<String> {
     statements
 }
 
-/// Returns those of these four conditions whose bit is set.
+/// Returns those of the four conditions whose bit is set in `chosen`.
 #[cfg(test)]
 fn some_conditions(chosen: u32) -> Vec<Condition> {
     let all = [

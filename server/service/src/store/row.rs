@@ -99,8 +99,8 @@ pub(crate) fn found<T: serde::de::DeserializeOwned>(
     })
 }
 
-/// Fails unless a write affected exactly the expected number of rows. Any other number must not be
-/// committed.
+/// Fails unless a write affected exactly the expected number of rows. A transaction with any other
+/// number must not be committed.
 pub(crate) fn touched(table: &'static str, expected: usize, actual: u64) -> Result<()> {
     if usize::try_from(actual).is_ok_and(|actual| actual == expected) {
         Ok(())

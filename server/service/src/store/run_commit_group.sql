@@ -35,9 +35,9 @@ CREATE TABLE commit_groups (
 );
 CREATE INDEX commit_groups_by_age ON commit_groups (created_at);
 
--- The parameters of `run_commit_group` are rows, with an array for each column. These are the
--- messages that a carrier accepted as a whole at the first submit, each with the lease under which
--- it was submitted.
+-- The parameters of `run_commit_group` are rows, with an array for each column. `submitted_rows`
+-- are the messages that a carrier accepted as a whole at the first submit, each with the lease
+-- under which it was submitted.
 CREATE TYPE submitted_rows AS (
     ids BIGINT[], tokens BIGINT[], carriers TEXT[], segment_counts BIGINT[]
 );
@@ -55,14 +55,14 @@ CREATE TYPE named_receipt_rows AS (
     receipts BIGINT[], carriers TEXT[], names TEXT[], statuses BIGINT[], errors TEXT[]
 );
 -- The applications of the sends, as the group has cached them. An application that isn't cached has
--- nulls. `totals` and `test_totals` are the total costs of the live and the test sends, and
+-- null columns. `totals` and `test_totals` are the total costs of the live and the test sends, and
 -- `transfers` and `tests` are the numbers of these sends.
 CREATE TYPE application_rows AS (
     ids BIGINT[], statuses TEXT[], live_hashes TEXT[], test_hashes TEXT[], sender_states TEXT[],
     sender_names TEXT[], totals BIGINT[], test_totals BIGINT[], transfers BIGINT[], tests BIGINT[]
 );
--- The idempotency keys of sends. For an accepted send, `answers` has the answer to store. The
--- `balance` in it is the cost of the application's sends so far.
+-- The idempotency keys of sends. For an accepted send, `answers` has the answer to store. Its
+-- `balance` is the cost of the application's sends so far, which is replaced by the balance left.
 CREATE TYPE key_rows AS (
     applications BIGINT[], tests BIGINT[], keys TEXT[], digests TEXT[], answers TEXT[]
 );
@@ -230,7 +230,7 @@ END $$;
 --
 -- - Its row is still as the group has cached it.
 -- - Its balances cover the sends.
--- - None of the idempotency keys has an answer.
+-- - None of its idempotency keys has a stored answer.
 -- - Its test key sends at most `test_max` messages on this day, or its account has had a deposit.
 --
 -- Returns the rows as they were before the charge, each with whether it is as cached; the

@@ -28,9 +28,9 @@ impl Store {
         }
     }
 
-    /// Refuses a database whose schema was created from a different text than this program's. The
-    /// text was replaced before the first release, and no migration leads from one schema to the
-    /// other.
+    /// Refuses a database whose schema was created from a different text than this program's.
+    /// Before the first release the text is changed in place, so no migration leads from one schema
+    /// to the other.
     fn refuse_earlier_build(
         &self,
         applied: &[(i64, Vec<u8>)],

@@ -109,7 +109,7 @@ pub(crate) async fn count_wrong(
     Ok(counting.execute(conn).await? == 1)
 }
 
-/// Resets the number of consecutive wrong codes, after a right code or a new password.
+/// Resets the number of consecutive wrong codes, after a correct code or a new password.
 pub(crate) async fn end_wrong(conn: &mut dyn Connection, account_id: i64) -> Result<()> {
     query(END_WRONG, account_id).execute(conn).await.map(drop)
 }

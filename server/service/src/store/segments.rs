@@ -11,7 +11,7 @@ use super::transaction::WriteTx;
 use crate::error::Result;
 
 statements! {
-    /// Compares numbers in the carrier's format: local numbers follow the country code.
+    /// Compares numbers in the carrier's format: local numbers have the country code in front.
     const BEING_SUBMITTED: Sql = in_shard!(
         r"
         SELECT q.message_id
@@ -36,8 +36,8 @@ statements! {
     const OLDEST: Sql = in_shard!(
         "SELECT MIN(message_id) AS id FROM segments" => " WHERE shard = $1",
     );
-    /// `$1` is `[[message, segment, segments, application, carrier message ID, status]]`. These
-    /// segments were submitted, for the first time or again.
+    /// Stores segments that were submitted, for the first time or again. `$1` is `[[message,
+    /// segment, segments, application, carrier message ID, status]]`.
     const INSERT: Sql = Sql {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
@@ -63,8 +63,8 @@ statements! {
                 submits = 2, submitted_at = excluded.submitted_at",
         ..Sql::IN_SHARD
     };
-    /// Takes the same rows as [`INSERT`] but ignores the status, because nobody knows the status of
-    /// a segment after its claim has ended.
+    /// Takes the same rows as [`INSERT`] but ignores the status, because the status of a segment is
+    /// unknown once its claim has ended.
     const NAME: Sql = Sql {
         sqlite: r"
             INSERT INTO segments (message_id, segment, segments, application_id, carrier,
@@ -121,7 +121,7 @@ statements! {
               AND s.shard = $3",
         ..Sql::IN_SHARD
     };
-    /// Compares numbers in the carrier's format: local numbers follow the country code.
+    /// Compares numbers in the carrier's format: local numbers have the country code in front.
     const UNANSWERED: Sql = Sql {
         sqlite: r"
             SELECT json_group_array(
@@ -350,7 +350,7 @@ pub(crate) async fn is_another_submitted(
     query(BEING_SUBMITTED, values).finds(conn).await
 }
 
-/// How a segment becomes final.
+/// The final status to give to a segment.
 pub(crate) struct SegmentEnding<'a> {
     pub(crate) message_id: Transid,
     pub(crate) segment: u16,
@@ -370,8 +370,8 @@ pub(crate) async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> 
     finishing.execute_each(tx, values).await.map(drop)
 }
 
-/// Deletes segments of messages below this ID, from a range of `ids` IDs per call. Returns false if
-/// there was nothing to delete.
+/// Deletes the segments of messages below this ID. Each call covers a range of `ids` message IDs.
+/// Returns false if there was nothing to delete.
 pub(crate) async fn forget(conn: &mut dyn Connection, below: i64, ids: i64) -> Result<bool> {
     let oldest: Option<i64> = query(OLDEST, ())
         .fetch_one(conn, |row| row.get("id"))

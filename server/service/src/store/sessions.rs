@@ -80,7 +80,7 @@ statements! {
         DELETE FROM sessions WHERE last_seen_at <= $1 OR created_at <= $2");
 }
 
-/// The limits of valid sessions: last seen after one time, and created after another.
+/// The limits of a valid session: it was last seen after one time and created after another.
 #[derive(Clone, Copy)]
 pub(crate) struct Valid {
     pub(crate) seen_after: Timestamp,
@@ -170,9 +170,9 @@ pub(crate) struct SignIn<'a> {
     pub(crate) factors: i64,
 }
 
-/// Makes a session a signed-in device. Returns false if there is no such session, if the account's
-/// password was changed or the account was disabled after it was read, or if its second factor
-/// wasn't checked.
+/// Makes a session a signed-in device. Returns false if there is no such session, or if the
+/// account's second factor wasn't checked. Also returns false if the account's password was changed
+/// or the account was disabled since `sign_in.account` was read.
 pub(crate) async fn bind(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -192,8 +192,8 @@ pub(crate) async fn bind(
 }
 
 /// Stores that a session waits for a code of this account. Returns false if there is no such
-/// session or it is already signed in, or if the password was changed or the account was disabled
-/// after it was read.
+/// session or if it is already signed in. Also returns false if the password was changed or the
+/// account was disabled since `account` was read.
 pub(crate) async fn await_code(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -203,7 +203,7 @@ pub(crate) async fn await_code(
     Ok(query(AWAIT, values).execute(conn).await? == 1)
 }
 
-/// Returns the account whose code a session waits for. The session must be created after this time.
+/// Returns the account whose code a session waits for. The session must be newer than `made_after`.
 pub(crate) async fn awaited(
     conn: &mut dyn Connection,
     token_hash: &str,
@@ -295,8 +295,8 @@ pub(crate) async fn delete_device(
 }
 
 /// Signs out all devices of an account except one, or all of them if `keep_hash` is empty. Returns
-/// how many were signed out. Also cancels a change of the email, because the user suspects that
-/// somebody else had access.
+/// how many were signed out. A user who does this suspects that somebody else had access, so this
+/// also cancels a change of the email.
 pub(crate) async fn delete_others(
     conn: &mut dyn Connection,
     account_id: i64,

@@ -46,8 +46,7 @@ statements! {
         ON CONFLICT DO NOTHING");
     /// Fills the bucket up to now, then takes at most `$3` requests. `$4` is the limit in requests
     /// per second, which is also how many thousandths of a request flow in per millisecond. A time
-    /// that is slightly behind another process's adds nothing, and that time span isn't counted
-    /// again.
+    /// that is slightly behind another process's adds nothing, and no time is counted twice.
     const TAKE: Sql = Sql::postgres(r"
         WITH b AS (
             SELECT LEAST(
@@ -152,7 +151,7 @@ pub(crate) async fn remove_spool(conn: &mut dyn Connection, spool: &str) -> Resu
     query(REMOVE_SPOOL, spool).execute(conn).await.map(drop)
 }
 
-/// Deletes uploaded rows from before this time that are no longer needed.
+/// Deletes the spools from before this time that are no longer needed.
 pub(crate) async fn forget_spools(conn: &mut dyn Connection, before: Timestamp) -> Result<()> {
     query(FORGET_SPOOLS, before).execute(conn).await.map(drop)
 }

@@ -15,13 +15,13 @@ pub(crate) enum Dialect {
 /// SQLite runs such a statement once per row ([`super::each`]). On a connection of the calling
 /// thread that costs half as much as passing all rows in one parameter. `?1`, `?2` and so on are
 /// the values of the row, followed by the values that all rows share. PostgreSQL runs the statement
-/// once. Its `$1` has all rows, as a JSON array with an array per row. It returns the rows found as
-/// one JSON value in the column `found`. Uploads have many rows, which are written by COPY.
+/// once, with all rows in `$1`: a JSON array with an array per row. The result is one JSON value in
+/// the column `found`. COPY writes the rows of uploads, because there are many of them.
 ///
 /// On PostgreSQL, statements over messages have two more parameters ([`super::WriteTx::among`]):
 /// the least and the greatest of the messages' IDs. They limit the statement to the partitions of
-/// these days or weeks. On PostgreSQL, a statement over tables that can be distributed names a
-/// shard. The shard is its last parameter and comes from the connection
+/// these days or weeks. Statements over tables that can be distributed name a shard, also on
+/// PostgreSQL only. The shard is the last parameter and comes from the connection
 /// ([`super::query::Connection::shard`]).
 #[derive(Clone, Copy)]
 pub(crate) struct Sql {
@@ -92,8 +92,9 @@ impl Sql {
 }
 
 /// Makes a statement over tables that can be distributed. Takes the parts that both databases
-/// share. Each may be followed by a part for PostgreSQL only: `in_shard!("… WHERE id = $1" => " AND
-/// shard = $2")`.
+/// share. Each may be followed by a part for PostgreSQL only:
+///
+/// `in_shard!("… WHERE id = $1" => " AND shard = $2")`
 macro_rules! in_shard {
     ($($text:expr $(=> $shard:expr)?),+ $(,)?) => {
         $crate::store::sql::Sql {
@@ -105,8 +106,8 @@ macro_rules! in_shard {
 }
 pub(crate) use in_shard;
 
-/// Declares a file's statements and lists them. The tests prepare every statement in these lists,
-/// and the check runs all statements in the list of its file.
+/// Declares a file's statements and lists them. The tests prepare all listed statements, and the
+/// check runs all statements of its own file.
 macro_rules! statements {
     ($($(#[$doc:meta])* const $name:ident: Sql = $sql:expr;)*) => {
         $($(#[$doc])* const $name: Sql = $sql;)*

@@ -197,7 +197,7 @@ pub(crate) async fn insert_lines(
     row::touched("bank_statement_lines", lines.len(), inserted.await?)
 }
 
-/// Marks a statement as loaded, because all its lines are stored.
+/// Marks a statement as loaded: all its lines are stored.
 ///
 /// # Errors
 /// When the statement was deleted as abandoned in the meantime.
@@ -283,7 +283,7 @@ pub(crate) async fn set_outcome(
     row::touched("bank_statement_lines", 1, set.await?)
 }
 
-/// Stores the last line of a statement that was credited.
+/// Stores which line of a statement was credited last.
 pub(crate) async fn advance(conn: &mut dyn Connection, id: i64, line: i64) -> Result<()> {
     query(ADVANCE, (id, line)).execute(conn).await.map(drop)
 }

@@ -132,7 +132,8 @@ pub struct Outstanding {
     pub submitted_at: Timestamp,
 }
 
-/// Returns messages between these IDs that a carrier accepted before a time and that aren't final.
+/// Returns messages between these IDs that a carrier accepted before `submitted_before` and that
+/// aren't final.
 pub(crate) async fn outstanding(
     conn: &mut dyn Connection,
     after: i64,

@@ -257,7 +257,8 @@ impl Tally {
         std::mem::replace(self, Self::new(self.node, self.counter))
     }
 
-    /// Counts a new message in its day. A batch counts its messages itself when it is accepted.
+    /// Counts a new message by day and quarter hour. A batch has its messages in its counts from
+    /// the start.
     pub(crate) fn add_new(
         &mut self,
         (application_id, test): (ApplicationId, bool),
@@ -278,7 +279,7 @@ impl Tally {
         (self.quarters).add(whose, accepted_at, Figure::Accepted, (1, cost.micros()));
     }
 
-    /// Counts a change of a message's status.
+    /// Counts a message's change of status.
     pub(crate) fn change(&mut self, message: &OpenMessage, to: MessageStatus, now: Timestamp) {
         self.now = Some(now);
         let key = |status: MessageStatus| DayKey {
@@ -310,7 +311,7 @@ impl Tally {
         }
     }
 
-    /// Counts that the price of a message is released.
+    /// Counts the release of a message's price.
     pub(crate) fn release(&mut self, message: &OpenMessage) {
         let accepted_at = Timestamp::from_unix_ms(message.created_at);
         (self.quarters).add(

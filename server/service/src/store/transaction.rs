@@ -78,7 +78,7 @@ impl WriteTx<'_> {
     }
 
     /// Returns the parameters that limit a statement to the partitions of these messages: the least
-    /// and the greatest ID. Returns nothing on SQLite or without messages.
+    /// and the greatest ID. Empty on SQLite, and if there are no messages.
     pub(crate) fn among(&self, ids: &[Transid]) -> Vec<Argument<'static>> {
         let Some(first) = ids.first().filter(|_| self.dialect.is_shared()) else {
             return Vec::new();
@@ -89,7 +89,7 @@ impl WriteTx<'_> {
     }
 
     /// Returns whether other transactions write at the same time. If so, this one must lock the
-    /// rows that it decides by.
+    /// rows that its decisions depend on.
     pub(crate) const fn must_lock(&self) -> bool {
         self.dialect.is_shared()
     }
@@ -228,7 +228,7 @@ impl Unanswered {
     }
 }
 
-/// Returns the name by which the server knows a transaction. Called before the commit.
+/// Returns the name by which the server knows a transaction. Must be called before the commit.
 async fn name(
     distributed: bool,
     shard: Option<Shard>,

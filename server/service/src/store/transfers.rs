@@ -50,7 +50,7 @@ statements! {
         " ORDER BY id DESC LIMIT $3",
     );
     /// Lists either deposits or releases: `$5` is one of these kinds. The condition on both kinds
-    /// is that of the index.
+    /// repeats that of the index.
     const DEPOSITS_OR_RELEASES: Sql = in_shard!(
         r"
         SELECT id, created_at, kind, amount, balance_after, message_id, batch_id, bank_id
@@ -99,7 +99,7 @@ statements! {
             => " AND shard = $4",
         " ORDER BY id LIMIT 1",
     );
-    /// The condition on both kinds is that of the index.
+    /// The condition on both kinds repeats that of the index.
     const SUM_BETWEEN: Sql = in_shard!(
         r"
         SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount FROM transfers
@@ -149,7 +149,7 @@ pub(crate) struct Transfer<'a> {
     /// The application whose statement shows the transfer, and its balance afterwards. `None`
     /// between the service's own accounts.
     pub(crate) application: Option<(ApplicationId, Money)>,
-    /// The bank's id of a deposit.
+    /// The bank's ID of a deposit.
     pub(crate) bank_id: Option<&'a str>,
     pub(crate) batch_id: Option<BatchId>,
 }
@@ -175,8 +175,7 @@ pub(crate) async fn insert(
     query(INSERT, values).execute(conn).await.map(drop)
 }
 
-/// Returns the sum of the deposits whose reference belongs to no application, according to the
-/// ledger.
+/// Returns the ledger's sum of the deposits whose reference belongs to no application.
 pub(crate) async fn unmatched_sum(conn: &mut dyn Connection) -> Result<Money> {
     query(UNMATCHED_SUM, ())
         .fetch_one(conn, |row| row.get("amount"))

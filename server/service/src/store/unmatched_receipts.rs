@@ -1,4 +1,4 @@
-//! Unmatched receipts: their carrier message IDs aren't known yet.
+//! Unmatched receipts: receipts whose carrier message ID isn't known yet.
 
 use domain::{MessageStatus, Timestamp};
 use serde::Deserialize;

@@ -32,7 +32,7 @@ pub struct BatchRequest {
     /// The message to all numbers, in mode one to many.
     pub message: Option<MessageText>,
     pub requestid: Option<RequestId>,
-    /// Whether to only check the upload. Nothing is stored, charged or sent then, and no
+    /// Whether to only check the upload. If so, nothing is stored, charged or sent, and no
     /// idempotency key is read or kept.
     pub dry_run: bool,
 }
@@ -350,8 +350,8 @@ impl PendingUpload {
         }
     }
 
-    /// Returns the answer that would accept the upload. Returns `None` if the pages or the price
-    /// overflow.
+    /// Returns the answer to the client if the upload is accepted. Returns `None` if the pages or
+    /// the price overflow.
     fn priced(&self, prices: &PricesInForce) -> Option<AcceptedBatch> {
         // In mode one to many, each row was counted as one page.
         let shared = self.request.message.as_ref();

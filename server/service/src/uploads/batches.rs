@@ -122,7 +122,7 @@ impl Service {
             .collect())
     }
 
-    /// Counts all messages that a report can list by status, for days as in [`Self::account_days`].
+    /// Counts by status all messages that a report can list, for days as in [`Self::account_days`].
     ///
     /// # Errors
     /// `NoSuchApplication`.
@@ -135,7 +135,7 @@ impl Service {
     ) -> Result<StatusCounts> {
         let shard = self.shard_of_account(account_id).await?;
         let mut conn = self.store().read_at(shard).await?;
-        // The counts of dropped days remain, so they are left out here.
+        // Counts of dropped days still exist, so leave those days out.
         let low = installation::history_low(&mut conn).await?;
         let first = first.max(Timestamp::from_unix_ms(ids::id_unix_ms(low)).day());
         let mut totals = StatusCounts::default();

@@ -25,13 +25,12 @@ use crate::{SANDBOX_CARRIER, Service, run_detached_with_attempts};
 use domain::records::TransferKind;
 
 /// The time after which a transaction takes no more chunks. With PostgreSQL, commit groups don't
-/// wait at the gate. Claims only look for rows that are committed within half a second after they
-/// become due.
+/// wait at the gate. The time must stay far below half a second, because claims only look for rows
+/// that are committed within half a second after they become due.
 const TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Service {
-    /// Returns the next upload after this one that has rows which aren't messages yet, oldest
-    /// first.
+    /// Returns the oldest upload after this one whose rows aren't all messages yet.
     pub async fn next_unexpanded(&self, after: Option<BatchId>) -> Result<Option<BatchId>> {
         let after = after.map_or(0, |id| id.0);
         let found = self.in_each_shard(|shard| async move {
@@ -128,7 +127,8 @@ impl Service {
         };
         tx.at(shard);
         // If a crash undoes this commit, it also undoes the offset, and the rows are expanded
-        // again. A claim of these messages waits for the disk, and so for this commit.
+        // again. A claim of these messages waits until its own commit is on disk, and by then this
+        // commit is on disk too.
         let dialect = self.store().dialect();
         dialect.commit_without_waiting(&mut tx).await?;
         let now = self.now();
@@ -162,7 +162,8 @@ impl Service {
         }
         self.settle_reservation(&mut tx, &upload, step.cost, now)
             .await?;
-        // This comes last, because results of the batch's messages wait for the batch's row.
+        // The counts and the batch's row come last, because results of the batch's messages wait
+        // for that row.
         tx.write_counts().await?;
         if !batches::advance(&mut tx, &upload, &step, now).await? {
             return Ok(Step::Elsewhere);

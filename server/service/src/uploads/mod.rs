@@ -100,8 +100,8 @@ impl UploadPermit {
         }
     }
 
-    /// Begins to upload a file in this mode, with rows in this format. The spool is removed if the
-    /// upload is dropped.
+    /// Begins the upload of a file with this mode and format. The spool is removed if the upload is
+    /// dropped.
     ///
     /// # Errors
     /// Fails if the spool can't be created.
@@ -333,7 +333,7 @@ pub struct Upload {
     prices: Arc<PricesInForce>,
     country_code: String,
     /// Where the rows go. `None` if the request repeats one that was accepted before. Such a file
-    /// takes only the memory of one row, so only the number of connections limits them.
+    /// takes only the memory of one row, so there may be as many of these uploads as connections.
     storing: Option<Storing>,
 }
 
@@ -369,7 +369,7 @@ impl Spooled {
 pub enum UploadError {
     /// The file has bad rows.
     Bad(BadFile),
-    /// The file is larger than `limit`. `of` is the unit.
+    /// The file has more than `limit` bytes or rows. `of` is the unit.
     TooLarge { limit: u64, of: &'static str },
     /// The machine failed.
     Failed(Error),

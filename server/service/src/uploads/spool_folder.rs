@@ -1,4 +1,5 @@
-//! The folder of the spool files. With SQLite, it has the rows of uploads until they are messages.
+//! The folder of the spool files. With SQLite, it holds the rows of uploads until they are
+//! messages.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! The format of a spool, which has the rows of an upload until they are messages.
+//! The format of a spool, which holds the rows of an upload until they are messages.
 //!
 //! A spool is a chain of chunks. With SQLite, the chain is a file. With PostgreSQL, each chunk is a
 //! row of a table ([`crate::uploads::spool_store`]). A chunk has a head of [`HEAD_BYTES`], followed
@@ -17,7 +17,7 @@
 //! text. An upload's messages therefore cost what was reserved for them, even if a release that
 //! counts pages differently expands them.
 //!
-//! Rows are sorted by number, some ten thousand at a time, so that neighbours in a chunk are
+//! Rows are sorted by number, tens of thousands at a time, so that neighbours in a chunk are
 //! neighbours in the index by number. In the order of the file, each row of a transaction would
 //! touch another page of the index, and writing those pages would take most of the time.
 
@@ -189,7 +189,9 @@ impl Head {
             },
         };
         if mark != MARK {
-            Err(ChunkError::Lost("a chunk doesn't begin with its mark".to_owned()))
+            Err(ChunkError::Lost(
+                "a chunk doesn't begin with its mark".to_owned(),
+            ))
         } else if version == VERSION {
             Ok((head, chunk.get_u32_le()))
         } else {

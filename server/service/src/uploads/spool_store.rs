@@ -1,6 +1,6 @@
-//! Spools, which have the rows of uploads until they are messages. With SQLite, a spool is a file
-//! of the only serving process. With PostgreSQL, a spool is rows of a table that all processes can
-//! read.
+//! Spools, which hold the rows of uploads until they are messages. With SQLite, a spool is a file
+//! of the only serving process. With PostgreSQL, its chunks are rows of a table that all processes
+//! can read.
 
 use std::fs::File;
 
@@ -36,7 +36,7 @@ pub(crate) enum SpoolWriter {
     Table(i64),
 }
 
-/// A spool that is removed when this is dropped, unless it is kept.
+/// A spool that is removed when this is dropped, unless [`Spool::keep`] was called.
 pub(crate) struct Spool {
     pub(crate) service: Service,
     pub(crate) name: String,
@@ -90,7 +90,7 @@ impl Service {
     }
 
     /// Reads the chunk of a spool that starts at an offset. With PostgreSQL, also reads the
-    /// following chunks and joins them to it, up to the most rows of a transaction.
+    /// following chunks and joins them to it, up to [`ROWS_MAX`] rows in all.
     pub(crate) async fn spooled_chunk(
         &self,
         shard: Shard,

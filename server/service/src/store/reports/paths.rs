@@ -57,7 +57,7 @@ const THEIR_MESSAGES: Sql = Sql {
     sqlite: "CROSS JOIN messages m ON m.id = d.id",
     // Messages are read one by one in the order of the rows, until there are enough. If PostgreSQL
     // could choose the join, it might read all messages of the days. `$shard` stands for the
-    // parameter: PostgreSQL must see the shard in the inner query alone.
+    // parameter: PostgreSQL must be able to tell the shard from the inner query alone.
     postgres: "CROSS JOIN LATERAL (\
                SELECT * FROM messages \
                WHERE shard = $shard AND id = d.id AND id >= $3 AND id < $4 OFFSET 0) m",
@@ -115,7 +115,7 @@ impl Condition {
     }
 }
 
-/// The path of a list, from the newest message on.
+/// The path that a list takes, starting with the newest message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     /// All messages.
@@ -207,9 +207,9 @@ impl Path {
         sql
     }
 
-    /// Builds the statement that counts the messages along the path, at most as many as the limit,
-    /// and finds their least ID. It reads only the index. Its parameters are those of a list; the
-    /// only condition is the one that the path is for.
+    /// Builds the statement that counts the messages along the path, up to the limit, and finds
+    /// their least ID. It reads only the index. Its parameters are those of a list, with one
+    /// condition at most: the one that the path is for.
     pub(super) fn count(self, dialect: Dialect, leading: Option<&Condition>) -> String {
         let condition = leading.map_or_else(String::new, |condition| {
             format!(" AND d.{} = $6", condition.column())

@@ -1,5 +1,5 @@
 //! Tests the plans of the statements that find messages, with the statistics of many messages. A
-//! list that reads messages that it doesn't need is fast in every other test.
+//! list that reads too many messages is fast in every other test.
 
 use domain::MessageStatus;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _, Row as _};
