@@ -1,5 +1,5 @@
-# What a machine must have: make, git, a C compiler, Node >= 20, Rust (Cargo.toml's rust-version).
-# Everything else is installed by .make/setup, into .tools where it can be.
+# The machine needs make, git, a C compiler, Node >= 20 and Rust (Cargo.toml's rust-version).
+# .make/setup installs everything else, into .tools if possible.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,13 +9,13 @@ MAKEFLAGS += --no-print-directory
 
 tools := $(CURDIR)/.tools
 machine := $(PATH):$(HOME)/.cargo/bin
-# .tools/rust is there only where the machine's own Rust cannot build for WebAssembly.
+# .tools/rust exists only if the machine's own Rust cannot build for WebAssembly.
 export PATH := $(tools)/rust/bin:$(tools)/bin:$(machine)
-# Where the scripts look for what cargo built, whatever the caller's environment says.
+# The scripts look for build results here, so the caller's CARGO_TARGET_DIR must not apply.
 export CARGO_TARGET_DIR := $(CURDIR)/target
-# Most tests wait for something, so more of them run at a time than there are cores.
+# Most tests spend their time waiting, so more of them run in parallel than there are cores.
 export RUST_TEST_THREADS ?= 6
-# Lints come with the machine's own Rust.
+# Clippy and rustfmt come from the machine's own Rust.
 lint := PATH="$(tools)/bin:$(machine)"
 wasm := --target wasm32-unknown-unknown
 
@@ -58,26 +58,26 @@ test-browser: setup ## Run the browser tests against the build that the Rust tes
 	@cd end2end && npm test
 
 .PHONY: tour
-tour: setup ## Take the pictures of docs/TOUR.md anew
+tour: setup ## Take the pictures of docs/TOUR.md again
 	@.make/setup browsers end2end
 	@.make/build debug
 	@mkdir -p docs/tour && cd end2end && \
 	  TOUR_PICTURES=1 npx playwright test --project=with-javascript tour
 
-# CITUS_SOURCE: the source of a release of Citus, an archive or its folder.
+# CITUS_SOURCE names the source of a Citus release, an archive or its folder.
 .PHONY: test-citus
-test-citus: setup ## Run the tests on Citus, built from the source that CITUS_SOURCE names
+test-citus: setup ## Run the tests on Citus, built from CITUS_SOURCE
 	@.make/setup citus
 	@.make/citus run bash -c 'cargo test $$(.make/tested) --test citus -- --test-threads=4 && \
 	  cargo test $$(.make/tested) --lib on_citus -- --ignored'
 
 .PHONY: soak
-soak: build ## Run the long tests: Firefox, histories, kills, cuts, attacks, storms, in full length
+soak: build ## Run the long versions of the tests, one after the other
 	@.make/setup postgres browsers interpreters end2end node-peers
 	@.make/soak
 
 .PHONY: bench
-bench: build ## Measure the release build beside Kannel and a bare handler, for 45 minutes
+bench: build ## Compare the release build with Kannel and a bare handler (45 minutes)
 	@.make/setup kannel postgres
 	@[ -z "$${CITUS_SOURCE:-}" ] || .make/setup citus
 	@cargo bench -p server --bench sends
@@ -92,12 +92,12 @@ check: ## Check format, lints, licences, advisories and the structure
 	@cargo metadata --locked --format-version 1 >/dev/null
 	@cargo deny --log-level error check licenses bans sources
 	@.make/advisories
-	@$(lint) cargo clippy --locked --all-targets -p server -p service -p smpp -p domain \
+	@$(lint) cargo clippy --locked --all-targets -p server -p service -p store -p smpp -p domain \
 	  -p smpp34-peer -p frontend-bindings -- -D warnings
 	@$(lint) cargo clippy --locked -p frontend -p app --features app/hydrate,app/support -- -D warnings
 
 .PHONY: sbom
-sbom: ## Write the list of all that the program is built from (target/*.cdx.json)
+sbom: ## List all dependencies of the program as CycloneDX (target/*.cdx.json)
 	@.make/setup rust cargo-cyclonedx
 	@.make/sbom
 

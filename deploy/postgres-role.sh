@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The PostgreSQL image runs this once, before it serves a new database: the nodes get a role that owns
-# their database and is no superuser, whom the append-only tables would not hold back. The superuser
-# has no password from then on, and signs in inside the container alone. On Citus (compose.citus.yaml)
-# the servers sign in to each other as the nodes' role, which the image has made a superuser.
+# The PostgreSQL image runs this once, when it creates a new database. It creates the nodes' role,
+# which owns their database. The role isn't a superuser, because a superuser can change the
+# append-only tables. The superuser loses its password, so it can sign in only inside the container.
+# On Citus (compose.citus.yaml) the image itself makes the nodes' role a superuser, and the servers
+# sign in to each other with it.
 set -euo pipefail
 
 if [ "${POSTGRES_USER:-postgres}" != heliograph ]; then

@@ -3,7 +3,7 @@ import { delimiter, join } from 'node:path';
 import { type PlaywrightTestConfig, defineConfig } from '@playwright/test';
 import { ZONE } from './support/times.js';
 
-/** A browser of this machine: the one that a variable names, or the first usual one on the PATH. */
+/** Finds a browser: the one that an environment variable names, or the first one on the PATH. */
 function browser(variable: string, usual: string[]): string {
   const named = process.env[variable];
   const names = named ? [named] : usual;
@@ -17,19 +17,19 @@ function browser(variable: string, usual: string[]): string {
       accessSync(candidate, constants.X_OK);
       return candidate;
     } catch {
-      // There is no such program: the next candidate is tried.
+      // There is no such program. Try the next candidate.
     }
   }
-  throw new Error(`There is no ${names.join(' or ')}: install it, or name it in ${variable}.`);
+  throw new Error(`There is no ${names.join(' or ')}. Install it, or set ${variable} to its path.`);
 }
 
-/** The tests that Firefox runs too: all of them, or the longest journeys through the portal. */
+/** The tests that also run in Firefox: all of them, or the longest journeys through the portal. */
 const inFirefox =
   process.env['FIREFOX_TESTS'] === 'all'
     ? '*.spec.ts'
     : ['two-factor.spec.ts', 'whole-way.spec.ts'];
 
-/** What has no form to send, so that it is enough to run it with scripts. */
+/** Tests that submit no forms. They run only with JavaScript. */
 const withoutForms = ['interactions', 'quick-start', 'retries', 'tour'].map(
   (name) => `${name}.spec.ts`,
 );
@@ -41,7 +41,7 @@ const chromium: PlaywrightTestConfig['use'] = {
     args: [
       // Chromium's sandbox doesn't run as root.
       ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
-      // The browser sends no requests of its own, and can reach this machine alone.
+      // The browser sends no requests of its own, and reaches only this machine.
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-default-apps',
@@ -54,7 +54,7 @@ const chromium: PlaywrightTestConfig['use'] = {
   },
 };
 
-/** Firefox as it is distributed, by WebDriver BiDi. */
+/** An unmodified Firefox, controlled by WebDriver BiDi. */
 const firefox: PlaywrightTestConfig['use'] = {
   browserName: 'firefox',
   channel: 'moz-firefox',
@@ -66,11 +66,11 @@ export default defineConfig({
   outputDir: 'test-results',
   fullyParallel: true,
   forbidOnly: true,
-  // A test that fails once and then passes has found a fault.
+  // A test that fails and then passes has found a fault, so it isn't retried.
   retries: 0,
   // Some tests wait for the sandbox or for the next code, so there are more workers than cores.
   workers: 3,
-  // Time is bounded, not measured: a busy machine needs several times what an idle one does.
+  // Only stops tests that hang: a busy machine is several times slower than an idle one.
   timeout: 60_000,
   // All tests in three projects take a quarter of an hour on two idle cores.
   globalTimeout: 1_800_000,
@@ -78,14 +78,14 @@ export default defineConfig({
   reporter: [['list']],
   use: {
     headless: true,
-    // Unlike the server's: a text that depends on the place shows as a difference at hydration.
+    // The server has another locale, so text that depends on the locale fails at hydration.
     locale: 'fr-FR',
     timezoneId: ZONE,
     actionTimeout: 10_000,
     navigationTimeout: 15_000,
     screenshot: 'only-on-failure',
-    // A trace of every test would take a third of the time: `npx playwright test --trace on` for
-    // one.
+    // Traces of all tests would take a third of the time. For one test, use
+    // `npx playwright test --trace on`.
     trace: 'off',
   },
   projects: [
@@ -95,7 +95,7 @@ export default defineConfig({
       testIgnore: withoutForms,
       use: { ...chromium, javaScriptEnabled: false },
     },
-    // By this protocol scripts can't be turned off.
+    // WebDriver BiDi can't turn scripts off.
     { name: 'firefox', testMatch: inFirefox, use: { ...firefox, javaScriptEnabled: true } },
   ],
 });

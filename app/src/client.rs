@@ -1,7 +1,7 @@
 //! Calls server functions: directly on the server, through `fetch` in the browser.
 //!
 //! Leptos's own client compiles the whole path from arguments to result once per function, which
-//! makes the portal's WebAssembly half as large again. Here all functions share one path.
+//! makes the portal's WebAssembly 50% larger. Here all functions share one path.
 
 use leptos::server_fn::ServerFn;
 use serde::Serialize;
@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
 
-/// The HTTP status of a refusal in a response to a script. A refusal, such as a wrong password or a
-/// name that is taken, is an ordinary answer. Browsers log every status of 400 or more as an error
-/// on the page.
+/// The HTTP status of a refusal if a script sent the request. A refusal, such as a wrong password
+/// or a name that is taken, is an ordinary answer. Browsers log every status of 400 or more as an
+/// error on the page.
 pub const STATUS_OF_REFUSALS: u16 = 299;
 
 /// Calls a server function. In the browser, the call uses the HTTP method that the function
@@ -48,7 +48,7 @@ mod browser {
     use super::STATUS_OF_REFUSALS;
     use crate::problem::{Cause, Problem};
 
-    /// Returns the problem of a request without a response. A posted form may have arrived.
+    /// Returns the problem for a request that got no response. A posted form may have arrived.
     fn unanswered(is_post: bool) -> Problem {
         if is_post {
             Cause::NoAnswer.into()
@@ -57,7 +57,8 @@ mod browser {
         }
     }
 
-    /// Returns the problem of a response that can't be read. A posted form may have taken effect.
+    /// Returns the problem for a response that doesn't say what happened. A posted form may have
+    /// taken effect.
     fn unexplained(is_post: bool) -> Problem {
         if is_post {
             Cause::Uncertain.into()
@@ -169,7 +170,7 @@ mod browser {
         Ok(text.as_string().unwrap_or_default())
     }
 
-    /// Returns the problem of a form that couldn't be encoded, and so wasn't sent.
+    /// Returns the problem for a form that couldn't be encoded, and so wasn't sent.
     fn not_sent(_: JsValue) -> Problem {
         Cause::Failed.into()
     }

@@ -57,12 +57,13 @@ pub async fn load_counter() -> Result<CounterData, Problem> {
     })
 }
 
-/// The counter. The page loads the counter's data, so that it shows nothing before both are ready.
+/// The counter. The page loads the counter's data together with its own, so that both appear at
+/// once.
 #[component]
 pub fn TextCounter(data: PageData<CounterData>) -> impl IntoView {
     view! {
         <h2 id=ANCHOR>"Count a text"</h2>
-        <p>"See what a text is sent as and what it costs. Nothing is sent."</p>
+        <p>"See how a text will be sent and what it costs. Nothing is sent."</p>
         <Loaded data render=|data| view! { <Counter data/> }/>
     }
 }
@@ -117,7 +118,7 @@ fn Counter(data: CounterData) -> impl IntoView {
                     on:input=move |event| number.set(event_target_value(&event))
                 />
                 <p id="counter-number-hint" class="hint">
-                    "Write it as your program sends it: that decides the price."
+                    "Write it exactly as your program sends it. The format decides the price."
                 </p>
             </div>
             <button type="submit" class="button without-scripts">
@@ -167,7 +168,7 @@ impl CounterData {
         };
         let price = prices.unit_price(&read);
         let Some(cost) = cost_at(price.per_page, pages) else {
-            return "The cost is more than can be held.".to_owned();
+            return "The cost is too large to calculate.".to_owned();
         };
         let doubts = self.doubts(&read, &prices, pages);
         let why = match (read.kind(), &price.prefix) {
@@ -263,8 +264,8 @@ fn writings(home: &HomeCountry) -> [(String, String); 6] {
         (
             LOCAL[1..].to_owned(),
             format!(
-                "International, like all that isn't {LOCAL_DIGITS} digits; the API warns of \
-                 7 or 9"
+                "International, like any number without exactly {LOCAL_DIGITS} digits; the API \
+                 warns if it has 7 or 9"
             ),
         ),
     ]
@@ -283,8 +284,8 @@ fn fault(invalid: InvalidMessage, text: &str) -> String {
             let [chars, over] = [chars, over].map(|n| count(n, "character"));
             let pages = count(max_pages, "page");
             format!(
-                "The text has {chars}: {over} more than {pages}, the most of a message. \
-                     Shorten it, or send it as several messages."
+                "The text has {chars}: {over} more than {pages}, the maximum for a message. \
+                 Shorten it, or send it as several messages."
             )
         }
     }
@@ -371,7 +372,7 @@ mod tests {
                 "Hi".to_owned(),
                 "+5800x",
                 "Left: 158 characters of this page, 158 places of this segment. A number has 4 to \
-                 15 digits, with spaces and hyphens as you like.",
+                 15 digits. You can use spaces and hyphens.",
             ),
         ] {
             assert_eq!(status(&text, number), says);
@@ -388,7 +389,7 @@ mod tests {
             ),
             (
                 "😀".repeat(1_601),
-                "The text has 1,601 characters: 1 character more than 10 pages, the most of a \
+                "The text has 1,601 characters: 1 character more than 10 pages, the maximum for a \
                  message. Shorten it, or send it as several messages.",
             ),
         ] {

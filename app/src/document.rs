@@ -60,13 +60,13 @@ fn path() -> String {
 fn description(path: &str) -> &'static str {
     match path {
         "/docs" => {
-            "The HTTP API of Heliograph: its calls, their parameters, answers and reasons of \
-             refusals, with examples."
+            "The HTTP API of Heliograph: calls, parameters, answers and reasons for refusals, with \
+             examples."
         }
-        "/register" => "Create an account of Heliograph, to send text messages from your systems.",
+        "/register" => "Create a Heliograph account to send text messages from your systems.",
         "/login" | "/login/code" => "Sign in to Heliograph.",
-        "/forgot" => "Set a new password for an account of Heliograph.",
-        _ => "Heliograph sends text messages for your systems, by one HTTP API.",
+        "/forgot" => "Set a new password for your Heliograph account.",
+        _ => "Heliograph sends text messages for your systems, through one HTTP API.",
     }
 }
 

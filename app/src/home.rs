@@ -57,7 +57,7 @@ fn Welcome(home: Home) -> impl IntoView {
     view! {
         <section class="hero">
             <div>
-                <h1>"Text messages from your systems, by one HTTP call."</h1>
+                <h1>"Text messages from your systems, with one HTTP call."</h1>
                 <p class="lead">
                     "One-time passwords, confirmations, notices: your system calls, Heliograph \
                      delivers and reports the status of each message. You aren't charged if no \
@@ -121,7 +121,7 @@ fn Prices(prices: PriceTable) -> impl IntoView {
         view! {
             <p>
                 <a href="/docs#prices" rel="external">"All prices"</a>
-                ": some international numbers have prices of their own, or prices change soon."
+                ", including prices by prefix and upcoming changes."
             </p>
         }
     });
@@ -152,16 +152,16 @@ fn Steps() -> impl IntoView {
                 </li>
                 <li>
                     <strong>"Ask for activation and make a deposit."</strong>
-                    " The application's reference goes with the transfer."
+                    " Write the application's reference on the bank transfer."
                 </li>
                 <li>
                     <strong>"Send."</strong>
-                    " A 200 means that the message is stored and charged once. Reports say what \
-                     became of it: on these pages, or by a call."
+                    " The code 200 means that the message is stored and charged once. Reports show \
+                     its status, on these pages and through the API."
                 </li>
             </ol>
             <p>
-                "Messages are sent by the API alone, never from these pages. The "
+                "Messages are sent only through the API, never from these pages. The "
                 <a href="/docs" rel="external">"API reference"</a> " has every field and code."
             </p>
         </section>

@@ -2,7 +2,7 @@
 //!
 //! All pages share one resource type, which holds the result as JSON. A separate type per page
 //! would compile Leptos's code for loading, waiting and hydrating once per page, which makes the
-//! portal's WebAssembly half as large again.
+//! portal's WebAssembly 50% larger.
 
 use std::marker::PhantomData;
 

@@ -43,8 +43,8 @@ pub trait PortalRequest: Send + Sync {
     /// Sets a cookie with the name of the browser's time zone, unless the browser has it already.
     fn keep_browser_zone(&self, name: &str);
 
-    /// Returns the zone in which pages show times: the account's setting, else the browser's zone
-    /// with this name, else UTC. A failure to load the account counts as no setting.
+    /// Returns the zone in which pages show times: the account's setting, else the zone named
+    /// `browser`, else UTC. A failure to load the account counts as no setting.
     async fn zone(&self, browser: Option<String>) -> Zone {
         let account = self.session_account().await.ok().flatten();
         let chosen = account.and_then(|account| account.time_zone);
@@ -82,8 +82,8 @@ pub trait PortalRequest: Send + Sync {
         Ok(self.service().session_end(&token).await?)
     }
 
-    /// Returns the redirect for a request without [`PortalRequest::account`]. The sign-in page then
-    /// returns to `next`.
+    /// Returns where to redirect a request that has no [`PortalRequest::account`]. The sign-in page
+    /// then returns to `next`.
     async fn way_in(&self, next: &str) -> Result<String, Problem> {
         Ok(match self.session_account().await? {
             Some(_) => TWO_FACTOR_PATH.to_owned(),

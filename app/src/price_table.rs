@@ -11,7 +11,7 @@ pub fn listed<'r>(prices: &'r [PriceRecord], currency: &str) -> Table<'r, PriceR
     Table::narrow(prices)
         .column("Numbers", numbers)
         .money("Per page", currency, |price| {
-            let none = || "as other international numbers".to_owned();
+            let none = || "same as other international numbers".to_owned();
             price.per_page.map_or_else(none, Money::shown)
         })
         .styled("figures", in_zone("From (UTC)"), |price| {

@@ -115,8 +115,8 @@ impl Cause {
         Cow::Borrowed(match self {
             Self::SignedOut => "You are signed out. Sign in again to go on.",
             Self::SignedOutBefore => {
-                "You were signed out before this came, and nothing was changed. What you typed is \
-                 here again, but for passwords and codes: look at it and send it once more."
+                "You were signed out before this form arrived, and nothing was changed. The form \
+                 has your text again, except passwords and codes. Check it and send it again."
             }
             Self::SecondFactorMissing => {
                 "Set up two-factor first: your account can't be used without it."
@@ -130,12 +130,12 @@ impl Cause {
             }
             Self::NoAnswer => {
                 "The server didn't answer, and it isn't known whether this was done. Check your \
-                 connection, reload the page and look whether it shows the change before you try \
-                 again."
+                 connection. Before you try again, reload the page and check whether it shows the \
+                 change."
             }
             Self::Unreadable => {
-                "The form didn't arrive as a whole and nothing was changed. Reload the page and \
-                 try again."
+                "The form arrived incomplete, and nothing was changed. Reload the page and try \
+                 again."
             }
             Self::Email => return Cow::Owned(InvalidEmail.to_string()),
             Self::Password(invalid) => return Cow::Owned(invalid.to_string()),
@@ -144,12 +144,12 @@ impl Cause {
             Self::Amount => "Enter an amount like 10 or 9.50.",
             Self::Category => "Choose a category.",
             Self::NoPasskeyMade => {
-                "Your browser made no passkey: it was told not to, it took too long, or the device \
-                 has one for your account already. Try again."
+                "Your browser didn't create a passkey. You may have canceled, it may have taken \
+                 too long, or the device may already have one for your account. Try again."
             }
             Self::NoPasskeyUsed => {
-                "Your browser used no passkey: it was told not to, or it took too long. Try again, \
-                 or enter a code of your authenticator app."
+                "Your browser didn't use a passkey. You may have canceled, or it may have taken \
+                 too long. Try again, or enter a code from your authenticator app."
             }
             Self::Filter(filter) => filter.field_and_sentence().1,
         })
@@ -198,21 +198,22 @@ impl Filter {
         match self {
             Self::Application => (
                 "application",
-                "An application is named by its reference, 6 digits.",
+                "Enter the application's reference, which has 6 digits.",
             ),
             Self::Status => ("status", "There is no such message status."),
             Self::Key => ("key", "A key is live or test."),
             Self::Number => (
                 "number",
-                "A number has 4 to 15 digits, with spaces and hyphens as you like.",
+                "A number has 4 to 15 digits. You can use spaces and hyphens.",
             ),
             Self::Transid => (
                 "transid",
-                "A transaction ID is m_ and 13 letters and digits: the answer to a send has it.",
+                "A transaction ID is m_ and 13 letters and digits. The API returns it for each \
+                 message.",
             ),
             Self::Batch => (
                 "batchid",
-                "A batch ID is b_ and 13 letters and digits: the answer to an upload has it.",
+                "A batch ID is b_ and 13 letters and digits. The API returns it for each upload.",
             ),
             Self::From => ("from", DAY),
             Self::To => ("to", DAY),
@@ -339,7 +340,7 @@ impl From<service::Error> for Problem {
                 })
             }
             service::Error::Uncertain(uncertain) => {
-                tracing::error!(error = %uncertain, "whether a form's work was done isn't known");
+                tracing::error!(error = %uncertain, "it isn't known whether a form took effect");
                 Self::of_fault(Cause::Uncertain)
             }
         }

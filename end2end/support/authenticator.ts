@@ -18,9 +18,9 @@ export class Authenticator {
     this.key = Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => parseInt(byte, 2)));
   }
 
-  /** A code that the server takes, and that wasn't given out before: each works once. */
+  /** Returns a code that the server accepts. Codes work once, so each call returns a new one. */
   async code(): Promise<string> {
-    // The server takes the code of the next half minute too, so that few callers wait.
+    // The server also accepts the code of the next half minute, so few callers have to wait.
     const next = this.lastStep + 1;
     while (next > this.now() + 1) await new Promise((later) => setTimeout(later, 500));
     this.lastStep = Math.max(next, this.now());

@@ -1,10 +1,10 @@
 import { AxeBuilder } from '@axe-core/playwright';
 import type { Page } from '@playwright/test';
 
-/** What axe finds wrong with the open page, by all of its rules or by those that are named. */
+/** Returns the faults that axe finds on the open page, by all rules or only by `rules`. */
 export async function axeFaults(page: Page, ...rules: string[]): Promise<string[]> {
-  // With `preload` axe would fetch the style sheets again, which a page must not do. The legacy
-  // mode opens no page beside this one: the portal has no frames.
+  // With `preload`, axe would load the style sheets again, which a page must not do. The legacy
+  // mode opens no second page. It doesn't check frames, but the portal has none.
   const axe = new AxeBuilder({ page }).options({ preload: false }).setLegacyMode(true);
   if (rules.length > 0) axe.withRules(rules);
   const { violations } = await axe.analyze();
@@ -13,7 +13,7 @@ export async function axeFaults(page: Page, ...rules: string[]): Promise<string[
   );
 }
 
-/** Elements whose content is wider than they are: the page itself, or a text. */
+/** Returns the elements that are narrower than their content: the page itself, or texts. */
 export async function overflowing(page: Page): Promise<string[]> {
   return page.evaluate(() =>
     [...document.querySelectorAll('html, h1, h2, p, dt, dd, li, label, button, a.button')]
@@ -24,9 +24,9 @@ export async function overflowing(page: Page): Promise<string[]> {
 }
 
 /**
- * What can't be told apart where the system chooses the colours: controls without a line around
- * them, invalid fields that look like others, and links to the page that is shown that look like
- * others.
+ * Returns the elements that can't be told apart when the system chooses the colours: controls
+ * without a border, invalid fields that look like valid ones, and links to the current page that
+ * look like other links.
  */
 export async function indistinct(page: Page): Promise<string[]> {
   return page.evaluate(() => {

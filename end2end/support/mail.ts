@@ -7,18 +7,18 @@ import { Server } from './server.js';
 import { test as base } from './test.js';
 
 const workspace = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
-/** The mail server of the Rust tests, on npm's `smtp-server`. */
+/** The mail server of the Rust tests, built on the npm package `smtp-server`. */
 const program = join(workspace, 'server/tests/peers/node/smtp.js');
 
 export interface Mail {
   subject: string;
   /** Text and HTML, decoded. */
   body: string;
-  /** The addresses in it, each once. */
+  /** The URLs in the mail, without duplicates. */
   links: string[];
 }
 
-/** A real mail server in a process of its own, and the mails that it took. */
+/** A real mail server in its own process, and the mails that it received. */
 export class MailServer {
   private readonly mails: { recipient: string; mail: Mail }[] = [];
 
@@ -46,17 +46,17 @@ export class MailServer {
     });
   }
 
-  /** It ends with its input. */
+  /** Closes the input of the process, which ends it. */
   stop(): void {
     this.process.stdin?.end();
   }
 
-  /** All mails to an address, in the order in which they came. */
+  /** Returns all mails to an address, in the order of their arrival. */
   to(recipient: string): Mail[] {
     return this.mails.filter((sent) => sent.recipient === recipient).map(({ mail }) => mail);
   }
 
-  /** Waits for the only mail to an address with this subject and these words. */
+  /** Waits for the only mail to an address with a subject and some words, and returns it. */
   async mail(recipient: string, subject: string, words = ''): Promise<Mail> {
     const found = () =>
       this.to(recipient).filter((mail) => mail.subject === subject && mail.body.includes(words));
@@ -75,7 +75,7 @@ function read(source: string): Mail {
   return { subject, body, links: [...new Set(body.match(/https?:\/\/[^\s"<>]+/g) ?? [])] };
 }
 
-/** Tests of a server that sends mails. */
+/** The `test` function for a server that sends mails. */
 export const test = base.extend<object, { mails: MailServer }>({
   mails: [
     async ({}, use) => {

@@ -17,7 +17,7 @@ export interface Application {
   testKey: string;
 }
 
-/** A text that no other test has. */
+/** Returns a text that no other test uses. */
 export function unique(prefix: string): string {
   return `${prefix}${randomBytes(4).toString('hex')}`;
 }
@@ -26,7 +26,7 @@ export function newAccount(): Account {
   return { email: `${unique('customer-')}@example.org`, password: unique('correct horse ') };
 }
 
-/** What a person does in the portal. Controls are found by their labels. */
+/** The actions of a person in the portal. Controls are found by their labels. */
 export class Portal {
   constructor(
     readonly page: Page,
@@ -34,7 +34,7 @@ export class Portal {
     private readonly scripts: boolean,
   ) {}
 
-  /** Opens a page and waits, where scripts run, until the page is hydrated. */
+  /** Opens a page. With scripts, waits until the page is hydrated. */
   async open(path: string): Promise<void> {
     await this.page.goto(path);
     await this.hydrated();
@@ -83,7 +83,7 @@ export class Portal {
     return this.page.locator('dl > div').filter({ has: name }).locator('dd');
   }
 
-  /** The rows of tables that show a text, those of the headings aside. */
+  /** The table rows that show a text, without heading rows. */
   row(text: string): Locator {
     const rows = this.main.getByRole('row').filter({ has: this.page.locator('td') });
     return rows.filter({ hasText: text });
@@ -124,7 +124,7 @@ export class Portal {
     await this.at('/applications');
   }
 
-  /** Signs a new member of staff in, who sets up a second factor. */
+  /** Adds a new member of staff, who signs in and sets up a second factor. */
   async staff(account: Account = newAccount()): Promise<Account & { app: Authenticator }> {
     await this.server.addStaff(account.email, account.password);
     await this.open('/login');
@@ -135,7 +135,7 @@ export class Portal {
     return { ...account, app };
   }
 
-  /** Sets up a second factor on the page that is open; the app and the recovery codes. */
+  /** Sets up a second factor on the open page. Returns the app and the recovery codes. */
   async setUpTwoFactor(): Promise<{ app: Authenticator; codes: string[] }> {
     await this.hydrated();
     const secret = await this.main.locator('p > code.key').innerText();
@@ -150,7 +150,7 @@ export class Portal {
     return { app, codes };
   }
 
-  /** Gives the password, and then a code of the app. */
+  /** Signs in with the password and then a code of the app. */
   async signInByCode(account: Account, app: Authenticator): Promise<void> {
     await this.open('/login');
     await this.fillSignIn(account);
@@ -161,10 +161,10 @@ export class Portal {
     await this.at(/^\/(applications|support)$/);
   }
 
-  /** Fills the sign-in form in and sends it, wherever that leads. */
+  /** Fills in and submits the sign-in form. Doesn't check the next page. */
   async fillSignIn(account: Account): Promise<void> {
     const form = this.form('Sign in');
-    // In Firefox, text would be added to what an email field has.
+    // In Firefox, `fill` appends to the text of an email field.
     await form.getByLabel('Email').clear();
     await form.getByLabel('Email').fill(account.email);
     await form.getByLabel('Password').fill(account.password);
@@ -183,14 +183,14 @@ export class Portal {
     await this.page.getByLabel('Sender name').fill(sender);
   }
 
-  /** Replaces a key on the page of the keys, after its confirmation; the new key. */
+  /** Replaces a key on the page of the keys and confirms that. Returns the new key. */
   async replaceKey(reference: string, kind: 'live' | 'test', password: string): Promise<string> {
     await this.confirmReplacement(reference, kind, password);
     const [key] = (await this.newKeys(1)) as [string];
     return key;
   }
 
-  /** Asks for a new key and confirms that by a password, wherever that leads. */
+  /** Requests a new key and confirms that with a password. Doesn't check the next page. */
   async confirmReplacement(
     reference: string,
     kind: 'live' | 'test',
@@ -206,7 +206,7 @@ export class Portal {
     await this.button(confirm).click();
   }
 
-  /** Both keys of a new application, read from the page that shows them once. */
+  /** Reads both keys of a new application from the page that shows them once. */
   async readKeys(): Promise<Application> {
     const keys = await this.newKeys(2);
     const key = keys.find((text) => text.includes('hk_'))!;
@@ -221,7 +221,7 @@ export class Portal {
     return this.shownKeys();
   }
 
-  /** Every key on the page, in a field or in a text. */
+  /** Returns all keys on the page, in fields and in texts. */
   async shownKeys(): Promise<string[]> {
     const texts = await this.page.locator('input, textarea, main').evaluateAll((elements) =>
       elements.map((element) =>
@@ -235,7 +235,7 @@ export class Portal {
     return [...keys];
   }
 
-  /** An account with an Active application that has a balance. */
+  /** Registers an account with an Active application that has a balance. */
   async customer(sender = ''): Promise<Account & Application> {
     const account = await this.register();
     const application = await this.createApplication(sender);
@@ -251,8 +251,8 @@ export class Portal {
   }
 
   /**
-   * Imports a bank statement; `lines` have the columns "id", "reference" and "amount". Before the
-   * import the page must say that the line with the id `credited` will be credited.
+   * Imports a bank statement. `lines` have the columns "id", "reference" and "amount". Before the
+   * import, checks that the page marks the line with the ID `credited` as credited.
    */
   async importStatement(lines: string[], credited: string): Promise<void> {
     await this.open('/support/import');
@@ -272,7 +272,7 @@ export class Portal {
     }).toPass();
   }
 
-  /** The id of the pending request for a sender name. */
+  /** Returns the ID of the pending request for a sender name. */
   async senderRequest(name: string): Promise<string> {
     const requests: { id: number; name: string }[] = await this.server.staff('sender', 'list');
     const request = requests.find((waiting) => waiting.name === name);
@@ -280,7 +280,7 @@ export class Portal {
     return String(request.id);
   }
 
-  /** Uploads rows, waits until the batch is done, and returns its id. */
+  /** Uploads rows, waits until the batch is done, and returns its ID. */
   async uploaded(
     key: string,
     rows: [string, string][],

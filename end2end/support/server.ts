@@ -12,7 +12,7 @@ const site = resolve(process.env['HELIOGRAPH_SITE_ROOT'] ?? join(target, 'site')
 
 const READY_WITHIN_MS = 20_000;
 const STOP_WITHIN_MS = 25_000;
-/** How long the sandbox carrier takes: long enough for a page to show a message on its way. */
+/** The delay of the sandbox carrier: long enough for a page to show a message on its way. */
 const SANDBOX_DELAY_MS = 100;
 
 export interface Answer {
@@ -21,7 +21,7 @@ export interface Answer {
   body: Record<string, any>;
 }
 
-/** The real program, on a database and on ports of its own. */
+/** The real program, with its own database and ports. */
 export class Server {
   readonly url: string;
   private readonly ops: string;
@@ -50,7 +50,7 @@ export class Server {
       HELIOGRAPH_SITE_ROOT: site,
       HELIOGRAPH_ALLOW_SANDBOX: 'true',
       HELIOGRAPH_SANDBOX_DELAY_MS: String(SANDBOX_DELAY_MS),
-      // All browsers of the tests come from one address.
+      // All test browsers share one address.
       HELIOGRAPH_REGISTRATIONS_MAX: '100000',
       HELIOGRAPH_SIGN_IN_FAILURES_MAX: '100000',
       HELIOGRAPH_LOG: 'debug',
@@ -58,7 +58,7 @@ export class Server {
     };
   }
 
-  /** `host` is how browsers call this machine. */
+  /** Starts a server. `host` is the host name in its URL. */
   static async start(
     settings: Record<string, string> = {},
     host = '127.0.0.1',
@@ -72,7 +72,7 @@ export class Server {
     const folder = mkdtempSync(join(tmpdir(), 'heliograph-'));
     const server = new Server(folder, port, opsPort, settings, host);
     const child = spawn(binary, ['serve'], {
-      // A settings file of whoever runs the tests isn't read here.
+      // A folder without a settings file, so that nobody's own settings are read.
       cwd: server.folder,
       env: server.environment,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -96,7 +96,7 @@ export class Server {
     throw new Error(`The server didn't become ready:\n${this.log}`);
   }
 
-  /** Stops the server as an operator would, and checks its exit code, its data and its log. */
+  /** Stops the server as an operator would. Checks its exit code, its data and its log. */
   async stop(): Promise<void> {
     const child = this.process;
     if (!child) return;
@@ -125,12 +125,12 @@ export class Server {
     rmSync(this.folder, { recursive: true });
   }
 
-  /** Adds keys, passwords, numbers or texts that must never stand in the log. */
+  /** Adds keys, passwords, numbers or texts that must never appear in the log. */
   keepsSecret(...secrets: string[]): void {
     for (const secret of secrets) this.secrets.add(secret);
   }
 
-  /** Runs a command beside the server, and returns its result whatever that is. */
+  /** Runs a command while the server runs. Returns its result, even if it failed. */
   run(args: string[], input = ''): Promise<{ code: number; stdout: string; stderr: string }> {
     return new Promise((done) => {
       const options = { cwd: this.folder, env: this.environment };
@@ -142,7 +142,7 @@ export class Server {
     });
   }
 
-  /** Adds an account of staff. */
+  /** Adds a staff account. */
   async addStaff(email: string, password: string): Promise<void> {
     this.keepsSecret(password);
     const arguments_ = ['account', 'add', email, '--staff', '--password-stdin'];
@@ -150,7 +150,7 @@ export class Server {
     if (code !== 0) throw new Error(`A staff account can't be added: ${stderr}`);
   }
 
-  /** Runs a command that has to succeed, and returns its JSON. */
+  /** Runs a command that has to succeed, and returns its JSON output. */
   async staff(...args: string[]): Promise<any> {
     const { code, stdout, stderr } = await this.run([...args, '--json']);
     if (code !== 0) throw new Error(`heliograph ${args.join(' ')} ended with ${code}: ${stderr}`);
@@ -164,7 +164,7 @@ export class Server {
     return { status: answer.status, body: (await answer.json()) as Record<string, any> };
   }
 
-  /** Uploads rows of number and message by the API. */
+  /** Uploads rows through the API. A row is a number and a message. */
   async upload(
     key: string,
     rows: [string, string][],
@@ -180,7 +180,7 @@ export class Server {
     return { status: answer.status, body: (await answer.json()) as Record<string, any> };
   }
 
-  /** Sends a message by the API. */
+  /** Sends a message through the API. */
   send(key: string, number: string, message: string): Promise<Answer> {
     if (!/^0{5}/.test(number)) this.keepsSecret(number);
     this.keepsSecret(message);
@@ -188,7 +188,7 @@ export class Server {
   }
 }
 
-/** Two free ports. Both are held at the same time, so that they differ. */
+/** Returns two free ports. Both are held at the same time, so they differ. */
 async function freePorts(): Promise<[number, number]> {
   const holders = await Promise.all([holdPort(), holdPort()]);
   const ports = holders.map((holder) => (holder.address() as { port: number }).port);

@@ -9,21 +9,21 @@ import { Portal } from './portal.js';
 import { Server } from './server.js';
 
 /**
- * The style with which this version of Playwright takes screenshots: Firefox counts it among the
- * page's own.
+ * Playwright adds an inline style when it takes a screenshot. Firefox complains as if the style
+ * were the page's own. The hash belongs to this version of Playwright.
  */
 const STYLE_OF_PLAYWRIGHT =
   /blocked an inline style .*'sha256-YjaKGiklmzC6wjXA513HAMmzus8VE61XCOT\+SmwNZWA='/;
 
 /**
- * How Firefox reports what was still loading when its page was left. It says the same of what
- * failed on a page that is shown; Chromium complains about that alone.
+ * Firefox reports a request that was still loading when the page was left. It reports a failed
+ * request of the current page in the same way, so only Chromium finds those.
  */
 const LEFT_IN_FIREFOX = new RegExp(
   '^error: (NetworkError when|The operation was aborted|Firefox can’t establish)',
 );
 
-/** Collects what a page must never do: log an error, fail, or call another site. */
+/** Collects complaints: errors on the console, exceptions, and requests to other sites. */
 class Watch {
   readonly complaints: string[] = [];
   private readonly expected: RegExp[] = [];
@@ -33,7 +33,7 @@ class Watch {
     scripts: boolean,
     private readonly firefox: boolean,
   ) {
-    // Without scripts the browser preloads the WebAssembly and never runs it.
+    // Without scripts, the browser preloads the WebAssembly but never runs it.
     if (!scripts) this.expects(/was preloaded using link preload but not used/);
     if (firefox) {
       this.expects(STYLE_OF_PLAYWRIGHT);
@@ -50,7 +50,7 @@ class Watch {
     });
     context.on('weberror', (error) => {
       const text = `error: ${error.error().message}`;
-      // Firefox reports as errors what Chromium writes to the console.
+      // Firefox reports some complaints as errors that Chromium writes to the console.
       if (!this.firefox || !this.isExpected(text)) this.complaints.push(text);
     });
     context.on('request', (request) => {
@@ -65,7 +65,7 @@ class Watch {
     return this.expected.some((pattern) => pattern.test(text));
   }
 
-  /** Allows a complaint: the browser itself reports a page with status 404, for example. */
+  /** Allows a complaint. For example, browsers report a page with status 404. */
   expects(pattern: RegExp): void {
     this.expected.push(pattern);
   }
@@ -74,7 +74,7 @@ class Watch {
 interface Tools {
   watch: Watch;
   portal: Portal;
-  /** Another browser, with a profile of its own. */
+  /** Opens another browser with its own profile. */
   anotherBrowser: (options?: BrowserContextOptions) => Promise<Portal>;
   scripts: boolean;
 }

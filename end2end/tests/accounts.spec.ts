@@ -62,7 +62,7 @@ test('a wrong password and an unknown email get the same sentence', async ({ por
     await expect(form.getByLabel('Email')).toHaveValue(email);
   }
 
-  // After a refusal the right password works from the same form.
+  // After a refusal, the correct password works in the same form.
   await portal.fillSignIn(account);
   await portal.at('/applications');
 });
@@ -88,7 +88,7 @@ test('a password that is too short is refused, and the email stays', async ({ po
   await portal.button('Create account').click();
   await expect(portal.alert('A password has 10 to 128 characters.')).toBeVisible();
   await expect(form.getByLabel('Email')).toHaveValue(email);
-  // A password never comes back to the page, nor into its address.
+  // A password never appears in the page or in its address.
   expect(decodeURIComponent(portal.page.url())).not.toContain('too short');
   expect(await portal.page.content()).not.toContain('too short');
 });
@@ -111,7 +111,7 @@ test('a password that is easily guessed is refused with the reason', async ({ po
   }
 });
 
-test('a password that is typed can be shown, and is weighed', async ({ portal, scripts }) => {
+test('a typed password can be shown, and its strength is rated', async ({ portal, scripts }) => {
   await portal.open('/register');
   const field = portal.form('Create account').getByLabel('Password');
   await expect(field).toHaveCount(1);
@@ -208,7 +208,7 @@ test('a reset link sets a new password once', async ({ portal, server, anotherBr
   await expect(portal.alert('This link is used or too old')).toBeVisible();
 });
 
-test('asking for a reset link does not tell whether an account exists', async ({ portal }) => {
+test('requesting a reset link does not reveal whether an account exists', async ({ portal }) => {
   const account = await portal.register();
   for (const email of [account.email, newAccount().email]) {
     await portal.open('/forgot');
@@ -257,11 +257,11 @@ test('a theme is kept on the account', async ({ portal, anotherBrowser, watch, b
   const other = await anotherBrowser();
   await other.signIn(account);
   await isDark(other);
-  // Pages of errors have it too, and colours that the system chooses go before it.
+  // Error pages use the theme too, but the system's forced colours override it.
   await other.page.goto('/fn/sign-out');
   await expect(other.heading('This address takes no such request')).toBeVisible();
   await isDark(other);
-  // Firefox can't be told to force colours.
+  // Playwright can't force colours in Firefox.
   if (browserName === 'firefox') return;
   await other.page.emulateMedia({ forcedColors: 'active' });
   await expect(other.page.locator('html')).toHaveCSS('color-scheme', 'light dark');
@@ -285,7 +285,7 @@ test('an account chooses its notifications', async ({ portal }) => {
 test('without a mail server the email is changed by support', async ({ portal }) => {
   await portal.register();
   await portal.open('/account');
-  await expect(portal.page.getByText('support has to change your email')).toBeVisible();
+  await expect(portal.page.getByText('only support can change your email')).toBeVisible();
   await expect(portal.button('Change email')).toHaveCount(0);
 });
 

@@ -10,7 +10,7 @@ test('a second application of one category is refused', async ({ portal }) => {
   await portal.fillApplication(name, 'SMS');
   await portal.button('Create application').click();
   await expect(portal.alert('You already have an application of this category')).toBeVisible();
-  // What was chosen and typed needn't be chosen and typed again.
+  // The form keeps the typed values.
   await expect(portal.page.getByLabel('Category')).toHaveValue('SMS');
   await expect(portal.page.getByLabel('Sender name')).toHaveValue(name);
 
@@ -46,7 +46,7 @@ test('an invalid sender name is refused, and stays in the form', async ({
   for (const name of ['My Shop', 'TwelveLetter', 'Café']) {
     await portal.open('/applications/new');
     await portal.fillApplication(name, 'Electricity');
-    // Where scripts run, the field is marked while a person types.
+    // With scripts, the field is marked while a person types.
     const marked = portal.page.locator('[aria-invalid]');
     const invalid = portal.page.getByLabel('Sender name').and(marked);
     await expect(invalid).toHaveCount(scripts ? 1 : 0);
@@ -67,9 +67,9 @@ test('a double click creates one application with a key', async ({ portal, serve
   await portal.open('/applications/new');
   await portal.fillApplication('', 'SMS');
   await portal.button('Create application').dblclick();
-  // Without scripts the second submission may be the one that is answered on the page.
+  // Without scripts, the page may show the answer to the second submission.
   await expect(
-    portal.page.getByText('Keep this now').or(portal.alert('of this category')),
+    portal.page.getByText('Save this now').or(portal.alert('of this category')),
   ).toBeVisible();
 
   let keys = await portal.shownKeys();
@@ -81,7 +81,7 @@ test('a double click creates one application with a key', async ({ portal, serve
     keys = await portal.shownKeys();
   }
   if (keys.length === 0) {
-    // The second click made the browser drop the page that showed the keys, which are shown once.
+    // The keys are shown once. The second click made the browser drop the page that showed them.
     const listed = await server.staff('application', 'list');
     const created = listed.find((one: { email: string }) => one.email === account.email);
     keys = [await portal.replaceKey(created.reference, 'live', account.password)];
@@ -122,7 +122,7 @@ test('one form in two tabs creates one application', async ({
   await expect(second.alert('You already have an application of this category')).toBeVisible();
 });
 
-test('settings of two tabs are those that were saved last, and going back saves none', async ({
+test('of two tabs, the settings saved last win, and going back saves nothing', async ({
   portal,
   server,
   context,
@@ -148,7 +148,7 @@ test('settings of two tabs are those that were saved last, and going back saves 
 test('an application can be created with the keyboard alone', async ({ portal, scripts }) => {
   const { page } = portal;
   await portal.register();
-  // The button that was pressed is gone: the new page's content has the focus in its place.
+  // The pressed button is gone, so the content of the new page has the focus.
   if (scripts) await expect(portal.main).toBeFocused();
   await portal.open('/applications');
   await portal.hydrated();
@@ -175,7 +175,7 @@ test('an application can be created with the keyboard alone', async ({ portal, s
   await expect(portal.main).toContainText('You requested activation');
 });
 
-test('the key can be copied, and selected where no scripts run', async ({ portal, scripts }) => {
+test('the key can be copied, or selected without scripts', async ({ portal, scripts }) => {
   await portal.register();
   await portal.open('/applications/new');
   await portal.fillApplication('', 'SMS');
@@ -188,7 +188,7 @@ test('the key can be copied, and selected where no scripts run', async ({ portal
   if (scripts) {
     await portal.button('Copy key').click();
     await expect(portal.main).toContainText('Copied');
-    // It is pasted, because not every browser lets a script read what was copied.
+    // Checked by pasting, because not every browser lets a script read the clipboard.
     await portal.open('/account');
     const password = portal.form('Change password').getByLabel('Current password');
     await password.press('ControlOrMeta+V');
@@ -204,7 +204,7 @@ test('an application of a category other than SMS cannot send', async ({ portal,
   await server.staff('application', 'approve', reference);
   const answer = await server.send(key, '58000001', 'Not for SMS');
   expect(answer).toMatchObject({ status: 403, body: { code: 505, reason: 'api_not_applicable' } });
-  // A call is in the log some seconds after its answer.
+  // The log shows a call a few seconds after its answer.
   await expect(async () => {
     await portal.open(`/applications/${reference}/start`);
     await expect(portal.row('GET /sms/send')).toContainText('api_not_applicable', { timeout: 500 });
@@ -258,7 +258,7 @@ test('another account sees nothing of an application and its messages', async ({
   await expect(other.main).not.toContainText('58333444');
 });
 
-test('the customer chooses what becomes of a message whose answer is lost', async ({ portal }) => {
+test('the customer chooses what happens to a message whose answer is lost', async ({ portal }) => {
   await portal.register();
   const { reference } = await portal.createApplication();
   await portal.open(`/applications/${reference}/settings`);
@@ -309,7 +309,7 @@ test('the first steps follow a new customer until the first message is sent', as
   await expect(step('Ask for a sender name')).toHaveText(/\(optional\)$/);
   const tried = await server.send(testKey, '00000001', 'Does it work');
   expect(tried).toMatchObject({ status: 200 });
-  // Where scripts run, the page notices it by itself.
+  // With scripts, the page updates itself.
   if (!scripts) await portal.reload();
   await expect(step('Try the test key')).toHaveText(/^Done: /);
 
@@ -350,10 +350,10 @@ test('the overview shows counts, the balance and failures once a message was sen
     overview.getByRole('row').filter({ hasText: status }).getByRole('link');
   await expect(counts('Total')).toHaveText(['2', '2']);
   await expect(counts('failed')).toHaveText(['1', '1']);
-  await expect(portal.fact('Balance')).toContainText('once a day with costs is over');
+  await expect(portal.fact('Balance')).toContainText('after one full day of sending');
   await expect(overview).toContainText('Nothing waits for support.');
 
-  // A failure leads to its message, a count to the messages that were counted.
+  // A failure links to its message. A count links to the counted messages.
   await overview.getByRole('listitem').getByRole('link', { name: '00000002' }).click();
   await expect(portal.heading('Message')).toBeVisible();
   await portal.open('/applications');

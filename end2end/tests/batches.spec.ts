@@ -1,6 +1,6 @@
 import { expect, test } from '../support/test.js';
 
-/** Longer than a message to 00000005 takes to be delivered, which is 30 seconds. */
+/** A timeout for a message to 00000005, which is delivered after 30 seconds. */
 const SLOW_MS = 50_000;
 
 test('the page of a batch follows it until it is done', async ({ portal, server, scripts }) => {
@@ -23,7 +23,7 @@ test('the page of a batch follows it until it is done', async ({ portal, server,
   await expect(portal.fact('Request ID')).toHaveText('slow-one');
 
   if (scripts) {
-    // A reloaded document would not have this attribute.
+    // A reload would remove this attribute.
     await portal.page.evaluate(() => document.documentElement.setAttribute('data-same', ''));
     await expect(portal.fact('Progress')).toContainText('1 of 2');
     await expect(portal.page.getByRole('status')).toHaveText(/^At least 50 percent/);

@@ -15,7 +15,7 @@ test('staff decide about applications and sender names, and the customer sees it
 
   await portal.staff();
   await portal.open('/support');
-  const waiting = portal.page.getByRole('region', { name: 'What waits' });
+  const waiting = portal.page.getByRole('region', { name: 'Pending work' });
   await expect(waiting).toContainText('Activation requests');
   await portal.link('Activation requests').click();
   await portal.at('/support/applications');
@@ -53,7 +53,7 @@ test('staff decide about applications and sender names, and the customer sees it
   }
 });
 
-test('of two decisions one wins and the other is told', async ({ portal, anotherBrowser, server }) => {
+test('of two decisions, only the first one counts', async ({ portal, anotherBrowser, server }) => {
   const customer = await anotherBrowser();
   await customer.register();
   const { reference } = await customer.createApplication(unique('A').slice(0, 9));

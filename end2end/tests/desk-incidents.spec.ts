@@ -18,7 +18,7 @@ test('the last carrier is drained only after a confirmation', async ({ portal, s
   await portal.hydrated();
   await portal.button('Resume').click();
   await expect(portal.fact('State')).toHaveText('up');
-  // The next drain asks again.
+  // The next drain has to be confirmed again.
   await expect(portal.button('Drain')).toBeVisible();
 });
 
@@ -59,7 +59,7 @@ test('customers read a note about an incident until staff end it', async ({
   }
 });
 
-test('two members of staff see each other, and the loser is told who decided', async ({
+test('two members of staff see each other, and the second one sees who decided', async ({
   portal,
   anotherBrowser,
 }) => {

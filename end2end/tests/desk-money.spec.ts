@@ -1,7 +1,7 @@
 import { expect, test } from '../support/test.js';
 import { unique } from '../support/portal.js';
 
-/** The reference with another first digit. */
+/** Returns the reference with another first digit. */
 function mistyped(reference: string): string {
   return `${reference[0] === '9' ? '0' : '9'}${reference.slice(1)}`;
 }
@@ -48,7 +48,7 @@ test('a deposit that somebody else assigned is refused', async ({
   await portal.open(`/support/deposits/assign?bank_id=${bankId}&reference=${reference}`);
   await server.staff('deposit', 'assign', bankId, reference);
   await portal.button('Assign').click();
-  // Without scripts the page is a new one, which says to whom.
+  // Without scripts, the page is reloaded and says which application got the deposit.
   const told = portal.main.getByText(/This deposit was credited (to \d{6} )?before\./);
   await expect(told.first()).toBeVisible();
 });

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { expect, test } from '../support/test.js';
 
-/** Digits that no other test has, and with which no number of another test begins. */
+/** Returns a prefix that no other test uses, neither by itself nor in a number. */
 function newPrefix(): string {
   return `999${randomInt(100_000, 1_000_000)}`;
 }
@@ -59,7 +59,7 @@ test('staff set prices from a time on, and customers see them', async ({
   await expect(history).toContainText(`Prefix ${prefix}: removed`);
 });
 
-test('prices that cannot be are refused, and what was typed stays', async ({ portal }) => {
+test('invalid prices are refused, and the fields keep their text', async ({ portal }) => {
   await portal.staff();
   await portal.open('/support/prices');
   const { page } = portal;

@@ -28,7 +28,7 @@ test('staff find an account and an application, and what they do is audited', as
 
   await portal.link(reference).click();
   await portal.at(new RegExp(`^/support/accounts/\\d+/${reference}$`));
-  await expect(portal.main.getByText(`You look at an application of ${email}.`)).toBeVisible();
+  await expect(portal.main.getByText(`You are viewing an application of ${email}.`)).toBeVisible();
   await expect(portal.fact('Reference')).toHaveText(reference);
 
   await portal.open(`/support/audit?subject=${reference}`);

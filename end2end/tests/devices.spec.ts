@@ -14,7 +14,7 @@ test('signing out one device leaves the others signed in', async ({ portal, anot
   await portal.reload();
   await expect(rows).toHaveCount(3);
 
-  // The order isn't fixed: one of the two others is signed out, one stays.
+  // The order isn't fixed, so this signs out either of the two others.
   const others = rows.filter({ hasNotText: /This device/ });
   await others.first().getByRole('button', { name: 'Sign out this device' }).click();
   await expect(rows).toHaveCount(2);
@@ -69,7 +69,7 @@ test('an open page notices that its session has ended', async ({ portal, another
   await portal.button('Sign out all other devices').click();
   await expect(portal.button('Sign out this device')).toHaveCount(1);
 
-  // A link on the page that is still open.
+  // Follow a link on the page that is still open.
   await other.link('Reports').click();
   await other.at('/login?next=%2Freports');
   await other.hydrated();
@@ -77,7 +77,7 @@ test('an open page notices that its session has ended', async ({ portal, another
   await other.at('/reports');
 });
 
-test('a device keeps the name that it is given', async ({ portal, anotherBrowser }) => {
+test('a device keeps its name', async ({ portal, anotherBrowser }) => {
   const account = await portal.register();
   await portal.open('/devices');
   const form = portal.form('Save name');
@@ -92,7 +92,7 @@ test('a device keeps the name that it is given', async ({ portal, anotherBrowser
   await expect(form.getByLabel('Name', { exact: true })).toHaveValue('x'.repeat(61));
   await expect(portal.page.getByText('The name is saved.')).toHaveCount(0);
 
-  // It is there again after the next sign-in.
+  // The name is kept after the next sign-in.
   const other = await anotherBrowser();
   await other.signIn(account);
   await other.open('/devices');

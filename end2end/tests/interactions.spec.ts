@@ -1,17 +1,17 @@
 import { expect, test } from '../support/test.js';
 
-/** `MEASURE_INTERACTIONS=1 npx playwright test interactions` prints the figures. */
+/** Whether to measure: `MEASURE_INTERACTIONS=1 npx playwright test interactions`. */
 const measures = process.env['MEASURE_INTERACTIONS'] === '1';
 const COLUMNS = 'time.number.message.status.sender.completed.pages.segments.cost.request.batch';
 
-// How long the page of reports, at its largest, takes from an interaction to what it shows next:
-// with fifty messages, all columns, batches and the chart, and a processor slowed down like that of
-// a phone. A figure of one machine: it is printed, never judged.
+// Measures how long the largest reports page takes from an interaction to the next paint. The page
+// has fifty messages, all columns, batches and the chart. The processor is as slow as a phone's.
+// The figures depend on the machine, so they are printed and never checked.
 test('the time from an interaction to the next paint is measured', async ({
   portal,
   context,
 }) => {
-  test.skip(!measures, 'it is measured on demand');
+  test.skip(!measures, 'only measured on demand');
   test.setTimeout(120_000);
   const { key } = await portal.customer();
   const row = (i: number): [string, string] => [

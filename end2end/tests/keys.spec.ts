@@ -35,7 +35,7 @@ test('a key is replaced once by two tabs, and by going back', async ({
   await expect(second.alert('This key was replaced before')).toBeVisible();
   expect(await second.shownKeys()).toEqual([]);
 
-  // Back and forward replace nothing either, and a page that is loaded anew has no key.
+  // Going back and forward replaces nothing either, and a reloaded page shows no key.
   await portal.page.goBack();
   await portal.page.goForward();
   await portal.reload();
@@ -43,7 +43,7 @@ test('a key is replaced once by two tabs, and by going back', async ({
   const sent = await server.send(key, '58000001', 'With the key of the first tab');
   expect(sent).toMatchObject({ status: 200, body: { code: 200 } });
 
-  // Whoever reloads the page, as it says, can replace the new key too.
+  // After a reload, which the page recommends, the new key can be replaced too.
   const next = await second.replaceKey(customer.reference, 'live', customer.password);
   expect(next).not.toBe(key);
 });
@@ -51,7 +51,7 @@ test('a key is replaced once by two tabs, and by going back', async ({
 test('Enter in a field never replaces the other key', async ({ portal, server }) => {
   const customer = await portal.customer();
   await portal.open(`/applications/${customer.reference}/keys`);
-  // No password is asked for before a person says which key is to be replaced.
+  // The page asks for the password only after a person has chosen a key.
   await expect(portal.main.getByLabel('Password')).toHaveCount(0);
   await portal.link('Get a new test key').click();
   const password = portal.form('Replace test key').getByLabel('Password');

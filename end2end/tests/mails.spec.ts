@@ -1,11 +1,11 @@
 import { type Mail, type MailServer, expect, test } from '../support/mail.js';
 import { type Account, type Portal, unique } from '../support/portal.js';
 
-/** What another browser calls itself, so that it is a new device. */
+/** The user agent of another browser, which makes it a new device. */
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 const FACTOR_CHANGED = 'The second factor of your account changed';
 
-/** Registers, and confirms the email by the link in the mail. */
+/** Registers an account, and confirms its email with the link in the mail. */
 async function confirmed(portal: Portal, mails: MailServer): Promise<Account> {
   const account = await portal.register();
   const mail = await mails.mail(account.email, 'Confirm your email');
@@ -15,7 +15,7 @@ async function confirmed(portal: Portal, mails: MailServer): Promise<Account> {
   return account;
 }
 
-/** The path of the one link of a mail that has a token. */
+/** Returns the path of the only link with a token in a mail. */
 function secretPath(portal: Portal, mail: Mail, page: string): string {
   const [link, home, ...more] = mail.links;
   expect([home, more]).toEqual([portal.server.url, []]);
@@ -25,12 +25,12 @@ function secretPath(portal: Portal, mail: Mail, page: string): string {
   return path;
 }
 
-/** Checks that a mail leads to a page of ours and to nothing else. */
+/** Checks that a mail links only to one page and the home page of the portal. */
 function leadsTo(portal: Portal, mail: Mail, path: string): void {
   expect(mail.links).toEqual([`${portal.server.url}${path}`, portal.server.url]);
 }
 
-test('a lost phone: recovery code, new factor, and a mail of each', async ({
+test('a lost phone: recovery code, new factor, and a mail about each', async ({
   portal,
   mails,
   anotherBrowser,
@@ -65,7 +65,7 @@ test('a lost phone: recovery code, new factor, and a mail of each', async ({
   await expect.poll(() => changes().length, { message: 'mails about the factor' }).toBe(3);
   expect(changes()[2]!.body).toContain('app was set up');
 
-  // The browser that was signed in before is out, and only the new app gets in.
+  // The first browser is signed out, and only a code of the new app is accepted.
   await portal.page.goto('/applications');
   await portal.at('/login');
   await portal.hydrated();
@@ -108,7 +108,7 @@ test('a password is reset by mail', async ({ portal, mails, anotherBrowser }) =>
   await other.fillSignIn({ ...account, password });
   await other.at('/applications');
 
-  // Whoever was signed in is out, and the old password gets nobody in.
+  // All browsers are signed out, and the old password no longer works.
   await portal.page.goto('/applications');
   await portal.at('/login');
   await portal.hydrated();

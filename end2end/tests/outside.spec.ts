@@ -12,7 +12,7 @@ test('the front page has prices and links to registration and sign-in', async ({
   await portal.open('/');
   await expect(portal.main).toContainText('0.05');
   await expect(portal.main).toContainText('0.25');
-  // A newcomer's first call: it can be copied as it stands.
+  // The first call can be copied without changes.
   await expect(portal.main.locator('pre').first()).toContainText(
     "--data number=58001234 \\\n  --data-urlencode 'message=",
   );
@@ -62,7 +62,7 @@ test('cookies are kept from scripts and other sites', async ({
   }
 });
 
-test('cookies of 8 KB are answered, and those that are too long are refused', async ({
+test('requests with 8 KB of cookies are answered, and longer ones are refused', async ({
   portal,
   context,
   server,
@@ -70,7 +70,7 @@ test('cookies of 8 KB are answered, and those that are too long are refused', as
   browserName,
 }) => {
   watch.expects(/431/);
-  // The answer is no page and may load nothing, and Firefox asks for an icon.
+  // The answer isn't a page and may load nothing, but Firefox requests an icon.
   if (browserName === 'firefox') watch.expects(/favicon\.ico/);
   const bring = (from: number, to: number) => {
     const numbers = Array.from({ length: to - from }, (_, index) => from + index);
@@ -103,7 +103,7 @@ test('a form of another site changes nothing', async ({ portal, server, context 
   expect((await server.staff('application', 'show', reference)).activation_requested_at).toBeNull();
 });
 
-test('where scripts run, forms and links do not reload the page', async ({ portal, scripts }) => {
+test('with scripts, forms and links do not reload the page', async ({ portal, scripts }) => {
   await portal.register();
   await portal.open('/applications');
   let loads = 0;

@@ -5,18 +5,18 @@ import { unique } from '../support/portal.js';
 
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 375, height: 812 };
-/** The narrowest screen on which everything has to be usable. */
+/** The narrowest screen on which all pages have to be usable. */
 const NARROWEST = { width: 320, height: 640 };
 
 type Look = (name: string) => Promise<void>;
 
-/** Checks the open page in all sizes and colours, and keeps screenshots of it in `artefacts/`. */
+/** Checks the open page in all sizes and colour schemes. Saves screenshots in `artefacts/`. */
 const lookedAt = test.extend<{ look: Look }>({
   look: async ({ portal, browser, server, scripts }, use) => {
     const { page } = portal;
     const folder = `artefacts/${test.info().project.name}`;
     mkdirSync(folder, { recursive: true });
-    // axe needs scripts: where none run, it checks a copy of the page.
+    // axe needs scripts. Without them, it checks a copy of the page.
     const context = scripts
       ? undefined
       : await browser.newContext({ baseURL: server.url, javaScriptEnabled: true });
@@ -29,7 +29,7 @@ const lookedAt = test.extend<{ look: Look }>({
         await expect(page.locator('html')).toHaveAttribute('lang', 'en');
         if (copy) await show(copy, page.url(), await page.content());
 
-        // Scripts don't change the colours: without them one colour scheme is enough.
+        // Scripts don't change the colours, so without scripts one colour scheme is enough.
         for (const colorScheme of scripts ? (['light', 'dark'] as const) : (['light'] as const)) {
           const media = { colorScheme, reducedMotion: 'reduce' } as const;
           await page.emulateMedia(media);

@@ -1,7 +1,7 @@
 import { Server } from '../support/server.js';
 import { type Page, test as base, expect } from '../support/test.js';
 
-/** Browsers make passkeys for names, not for addresses like 127.0.0.1. */
+/** Browsers make passkeys only for host names, and not for addresses such as 127.0.0.1. */
 const test = base.extend<object, { server: Server }>({
   server: [
     async ({}, use) => {
@@ -13,7 +13,7 @@ const test = base.extend<object, { server: Server }>({
   ],
 });
 
-/** A device that keeps passkeys and knows its owner by a finger. */
+/** Adds a virtual device that stores passkeys and verifies its owner. */
 async function addAuthenticator(page: Page): Promise<void> {
   const browser = await page.context().newCDPSession(page);
   await browser.send('WebAuthn.enable');
@@ -35,7 +35,7 @@ test('a passkey is added, used to sign in and for step-up, and removed', async (
   browserName,
 }) => {
   test.skip(!scripts, 'passkeys need JavaScript');
-  test.skip(browserName !== 'chromium', 'only Chromium is given a device for tests');
+  test.skip(browserName !== 'chromium', 'only Chromium has a virtual device');
   const { page } = portal;
   await addAuthenticator(page);
   const account = await portal.register();
@@ -46,10 +46,10 @@ test('a passkey is added, used to sign in and for step-up, and removed', async (
   await portal.form('Add a passkey').getByLabel('Name').fill('Phone');
   await portal.button('Add a passkey').click();
   await expect(portal.row('Phone')).toContainText('never');
-  // The device has one for the account already.
+  // The device already has a passkey for the account.
   await portal.form('Add a passkey').getByLabel('Name').fill('Phone again');
   await portal.button('Add a passkey').click();
-  await expect(portal.alert('Your browser made no passkey')).toBeVisible();
+  await expect(portal.alert('Your browser didn\'t create a passkey')).toBeVisible();
 
   await portal.button('Sign out').click();
   await portal.at('/');
@@ -62,7 +62,7 @@ test('a passkey is added, used to sign in and for step-up, and removed', async (
 
   await portal.open('/account/two-factor');
   await expect(portal.row('Phone')).not.toContainText('never');
-  // Step-up authentication holds for ten minutes: the first answer is the one that would come after them.
+  // Step-up authentication is valid for ten minutes. The first answer is faked as if it had expired.
   let stepUps = 0;
   await page.route('**/fn/remove-passkey', async (route) => {
     const form = new URLSearchParams(route.request().postData() ?? '');

@@ -7,7 +7,7 @@ import { expect, test } from '../support/test.js';
 
 const run = promisify(execFile);
 
-/** Each language with the file of its program and the command that runs it, as the page says. */
+/** The languages, each with the file name of its program and the command that runs it. */
 const languages: [string, string, string[]][] = [
   ['curl', 'send.sh', ['sh']],
   ['JavaScript', 'send.mjs', ['node']],

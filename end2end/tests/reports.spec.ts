@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from '../support/test.js';
 import { ZONE, local } from '../support/times.js';
 
-test('filters stand in the address and choose the messages', async ({ portal, server }) => {
+test('filters are in the address and select the messages', async ({ portal, server }) => {
   const { key } = await portal.customer();
   const transids = [];
   for (const number of ['00000001', '00000002', '58777001']) {
@@ -22,7 +22,7 @@ test('filters stand in the address and choose the messages', async ({ portal, se
   await expect(portal.row('58777001')).toHaveCount(1);
   expect(new URL(portal.page.url()).searchParams.get('number')).toBe('58777001');
 
-  // The address alone decides.
+  // The filters depend only on the address.
   await portal.reload();
   await expect(portal.form('Apply filters').getByLabel('Number')).toHaveValue('58777001');
   await expect(portal.row('58777001')).toHaveCount(1);
@@ -32,14 +32,14 @@ test('filters stand in the address and choose the messages', async ({ portal, se
   await expect(portal.row('58777001')).toHaveCount(0);
   await expect(portal.form('Apply filters').getByLabel('Status')).toHaveValue('failed');
 
-  // Each filter in use can be taken out by itself.
+  // Filters can be removed one by one.
   await portal.open('/reports?status=failed&number=00 00-0002');
   await expect(portal.row('00000002')).toHaveCount(1);
   const chips = portal.page.getByRole('list', { name: 'Filters in use' });
   await expect(chips.getByRole('link')).toHaveCount(2);
   await portal.link('Remove filter Number: 00 00-0002').click();
   await portal.at('/reports?status=failed');
-  // Until the list is there, the links still keep the filter that was taken out.
+  // Until the list is loaded, the links still contain the removed filter.
   await expect(chips.getByRole('link')).toHaveCount(1);
   await portal.link('Remove filter Status: failed').click();
   await portal.at('/reports');
@@ -49,7 +49,7 @@ test('filters stand in the address and choose the messages', async ({ portal, se
   await expect(portal.row('58777001')).toHaveCount(1);
 });
 
-test('live and test messages are told apart', async ({ portal, server }) => {
+test('live and test messages are distinguished', async ({ portal, server }) => {
   const { key, testKey } = await portal.customer();
   for (const [from, number] of [[key, '58777021'], [testKey, '58777022']] as const) {
     const sent = await server.send(from, number, 'Live or not');
@@ -82,7 +82,7 @@ test('columns are chosen by links and stay in the address', async ({ portal, ser
   await portal.link('Show column Sender').click();
   await expect(heading('Sender')).toBeVisible();
 
-  // Applying filters keeps the columns, and the address alone decides.
+  // Applying filters keeps the columns. The columns depend only on the address.
   await portal.form('Apply filters').getByLabel('Status').selectOption('delivered');
   await portal.button('Apply filters').click();
   await portal.at(/status=delivered/);
@@ -98,7 +98,7 @@ test('columns are chosen by links and stay in the address', async ({ portal, ser
   await expect(heading('Sender')).toHaveCount(0);
   expect(new URL(portal.page.url()).searchParams.get('columns')).toBeNull();
 
-  // A list may have nothing but the ids.
+  // A list can show only the IDs.
   await portal.open('/reports?columns=transid');
   await expect(heading('Transaction ID')).toBeVisible();
   await expect(heading('Number')).toHaveCount(0);
@@ -151,7 +151,7 @@ test('a text shows where it is cut and why it is in UCS-2', async ({ portal, ser
   const text = `It’s ${'long '.repeat(20)}`.trim();
   const sent = await server.send(key, '58777031', text);
   await portal.open(`/reports/${sent.body['transid']}`);
-  // The marks are no part of the text.
+  // The marks aren't part of the text.
   await expect(portal.page.locator('blockquote')).toHaveText(text);
   await expect(portal.page.locator('blockquote mark')).toHaveText('’');
   await expect(portal.page.locator('[data-cut="segment 1 ends"]')).toBeVisible();
@@ -179,7 +179,7 @@ test('a sentence says why a message was not delivered', async ({ portal, server 
   }
 });
 
-test('the charge of a message that no carrier took is released', async ({ portal, server }) => {
+test('the charge of a message that no carrier accepted is released', async ({ portal, server }) => {
   const { key, reference } = await portal.customer();
   const sent = await server.send(key, '00000004', 'Refused by the carrier');
   expect(sent.body).toMatchObject({ code: 200, balance: 9.95 });
@@ -224,7 +224,7 @@ test('the chart has a table with the same figures', async ({ portal, server, scr
   await table.getByRole('link', { name: day! }).click();
   await expect(portal.form('Apply filters').getByLabel(/^From/)).toHaveValue(day!);
   await expect(portal.form('Apply filters').getByLabel('Key')).toHaveValue('live');
-  // A single day is shown by the hour, and an hour leads to its messages.
+  // A single day is shown by hour, and an hour links to its messages.
   await expect(portal.page.getByRole('img', { name: 'by hour and status' })).toBeVisible();
   await portal.link('Messages by application').click();
   await expect(portal.page.getByRole('img', { name: 'by hour and application' })).toBeVisible();

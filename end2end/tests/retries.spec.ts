@@ -9,7 +9,7 @@ import { expect, test } from '@playwright/test';
 
 const run = promisify(execFile);
 const programs = join(import.meta.dirname, '../../app/src/applications/programs');
-/** How long the service asks to wait: longer than the programs do by themselves. */
+/** The pause that the service asks for. It is longer than the programs' own pause. */
 const PAUSE_S = 2;
 
 interface Call {
@@ -18,7 +18,7 @@ interface Call {
   body: string;
 }
 
-/** A service that is away, then busy, then accepts; and the calls that it got. */
+/** Starts a service that is unavailable, then busy, then accepts. It records the calls. */
 async function busyService() {
   const calls: Call[] = [];
   const service = createServer(async (request, response) => {

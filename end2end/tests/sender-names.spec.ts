@@ -1,7 +1,7 @@
 import { expect, test } from '../support/test.js';
 import { unique } from '../support/portal.js';
 
-/** A new sender name, since each name belongs to one account. */
+/** Returns a new sender name, because a name belongs to only one account. */
 const name = () => unique('N').slice(0, 9);
 
 test('a pending name refuses sends, an accepted one is used', async ({ portal, server }) => {
@@ -38,7 +38,7 @@ test('a rejected name shows why, and can be replaced', async ({ portal, server }
   await portal.button('Request sender name').click();
   await expect(portal.main.locator('.notice')).toContainText(good);
   await expect(portal.main.locator('.notice')).not.toContainText(reason);
-  // The history keeps the answer to the earlier request.
+  // The history keeps the reason of the earlier rejection.
   await expect(portal.row(bad)).toContainText(reason);
   await server.staff('sender', 'accept', await portal.senderRequest(good));
   const sent = await server.send(key, '58000001', 'With a good name');

@@ -1,7 +1,7 @@
 import { expect, test } from '../support/test.js';
 import { type Account, Portal } from '../support/portal.js';
 
-/** Ends the sessions of all browsers but this one. */
+/** Signs out all browsers except this one. */
 async function signOutOthers(portal: Portal, account: Account): Promise<void> {
   await portal.open('/devices');
   const form = portal.form('Sign out all other devices');
@@ -10,7 +10,7 @@ async function signOutOthers(portal: Portal, account: Account): Promise<void> {
   await expect(portal.button('Sign out this device')).toHaveCount(1);
 }
 
-/** Fills a form in whose session ends before it is sent. */
+/** Fills in a form, ends its session, and then submits the form. */
 async function sentTooLate(portal: Portal, other: Portal, account: Account): Promise<void> {
   await portal.open('/applications/new');
   await portal.fillApplication('TypedOnce', 'Electricity');
@@ -21,32 +21,32 @@ async function sentTooLate(portal: Portal, other: Portal, account: Account): Pro
   await portal.hydrated();
 }
 
-test('what was typed is there again after signing in again', async ({
+test('typed text is restored after signing in again', async ({
   portal,
   anotherBrowser,
 }) => {
   const account = await portal.register();
   await sentTooLate(portal, await anotherBrowser(), account);
-  // A wrong password on the way loses nothing.
+  // A wrong password in between loses nothing.
   await portal.fillSignIn({ ...account, password: 'not the password' });
   await expect(portal.alert('Email or password is wrong.')).toBeVisible();
   await portal.fillSignIn(account);
   await portal.at('/applications/new');
   await portal.hydrated();
-  await expect(portal.alert('You were signed out before this came')).toBeVisible();
+  await expect(portal.alert('You were signed out before this form arrived')).toBeVisible();
   await expect(portal.page.getByLabel('Sender name')).toHaveValue('TypedOnce');
   await expect(portal.page.getByLabel('Category')).toHaveValue('Electricity');
   await portal.page.getByLabel('Sender name').fill('');
   await portal.button('Create application').click();
   await portal.readKeys();
 
-  // It was there once.
+  // The form comes back only once.
   await portal.open('/applications/new');
-  await expect(portal.alert('You were signed out before this came')).toHaveCount(0);
+  await expect(portal.alert('You were signed out before this form arrived')).toHaveCount(0);
   await expect(portal.page.getByLabel('Sender name')).toHaveValue('');
 });
 
-test('what was typed is there again after a code', async ({ portal, anotherBrowser }) => {
+test('typed text is restored after signing in with a code', async ({ portal, anotherBrowser }) => {
   const account = await portal.register();
   await portal.open('/account/two-factor');
   const { app } = await portal.setUpTwoFactor();
@@ -67,7 +67,7 @@ test('what was typed is there again after a code', async ({ portal, anotherBrows
   await expect(portal.page.getByLabel('Sender name')).toHaveValue('TypedOnce');
 });
 
-test('what was typed is shown to no other account', async ({ portal, anotherBrowser }) => {
+test('typed text is never shown to another account', async ({ portal, anotherBrowser }) => {
   const account = await portal.register();
   const [second, third] = [await anotherBrowser(), await anotherBrowser()];
   const stranger = await third.register();
@@ -76,11 +76,11 @@ test('what was typed is shown to no other account', async ({ portal, anotherBrow
   await portal.at('/applications/new');
   await portal.hydrated();
   await expect(portal.page.getByLabel('Sender name')).toHaveValue('');
-  await expect(portal.alert('You were signed out before this came')).toHaveCount(0);
+  await expect(portal.alert('You were signed out before this form arrived')).toHaveCount(0);
   expect(await portal.page.content()).not.toContain('TypedOnce');
 });
 
-test('each longer form is there again after signing in again', async ({
+test('each longer form is restored after signing in again', async ({
   portal,
   anotherBrowser,
 }) => {
@@ -147,12 +147,12 @@ test('each longer form is there again after signing in again', async ({
     await portal.fillSignIn(account);
     await portal.at(path);
     await portal.hydrated();
-    await expect(portal.alert('You were signed out before this came')).toBeVisible();
+    await expect(portal.alert('You were signed out before this form arrived')).toBeVisible();
     await isThere();
   }
 });
 
-test('a session says that it ends, and goes on when it is wanted', async ({
+test('a session warns before it ends, and can be extended', async ({
   portal,
   server,
   scripts,
@@ -162,7 +162,7 @@ test('a session says that it ends, and goes on when it is wanted', async ({
   await expect(portal.page.getByText('after 30 minutes without use')).toBeVisible();
   if (!scripts) return;
 
-  // The browser's clock is put forward, and the server's answer is given in its place.
+  // The browser's clock is moved forward, and the server's answers are faked.
   const { page } = portal;
   const account = await portal.register();
   let end: { in_ms: number; idle: boolean } | null = { in_ms: 4 * 60_000, idle: true };
@@ -176,12 +176,12 @@ test('a session says that it ends, and goes on when it is wanted', async ({
   await page.clock.fastForward('20:00');
   await expect(notice).toHaveText('');
   await page.clock.fastForward('06:00');
-  await expect(notice).toContainText('you will be signed out in less than 5 minutes');
+  await expect(notice).toContainText('You will be signed out in less than 5 minutes');
   await portal.button('Stay signed in').click();
   await expect(notice).toHaveText('');
   await expect(sender).toHaveValue('TypedOnce');
 
-  // After 12 hours nothing puts the end off.
+  // Nothing extends a session beyond 12 hours.
   end = { in_ms: 4 * 60_000, idle: false };
   await page.clock.fastForward('26:00');
   await expect(notice).toContainText('12 hours after you signed in');

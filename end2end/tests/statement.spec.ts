@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from '../support/test.js';
 
-test('a statement shows a month by days, and each day when it is asked for', async ({
+test('a statement shows a month by days, and each day on request', async ({
   portal,
   server,
 }) => {
@@ -24,7 +24,7 @@ test('a statement shows a month by days, and each day when it is asked for', asy
   await portal.link('Newer transfers').click();
   await expect(portal.row('Charge')).toHaveCount(25);
 
-  // The deposit is one click away, however many charges there are.
+  // One click shows the deposit, however many charges there are.
   await portal.link('Deposits').click();
   await expect(portal.row('Deposit')).toHaveCount(1);
   await expect(portal.row('Charge')).toHaveCount(0);
@@ -49,7 +49,7 @@ test('a statement is downloaded as CSV, and its amounts add up to the balance', 
   expect(sum.toFixed(6)).toBe(Number(sent.body['balance']).toFixed(6));
 });
 
-test('days of a statement that are none are named, and months without transfers say so', async ({
+test('invalid days of a statement are named, and months without transfers say so', async ({
   portal,
   watch,
 }) => {

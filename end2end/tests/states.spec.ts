@@ -10,8 +10,8 @@ const RIGHT_TO_LEFT = 'تأخير في التسليم، نعمل على حله (
 type Look = (name: string) => Promise<void>;
 
 /**
- * Checks the state that the open page is in: both colour schemes, colours that the system chooses,
- * the narrowest screen, and text of twice the size. All faults of a test are reported together.
+ * Checks the open page in its current state: in both colour schemes, in the system's colours, on
+ * the narrowest screen, and with text of twice the size. Reports all faults of a test together.
  */
 const looked = test.extend<{ look: Look }>({
   look: async ({ page, browserName }, use) => {
@@ -29,7 +29,7 @@ const looked = test.extend<{ look: Look }>({
         note('colours of the system', await indistinct(page));
         await page.emulateMedia({ colorScheme: 'light', forcedColors: 'none' });
 
-        // What 640 pixels are at 200 %.
+        // A screen of 640 pixels at a zoom of 200 %.
         await page.setViewportSize(NARROWEST);
         note('320 px', await overflowing(page));
         const enlarge = (to: string) =>
@@ -41,7 +41,7 @@ const looked = test.extend<{ look: Look }>({
         }
         await enlarge('');
         await page.setViewportSize(size);
-        // Firefox can't be told to reduce motion.
+        // Playwright can't reduce motion in Firefox.
         if (browserName === 'firefox') return;
         const moving = await page.evaluate(() => document.getAnimations().length);
         if (moving > 0) note('reduced motion', [`${moving} animations`]);
@@ -53,7 +53,7 @@ const looked = test.extend<{ look: Look }>({
 
 looked.use({ contextOptions: { reducedMotion: 'reduce' } });
 looked.beforeEach(({ scripts }) => {
-  // axe needs scripts. The states look the same without them, but for what only scripts show.
+  // axe needs scripts. Without scripts, the states look the same.
   test.skip(!scripts);
   test.setTimeout(120_000);
 });
@@ -71,7 +71,7 @@ looked('states of pages for everybody', async ({ portal, look, page, server, wat
   await expect(portal.alert('follows the alphabet')).toBeVisible();
   await look('a registration that is refused');
 
-  // The browser itself sends a form that is too large.
+  // The browser submits a form that is too large, without the page's scripts.
   await form.getByLabel('Email').fill('x'.repeat(100_000));
   await form.evaluate((form: HTMLFormElement) => form.submit());
   await expect(portal.heading('This is too large')).toBeVisible();
@@ -149,7 +149,7 @@ looked('states of an application', async ({ portal, look, page }) => {
   await portal.open(`${own}/start?language=java`);
   await page.getByLabel('Text to count').fill(`${RIGHT_TO_LEFT} ${'a'.repeat(200)}`);
   await page.getByLabel('Destination number').fill('58x');
-  await look('a text that is counted, with a number that is none');
+  await look('a counted text with an invalid number');
   await page.getByLabel('Text to count').fill('😀'.repeat(1600));
   await page.getByLabel('Destination number').fill('58001987');
   await look('1,600 emoji that are counted');

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { expect, test } from '../support/test.js';
 import { newAccount, unique } from '../support/portal.js';
 
-/** The day after today, in UTC. */
+/** Returns tomorrow's date in UTC. */
 function tomorrow(): string {
   return new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
 }
@@ -12,7 +12,7 @@ test("support's day, and what the customer sees of it", async ({
   anotherBrowser,
   server,
 }) => {
-  // Ten kinds of work, each on pages of its own and on the customer's.
+  // The test has many steps, on pages of staff and of the customer.
   test.setTimeout(180_000);
   const customer = await anotherBrowser();
   const { email } = await customer.register();
@@ -50,7 +50,7 @@ test("support's day, and what the customer sees of it", async ({
     await customer.at(`/applications/${reference}/sender`);
     await customer.page.getByLabel('Sender name').fill(unique('S').slice(0, 9));
     await customer.button('Request sender name').click();
-    await expect(customer.main).toContainText('a new request takes its place');
+    await expect(customer.main).toContainText('a new request replaces it');
     await portal.open('/support/senders');
     await portal.row(reference).getByRole('button', { name: 'Accept', exact: true }).click();
     await expect(portal.row(reference)).toHaveCount(0);
@@ -82,7 +82,7 @@ test("support's day, and what the customer sees of it", async ({
     await expect(portal.row(second)).toHaveCount(1);
   });
 
-  await test.step('say where a message is and what it cost', async () => {
+  await test.step('find a message and its cost', async () => {
     const number = `57${randomInt(100_000, 1_000_000)}`;
     const sent = await server.send(key, number, 'Where is it');
     const transid: string = sent.body['transid'];
@@ -117,7 +117,7 @@ test("support's day, and what the customer sees of it", async ({
     expect(coming).toMatchObject({ per_page: 0.33, from: `${tomorrow()}T00:00:00.000Z` });
   });
 
-  await test.step('suspend, and tell why by mail', async () => {
+  await test.step('suspend, and send the reason by mail', async () => {
     await portal.open('/support/applications?list=all');
     const row = portal.row(reference);
     await row.getByLabel('Reason').fill('A payment was disputed.');

@@ -21,7 +21,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
   await expect(portal.fact('State')).toHaveText(/^drained since/);
   if (scripts) {
     await expect(portal.page.getByRole('status')).toHaveText('sandbox is drained.');
-    // Of several windows of Firefox one has the focus.
+    // In Firefox, only one of several windows has the focus.
     await portal.page.bringToFront();
     await expect(portal.button('Resume')).toBeFocused();
   }
@@ -35,7 +35,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
     return (await server.staff('carrier', 'list'))[0].waiting as number;
   };
   await expect.poll(waiting, 'messages that wait').toBeGreaterThan(2);
-  // Where scripts run, the page follows the change.
+  // With scripts, the page updates itself.
   if (!scripts) await portal.reload();
   await expect(portal.fact('Waiting messages')).toHaveText(/^[1-9]\d*$/);
   await expect(portal.fact('Age of the oldest')).toHaveText(/^\d+ s$/);
@@ -45,7 +45,7 @@ test('staff drain a carrier and resume it', async ({ portal, server, scripts, an
   expect(await portal.settled(key, transid)).toMatchObject({ status: 'delivered' });
   await expect(portal.button('Drain')).toBeVisible();
 
-  // A change by the command line is shown too.
+  // The page also shows a change by the command line.
   await server.staff('carrier', 'drain', 'sandbox', '--yes');
   if (!scripts) await portal.reload();
   await expect(portal.fact('State')).toHaveText(/^drained since/);

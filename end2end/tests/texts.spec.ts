@@ -1,7 +1,7 @@
 import { expect, test } from '../support/test.js';
 import type { Portal } from '../support/portal.js';
 
-/** Fills the counter in, and sends it where no scripts run. */
+/** Fills in the counter. Without scripts, also submits it. */
 async function count(portal: Portal, scripts: boolean, text: string, number: string) {
   const { page } = portal;
   await page.getByLabel('Text to count').fill(text);
@@ -74,7 +74,7 @@ test('a reason of the reference has an address of its own', async ({ portal, scr
   await portal.register();
   const { reference } = await portal.createApplication();
   await portal.open('/reports');
-  // The link of a page leads to the reference, and back and forward do too.
+  // A page's link leads to the reference, and so do back and forward.
   await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'API' }).click();
   await portal.at('/docs');
   await portal.hydrated();
@@ -97,7 +97,7 @@ test('a reason of the reference has an address of its own', async ({ portal, scr
   await expect(row).toBeInViewport();
 
   if (scripts) {
-    // From the reference to a page by script, and back: the reference is loaded once more.
+    // Scripts open a page from the reference. Going back loads the reference again.
     const main = page.getByRole('navigation', { name: 'Main' });
     await main.getByRole('link', { name: 'Security' }).click();
     await portal.at('/devices');

@@ -3,19 +3,19 @@ import type { Portal } from '../support/portal.js';
 import { expect, test } from '../support/test.js';
 import { ZONE, local } from '../support/times.js';
 
-/** The first place of the page that shows a time. */
+/** Returns the first element of the page that shows a time. */
 function shown(portal: Portal, at: string): Locator {
   return portal.main.locator(`time[datetime="${at}"]`).first();
 }
 
-/** Checks how a page shows a time in a zone that isn't UTC. */
+/** Checks that a time is shown in a zone other than UTC, with UTC next to it. */
 async function isLocal(time: Locator, at: string, timeZone: string, name: string): Promise<void> {
   const utc = `${local(at, 'UTC')} UTC`;
   await expect(time).toHaveText(`${local(at, timeZone)} ${name}, ${utc}`);
   await expect(time).toHaveAttribute('title', utc);
 }
 
-/** Waits until the browser keeps the name of its zone. */
+/** Waits until the browser has the cookie with the name of its zone. */
 async function zoneIsKept(portal: Portal, zone: string): Promise<void> {
   const kept = async () => {
     const cookies = await portal.page.context().cookies();
@@ -24,7 +24,7 @@ async function zoneIsKept(portal: Portal, zone: string): Promise<void> {
   await expect.poll(kept, 'the zone that the browser keeps').toBe(zone);
 }
 
-test("times are those of the browser's zone where scripts run, with UTC beside them", async ({
+test("with scripts, times are in the browser's zone, with UTC next to them", async ({
   portal,
   server,
   scripts,
@@ -45,7 +45,7 @@ test("times are those of the browser's zone where scripts run, with UTC beside t
   const zone = scripts ? `Times are in the time zone ${ZONE}.` : 'Times are UTC.';
   await expect(portal.page.getByRole('contentinfo')).toContainText(zone);
 
-  // A page that the browser makes is the same.
+  // A page that the browser renders shows the same.
   await portal.link('Reports').first().click();
   await portal.at('/reports');
   const heading = scripts ? 'Time' : 'Time (UTC)';
@@ -54,8 +54,8 @@ test("times are those of the browser's zone where scripts run, with UTC beside t
   if (scripts) await isLocal(shown(portal, at), at, ZONE, 'UTC-9:30');
 });
 
-test('the page that teaches the server the zone stays as it is', async ({ portal, scripts }) => {
-  test.skip(!scripts, 'Without scripts no browser tells its zone.');
+test('the page that first sends the zone still shows UTC', async ({ portal, scripts }) => {
+  test.skip(!scripts, 'Without scripts, browsers send no zone.');
   await portal.open('/login');
   await zoneIsKept(portal, ZONE);
   const foot = portal.page.getByRole('contentinfo');

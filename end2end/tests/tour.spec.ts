@@ -8,11 +8,11 @@ import { newAccount } from '../support/portal.js';
 
 const run = promisify(execFile);
 const docs = join(import.meta.dirname, '../../docs');
-/** `make tour` sets it: only then are the pictures in `docs/tour` made anew. */
+/** Whether to replace the pictures in `docs/tour`. `make tour` sets the variable. */
 const makesPictures = process.env['TOUR_PICTURES'] === '1';
 
-// What docs/TOUR.md shows: a newcomer follows the portal's own words alone, by links, buttons and
-// snippets that the pages show.
+// The tour of docs/TOUR.md. A newcomer follows only what the pages show: links, buttons and
+// snippets.
 test('a newcomer comes from the front page to the first delivered message', async ({
   portal,
   server,
@@ -21,7 +21,7 @@ test('a newcomer comes from the front page to the first delivered message', asyn
   await page.setViewportSize({ width: 1000, height: 800 });
   const headings = (await readFile(join(docs, 'TOUR.md'), 'utf8')).match(/^## .+$/gm) ?? [];
   let shown = 0;
-  /** A step under its heading of the page in `docs`, and a picture of where it ends. */
+  /** Runs a step, checks its heading in docs/TOUR.md, and takes a picture at its end. */
   const step = async (title: string, act: () => Promise<void>, focus?: () => Locator) => {
     await test.step(title, act);
     shown += 1;
@@ -30,7 +30,7 @@ test('a newcomer comes from the front page to the first delivered message', asyn
     if (focus) await focus().evaluate((element) => element.scrollIntoView());
     await page.screenshot({ path: join(docs, 'tour', `${String(shown).padStart(2, '0')}.png`) });
   };
-  /** Runs a command of the shell as a page shows it. */
+  /** Runs a shell command exactly as a page shows it. */
   const shell = async (command: string, env = {}) => {
     const { stdout } = await run('sh', ['-c', command], { env: { ...process.env, ...env } });
     return JSON.parse(stdout) as { code: number; transid: string };
@@ -67,7 +67,7 @@ test('a newcomer comes from the front page to the first delivered message', asyn
   await step('Keep the keys', async () => {
     await portal.button('Create application').click();
     await portal.at(/^\/applications\/[0-9]{6}$/);
-    await expect(portal.main.getByText('Keep this now')).toBeVisible();
+    await expect(portal.main.getByText('Save this now')).toBeVisible();
   });
   const { reference, key } = await portal.readKeys();
 

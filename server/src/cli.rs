@@ -28,7 +28,7 @@ pub struct Flags {
     /// Database URL, such as sqlite:data/heliograph.db.
     #[arg(long, global = true, value_name = "URL")]
     database_url: Option<String>,
-    /// Folder for the demo's sign-ins and for spool files.
+    /// Folder of secret.key, of spooled uploads and of the demo's sign-ins.
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<String>,
 }
@@ -235,8 +235,8 @@ pub enum Deposit {
         #[arg(long)]
         bank_id: String,
     },
-    /// Credit a file of payments, all of them or none. The file is CSV with the header
-    /// bank_id,reference,amount.
+    /// Credit a file of payments: CSV with the header bank_id,reference,amount. A bad line refuses
+    /// the whole file.
     Import { file: PathBuf },
     /// List the money that belongs to no known application.
     Unmatched,

@@ -12,7 +12,7 @@ use crate::portal_request::{signed_in, step_up};
 use crate::problem::Problem;
 use crate::ui::{Field, FormState, Loaded, Page, PostForm, StepUpField, SubmitButton, Table};
 
-/// The data of the page.
+/// The page's data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Closing {
     applications: Vec<ApplicationRecord>,
@@ -21,7 +21,7 @@ pub struct Closing {
     staff: bool,
 }
 
-/// Loads the data of the page.
+/// Loads the page's data.
 #[server(prefix = "/fn", endpoint = "closing", input = GetUrl)]
 pub async fn load_closing() -> Result<Closing, Problem> {
     let (current, account) = signed_in().await?;
@@ -95,7 +95,7 @@ fn Close(closing: Closing) -> impl IntoView {
                     "messages that are queued are not sent any more: they expire within 48 hours, and \
                      their price is released to the balance;"
                 </li>
-                <li>"nothing is paid out: what is left of a balance stays there;"</li>
+                <li>"balances are not paid out;"</li>
                 <li>
                     "deposits that arrive later are not credited to an application: support has \
                      to return them;"
@@ -106,7 +106,7 @@ fn Close(closing: Closing) -> impl IntoView {
                 </li>
             </ul>
             <p>
-                "What was sent and paid stays stored, as the books require. "
+                "Records of messages and payments are kept, as accounting rules require. "
                 <a href="/account">"Download your data"</a> " first, if you want to keep it."
             </p>
             {listed}

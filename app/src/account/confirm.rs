@@ -44,7 +44,9 @@ pub fn ConfirmPage() -> impl IntoView {
                     .then(|| {
                         let token = token.clone();
                         view! {
-                            <p class="lead">"Press the button to say that the address is yours."</p>
+                            <p class="lead">
+                                "Press the button to confirm that the address is yours."
+                            </p>
                             <PostForm form>
                                 <input type="hidden" name="token" value=token/>
                                 <SubmitButton label="Confirm" form primary=true/>

@@ -133,9 +133,9 @@ fn Devices(
             }}
             <h2>"Names"</h2>
             <p>
-                "Name a device to know it again. The name stands for its browser in its network, and \
-                 is there again after the next sign-in; without one for 90 days it is forgotten. \
-                 Leave the field empty to take a name away."
+                "Give a device a name that tells you which one it is. We recognize the device by \
+                 its browser and network, so it keeps the name when it signs in again. A name is \
+                 deleted after 90 days without a sign-in. Leave the field empty to remove a name."
             </p>
             <NameForm devices form=name/>
             <h2>"Security events"</h2>

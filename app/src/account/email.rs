@@ -127,7 +127,7 @@ pub fn EmailSection(
                 }
             }}
             <p class="fine">
-                "A new password, or signing out another device, ends this change too."
+                "Changing your password or signing out another device also cancels this change."
             </p>
             <PostForm form=cancel>
                 <SubmitButton label="Keep the present email" form=cancel/>
@@ -140,9 +140,10 @@ pub fn EmailSection(
         {if sends_mail {
             Either::Left(view! {
                 <p>
-                    "We mail a link to the new email, and tell the present one. Nothing changes \
-                     before you open the link. Unless you confirm the change with a second factor \
-                     that you have used for a day, it takes effect 24 hours after that."
+                    "We mail a link to the new email, and a notice to the present one. Nothing \
+                     changes before you open the link. The change then takes effect after 24 \
+                     hours, or at once if you confirm it with a second factor that you have used \
+                     for a day."
                 </p>
                 <PostForm form=ask>
                     <Field label="New email" name="email" kind="email" required=true form=ask/>
@@ -153,7 +154,9 @@ pub fn EmailSection(
             })
         } else {
             Either::Right(view! {
-                <p>"No mail is sent here, so that support has to change your email: ask there."</p>
+                <p>
+                    "No mail is sent here, so only support can change your email. Contact support."
+                </p>
             })
         }}
     }
@@ -179,8 +182,8 @@ pub fn ChangeEmailPage() -> impl IntoView {
             <AcceptedNotice
                 parameter="confirmed"
                 sentence="The address is confirmed. It becomes the email of your account in 24 \
-                          hours. We mailed both addresses, and the account page can cancel the \
-                          change until then."
+                          hours. We mailed both addresses. Until then, you can cancel the change \
+                          on the account page."
             />
             {move || {
                 (!is_done())
@@ -188,8 +191,8 @@ pub fn ChangeEmailPage() -> impl IntoView {
                         let token = token.clone();
                         view! {
                             <p class="lead">
-                                "Press the button to say that this address is yours and that your \
-                                 account is to have it."
+                                "Press the button to confirm that this address is yours and to use \
+                                 it for your account."
                             </p>
                             <PostForm form>
                                 <input type="hidden" name="token" value=token/>

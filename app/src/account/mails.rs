@@ -65,8 +65,8 @@ pub fn MailsSection(unwanted: Vec<MailKind>, staff: bool, form: FormState) -> im
     view! {
         <h2>"Notifications"</h2>
         <p>
-            "Mails about the security of your account are always sent: sign-ins from something new, \
-             and changes of the password, the email, the second factor and keys."
+            "We always mail you about the security of your account: sign-ins from a new browser or \
+             network, and changes to the password, the email, the second factor and keys."
         </p>
         <PostForm form>
             <fieldset class="choices">
@@ -90,13 +90,13 @@ const fn name_and_label(kind: MailKind) -> (&'static str, &'static str) {
         MailKind::Deposit => ("deposit", "Deposits"),
         MailKind::LowBalance => (
             "low_balance",
-            "Low balances, of applications that have a limit set",
+            "Low balances, for applications that have a limit set",
         ),
         MailKind::BatchDone => (
             "batch_done",
-            "Completed batches, of applications that ask for it",
+            "Completed batches, for applications with this mail turned on",
         ),
-        MailKind::Waiting => ("waiting", "Work of support that has waited for an hour"),
+        MailKind::Waiting => ("waiting", "Support requests that have waited for an hour"),
         _ => ("application", "Activation, suspension and reinstatement"),
     }
 }

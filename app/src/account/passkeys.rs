@@ -165,15 +165,15 @@ pub fn PasskeyList(passkeys: Passkeys, forms: PasskeyForms) -> impl IntoView {
 fn Addition(form: FormState) -> impl IntoView {
     view! {
         <p>
-            "A passkey is taken in place of a code of the app: your phone, computer or security \
-             key keeps it, and no other site can ask for it. The password is asked for in any case."
+            "You can use a passkey instead of a code from the app. Your phone, computer or \
+             security key stores it, and no other site can use it. You still need your password."
         </p>
         <PostForm form>
             <Field
                 label="Name"
                 name="name"
                 required=true
-                hint="What you call it, such as the device that keeps it."
+                hint="A name of your choice, such as the device that stores the passkey."
                 form
             />
             <StepUpField form/>

@@ -53,7 +53,7 @@ pub fn RegisterPage() -> impl IntoView {
         <Page title="Create an account">
             <p class="lead">
                 "One account holds your applications, their keys and their balances. You are \
-                 signed in as soon as it exists."
+                 signed in at once."
             </p>
             <PostForm form>
                 <input type="hidden" name="next" value=next_page()/>
@@ -61,7 +61,7 @@ pub fn RegisterPage() -> impl IntoView {
                 <NewPasswordField label="Password" email form/>
                 <SubmitButton label="Create account" form primary=true/>
             </PostForm>
-            <p>"You have an account? " <a href="/login">"Sign in"</a></p>
+            <p>"Already have an account? " <a href="/login">"Sign in"</a></p>
         </Page>
     }
 }

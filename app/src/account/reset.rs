@@ -37,7 +37,7 @@ pub fn ResetPage() -> impl IntoView {
                 <NewPasswordField email=RwSignal::new(String::new()) form/>
                 <SubmitButton label="Set new password" form primary=true/>
             </PostForm>
-            <p>"The link doesn't work any more? " <a href="/forgot">"Ask for a new one"</a></p>
+            <p>"Has the link expired? " <a href="/forgot">"Ask for a new one"</a></p>
         </Page>
     }
 }

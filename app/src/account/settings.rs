@@ -74,14 +74,15 @@ fn two_factor(set_up: bool) -> impl IntoView {
     if set_up {
         Either::Left(view! {
             <p>
-                "Signing in takes a code of your authenticator app, or a passkey that you added. "
+                "To sign in, you need your password and a code from your authenticator app or a \
+                 passkey. "
                 <a href=TWO_FACTOR_PATH>"Change two-factor"</a>
             </p>
         })
     } else {
         Either::Right(view! {
             <p>
-                "Nobody but your password keeps others out of your account. "
+                "Only your password protects your account. "
                 <a href=TWO_FACTOR_PATH>"Set up two-factor"</a>
             </p>
         })
@@ -154,8 +155,8 @@ fn Settings(
             <h2>"Your data"</h2>
             <p>
                 "A JSON file with your account, its devices and security events, and your \
-                 applications with their statements. It has no password and no key. The messages \
-                 themselves are on the page of the reports."
+                 applications with their statements. It contains no passwords, keys or messages. \
+                 You can download your messages from Reports."
             </p>
             <p>
                 <a class="button" href=EXPORT_PATH download="heliograph-account.json" rel="external">

@@ -85,7 +85,7 @@ pub fn SignInCodePage() -> impl IntoView {
                 {move || passkeys.get().then(|| view! { <PasskeyButton form field="passkey"/> })}
             </PostForm>
             <p>
-                {move || if by_recovery.get() { "You have the app? " } else { "No phone at hand? " }}
+                {move || if by_recovery.get() { "Have the app? " } else { "No phone at hand? " }}
                 <a href=other>
                     {move || if by_recovery.get() { "App code" } else { "Recovery code" }}
                 </a>

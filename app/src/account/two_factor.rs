@@ -277,9 +277,9 @@ fn NewCodes(codes: Vec<String>) -> impl IntoView {
         <section class="once">
             <h2>"Your recovery codes"</h2>
             <p>
-                <strong>"Keep these now: they are shown this once."</strong>
-                " Each signs you in once when your phone isn't there. Print them, or put them into \
-                 your password manager."
+                <strong>"Save these codes now. They are shown only once."</strong>
+                " Each code signs you in once when you don't have your phone. Print them, or store \
+                 them in your password manager."
             </p>
             <ul class="codes">{codes}</ul>
             <p>
@@ -293,18 +293,18 @@ fn NewCodes(codes: Vec<String>) -> impl IntoView {
 #[component]
 fn SetUp(offer: Offer, required: bool, replaces: bool, form: FormState) -> impl IntoView {
     let why = if required && !replaces {
-        "Your account can't be used without a second factor: nobody gets in by your password \
-         alone. Set it up to go on."
+        "Your account can't be used without a second factor. Set one up to continue. From then on, \
+         your password alone isn't enough to sign in."
     } else if replaces {
-        "The app in use works until you confirm the new one. Your recovery codes are made anew."
+        "The current app works until you confirm the new one. You get new recovery codes."
     } else {
-        "With a second factor nobody gets into your account by your password alone."
+        "With a second factor, your password alone isn't enough to sign in."
     };
     view! {
         <p class="lead">{why}</p>
         <ol>
             <li>"Open an authenticator app on your phone, and let it scan this picture."</li>
-            <li>"Enter the code that the app shows. All other devices are signed out then."</li>
+            <li>"Enter the code that the app shows. All other devices are then signed out."</li>
         </ol>
         <div
             class="qr"
@@ -328,7 +328,7 @@ fn SetUp(offer: Offer, required: bool, replaces: bool, form: FormState) -> impl 
 #[component]
 fn SetUpOnes(passkeys: Passkeys, required: bool, forms: Forms) -> impl IntoView {
     let removal = if required {
-        Either::Left(view! { <p>"Your account can't be without a second factor."</p> })
+        Either::Left(view! { <p>"Your account must have a second factor."</p> })
     } else {
         Either::Right(view! {
             <PostForm form=forms.remove>

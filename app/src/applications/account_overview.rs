@@ -56,8 +56,7 @@ pub struct AccountOverview {
 /// The number of messages with a status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Count {
-    /// `None` for all messages under way. Their statuses aren't counted separately by the zone's
-    /// days.
+    /// `None` for all messages under way, which aren't counted by status in zones other than UTC.
     status: Option<MessageStatus>,
     /// In the page's zone.
     today: i64,
@@ -105,8 +104,7 @@ impl AccountOverview {
             }
         };
         Ok(Some(Self {
-            // Show the rest of the overview if the database has too many searches to read the
-            // failures.
+            // If too many searches run at once, show the overview without the failures.
             failures: failures.await.ok(),
             activation_ms: usual(Work::Activations, activation_waits).await?,
             sender_ms: usual(Work::SenderNames, sender_waits).await?,
@@ -241,8 +239,8 @@ fn money(data: &AccountOverview, currency: &str) -> impl IntoView + use<> {
             (spent, lasts(spending.lasts_days(balance)))
         }
         None => (
-            "Nothing on days that are over".to_owned(),
-            "how long it lasts is shown once a day with costs is over".to_owned(),
+            "Nothing yet".to_owned(),
+            "We estimate how long your balance will last after one full day of sending.".to_owned(),
         ),
     };
     let balance = format!("{} {currency}", balance.shown());
@@ -304,11 +302,11 @@ fn by_status(data: &AccountOverview) -> AnyView {
 
 fn last_failures(data: &AccountOverview) -> AnyView {
     let Some(failures) = &data.failures else {
-        return view! { <p>"They can't be read at present. Reload the page in a while."</p> }
+        return view! { <p>"Failures can't be shown right now. Reload the page in a minute."</p> }
             .into_any();
     };
     if failures.is_empty() {
-        return view! { <p>"No message of the last 30 days failed."</p> }.into_any();
+        return view! { <p>"No messages failed in the last 30 days."</p> }.into_any();
     }
     let items: Vec<_> = failures
         .iter()

@@ -81,8 +81,8 @@ impl From<ApiCallRecord> for CallView {
 
 /// Advice for a call with a replaced key.
 #[cfg(feature = "ssr")]
-const REPLACED: &str = "Give your system the new one. If the call isn't yours, nothing is to be done: \
-                        that key can do nothing any more.";
+const REPLACED: &str = "Give your system the new key. If the call isn't yours, you don't need to \
+                        do anything: that key no longer works.";
 
 /// The address of `api_invalid` in the API reference.
 const NOT_KNOWN: &str = "/docs#reason-api_invalid";
@@ -104,17 +104,16 @@ pub fn call_log(calls: &[CallView]) -> AnyView {
     view! {
         <h2 id="calls">"Last API calls"</h2>
         <p>
-            "The last 50 calls with this application's keys, and with keys that were replaced \
-             within a day. A call is shown here after some seconds."
+            "The last 50 calls with this application's keys, including keys that were replaced \
+             within the last day. A new call appears here after a few seconds."
         </p>
         {table(newest).in_region_or("Last API calls", "No call was made yet.")}
         {older}
         <p class="fine">
-            "A call that is missing had no key of this application (it was answered with \
-             HTTP 401, code 504, "
+            "A call is missing here if it had no key of this application (HTTP 401, code 504, "
             <a href=NOT_KNOWN rel="external">"api_invalid"</a>
-            "), was made to an address where there is nothing (HTTP 404), or its connection was \
-             closed before it was answered."
+            "), if its address doesn't exist (HTTP 404), or if its connection was closed before it \
+             was answered."
         </p>
     }
     .into_any()

@@ -128,7 +128,8 @@ fn Key(
         ),
         KeyKind::Test => (
             "Test key",
-            "Sends to nobody and costs nothing; each day it has a test balance of its own.",
+            "Sends to nobody and costs nothing. It has its own test balance, which is filled up \
+             every day.",
             "Get a new test key",
         ),
     };
@@ -173,16 +174,16 @@ fn replaced_calls(reference: Reference, calls: ReplacedKeyCalls) -> impl IntoVie
         KeyKind::Test => "a test key that was replaced",
     };
     let refused = match count {
-        1 => format!("1 of the last API calls had {key}, and was refused: at "),
-        count => format!("{count} of the last API calls had {key}, and were refused: last at "),
+        1 => format!("1 of the last API calls had {key} and was refused, at "),
+        count => format!("{count} of the last API calls had {key} and were refused, the last at "),
     };
     let from = from.map(|from| format!(" from {from}"));
     view! {
         <div class="notice">
             <p>
                 {refused} <DateTime at with_zone=true/> {from}
-                ". Give your systems the new key. If it isn't a system of yours, nothing is to be \
-                 done: that key can do nothing any more. "
+                ". Give your systems the new key. If the calls aren't yours, you don't need to do \
+                 anything: that key no longer works. "
                 {last_calls(reference)}
             </p>
         </div>
@@ -229,9 +230,9 @@ fn Confirmation(
         KeyKind::Test => "Replace test key",
     };
     let used = match calls {
-        0 => "No call of the last 24 hours had this key.".to_owned(),
-        1 => "1 call of the last 24 hours had this key.".to_owned(),
-        calls => format!("{calls} calls of the last 24 hours had this key."),
+        0 => "No call in the last 24 hours used this key.".to_owned(),
+        1 => "1 call in the last 24 hours used this key.".to_owned(),
+        calls => format!("{calls} calls in the last 24 hours used this key."),
     };
     view! {
         <PostForm form>

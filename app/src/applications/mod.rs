@@ -38,7 +38,7 @@ pub use start::QuickStartPage;
 pub use statement::{STATEMENT_CSV_PATH, StatementPage, statement};
 pub use statement_query::StatementQuery;
 
-/// Replaces the sender name of an application that has none.
+/// Shown in place of the sender name of an application without one.
 const NO_SENDER_NAME: &str = "none";
 /// Explains applications of other categories than SMS.
 const NOT_FOR_SMS: &str = "An Electricity application sends no messages: the SMS API answers its \

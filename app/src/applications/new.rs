@@ -94,7 +94,7 @@ pub async fn load_possible() -> Result<Possible, Problem> {
 
 #[component]
 pub fn NewApplicationPage() -> impl IntoView {
-    // Loading the data first redirects a signed-out customer before the form is filled in.
+    // Load data first: this redirects a signed-out customer before the form is filled in.
     let data = PageData::new(|| LoadPossible {});
     let render = |possible: Possible| {
         let content = match possible.unconfirmed.clone() {
@@ -139,7 +139,7 @@ fn Form(possible: Possible) -> impl IntoView {
     let chosen = form.typed("category");
     let chosen = chosen.or_else(|| free.map(|category| category.to_string()));
     let need = if possible.has_senderless {
-        "Needed, since your other application has none"
+        "Required, because your other application has none"
     } else {
         "Optional"
     };

@@ -26,12 +26,12 @@ pub fn QuickStart(
             "curl {base_url}/sms/send/{test} \\\n  --data number={number} \\\n  \
              --data-urlencode 'message=Hello from Heliograph'",
         )}</code></pre>
-        <p>"Ask what became of the messages that were sent with that key:"</p>
+        <p>"See what became of the messages sent with that key:"</p>
         <pre tabindex="0"><code>{format!("curl {base_url}/sms/reports/{test}")}</code></pre>
-        <p>"With the API key the same calls send for real, and tell of what was sent with it."</p>
+        <p>"With the API key, the same calls send real messages and report on them."</p>
         {(!whole)
             .then(|| {
-                view! { <p class="fine">"Replace the shortened key by your whole key."</p> }
+                view! { <p class="fine">"Replace the shortened key with your full key."</p> }
             })}
         <p>
             "All calls, fields and codes are in the " <a href="/docs" rel="external">"API reference"</a> "."

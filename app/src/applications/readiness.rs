@@ -34,7 +34,7 @@ fn answer(blockers: &[Blocker]) -> &'static str {
         [] => "Yes.",
         [Blocker::Category, ..] => NOT_FOR_SMS,
         [Blocker::NoCarrier] => {
-            "Yes, but what it sends waits: no carrier takes messages at present."
+            "Yes, but messages will wait: no carrier accepts messages right now."
         }
         _ => "No, not with its API key.",
     }
@@ -82,7 +82,7 @@ fn met(data: &ApplicationView, need: Need) -> String {
         ),
         Need::Key => match live_key(&data.keys) {
             Some(key) if key.used_at.is_some() => {
-                format!("The API key ending in {} was used already.", key.last_four)
+                format!("The API key ending in {} has been used.", key.last_four)
             }
             Some(key) => format!(
                 "The API key ending in {} hasn't been used yet.",
@@ -90,7 +90,7 @@ fn met(data: &ApplicationView, need: Need) -> String {
             ),
             None => "The application has an API key.".to_owned(),
         },
-        Need::Carrier => "A carrier takes messages.".to_owned(),
+        Need::Carrier => "A carrier accepts messages.".to_owned(),
     }
 }
 
@@ -145,7 +145,8 @@ fn unmet(data: &ApplicationView, blocker: Blocker) -> AnyView {
             let reason = application.suspend_reason.clone();
             let reason = reason.unwrap_or_else(|| "none given".to_owned());
             view! {
-                "The application is suspended: its keys send nothing until that is lifted. Reason: "
+                "The application is suspended: its keys send nothing until the suspension ends. \
+                 Reason: "
                 {reason}
             }
             .into_any()
@@ -171,9 +172,9 @@ fn unmet(data: &ApplicationView, blocker: Blocker) -> AnyView {
             .into_any()
         }
         Blocker::Balance => balance(data),
-        Blocker::NoCarrier => "No carrier takes messages at present. What is sent is accepted \
-                                 and waits for up to 48 hours; you aren't charged if no carrier \
-                                 accepts it."
+        Blocker::NoCarrier => "No carrier accepts messages right now. You can still send. \
+                                 Messages wait for up to 48 hours, and you aren't charged for a \
+                                 message that no carrier accepts."
             .into_any(),
     }
 }

@@ -126,7 +126,8 @@ fn Content(data: SenderNameView, form: FormState, withdrawal: FormState) -> impl
     });
     let hint = match requests.iter().find(|request| is_pending(request)) {
         Some(waiting) => format!(
-            "1 to 11 letters and digits. Your request for {} waits; a new request takes its place.",
+            "1 to 11 letters and digits. Your request for {} is pending; a new request replaces \
+             it.",
             waiting.name
         ),
         None => "1 to 11 letters and digits. Acceptance is not guaranteed.".to_owned(),
@@ -152,10 +153,10 @@ fn in_use(state: SenderState, name: Option<&str>) -> String {
     match (state, name) {
         (_, Some(name)) => format!("Messages are sent as {name}."),
         (SenderState::Pending | SenderState::Rejected, None) => "The application was created with \
-            a sender name and sends once one is accepted, or its request is withdrawn."
+            a sender name. It can send once we accept a name or you withdraw the request."
             .to_owned(),
-        (_, None) => "The application has no accepted sender name; its messages are sent all the \
-            same."
+        (_, None) => "The application has no accepted sender name. Its messages are sent \
+            with a default name."
             .to_owned(),
     }
 }
@@ -174,13 +175,13 @@ fn earlier(requests: &[SenderRequestRecord]) -> AnyView {
             request.decided_at.map(|at| view! { <DateTime at/> })
         })
         .column("Reason", |request| request.reason.clone())
-        .in_region_or("Requests", "No sender name was asked for yet.")
+        .in_region_or("Requests", "No sender names requested yet.")
 }
 
 #[component]
 fn Request(request: SenderRequestRecord, usual_ms: Option<i64>) -> impl IntoView {
     let words = match request.status {
-        SenderStatus::Pending => "We check the name; until we accept it, it can't be used.",
+        SenderStatus::Pending => "We are checking the name. You can't use it until we accept it.",
         SenderStatus::Rejected => "It was not accepted:",
         SenderStatus::Accepted | SenderStatus::Replaced | SenderStatus::Withdrawn => "",
     };

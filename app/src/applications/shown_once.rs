@@ -55,8 +55,9 @@ fn KeysShown(keys: NewKeys) -> impl IntoView {
     view! {
         <section class="once" tabindex="-1" node_ref=section>
             <p>
-                <strong>"Keep this now: it is shown this once."</strong>
-                " We store only a fingerprint of a key. Whoever has the key can spend the balance."
+                <strong>"Save this now. It is shown only once."</strong>
+                " We store only a fingerprint of a key. Anyone who has the key can spend the \
+                 balance."
                 {replaced.then_some(REPLACED)}
             </p>
             {fields}

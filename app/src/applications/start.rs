@@ -120,13 +120,14 @@ fn quick_start(data: QuickStartView) -> impl IntoView {
     view! {
         <h2 id="quick-start">"Quick start"</h2>
         <p>
-            "Programs read the key from the environment, where it stands in no file that is shared. \
-             With the test key they send to nobody and cost nothing:"
+            "The programs read the key from an environment variable, so that it isn't in a file \
+             that you share. With the test key, they send to nobody and cost nothing:"
         </p>
         <pre tabindex="0"><code>{format!("export HELIOGRAPH_KEY={reference}ht_YOUR_TEST_KEY")}</code></pre>
         <p class="fine">
-            "Write your whole test key there. It is shown once, when it is made; make another one "
-            <a href=format!("/applications/{reference}/keys")>"among the keys"</a> "."
+            "Paste your full test key. It is shown only once, when you create it. If you no longer \
+             have it, create a new one "
+            <a href=format!("/applications/{reference}/keys")>"under Keys"</a> "."
         </p>
         <nav class="tabs" aria-label="Languages">
             <ul>{languages}</ul>
@@ -134,7 +135,7 @@ fn quick_start(data: QuickStartView) -> impl IntoView {
         {run}
         <pre tabindex="0"><code>{data.program}</code></pre>
         <p>
-            "The test key delivers to any number but those that "
+            "The test key delivers to any number except those that "
             <a href="/docs#test" rel="external">"stand for failures"</a> "."
         </p>
         <p>

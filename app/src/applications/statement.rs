@@ -373,7 +373,7 @@ fn transfers(lines: &[StatementLine], subjects: &'static str, currency: &str) ->
             format!("{}{}", kind(line.kind).1, line.amount.shown())
         })
         .money("Balance", currency, |line| line.balance_after.shown())
-        .in_region_or("Transfers", "There is no such transfer yet.")
+        .in_region_or("Transfers", "There are no such transfers yet.")
 }
 
 /// Returns the name of a kind of transfer, and the sign of its amount.

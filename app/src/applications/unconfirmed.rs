@@ -39,7 +39,7 @@ pub fn UnconfirmedSection(
         <section>
             <h2 id="unconfirmed">"Unconfirmed messages"</h2>
             <p>
-                "Now and then a connection breaks before the carrier has said whether it took a \
+                "Sometimes a connection breaks before the carrier has said whether it accepted a \
                  message."
             </p>
             <ul>

@@ -6,8 +6,8 @@ use domain::Reason;
 pub const fn advice(reason: Reason) -> &'static str {
     match reason {
         Reason::MissingParameter => {
-            "Give number and message; an upload has bulksms, or numbers and message. Check that \
-             the Content-Type fits the body."
+            "Give number and message. An upload needs bulksms, or numbers and message. Check that \
+             the Content-Type matches the body."
         }
         Reason::DuplicateParameter => {
             "Give each parameter once: in the address or in the body, not in both."
@@ -21,15 +21,16 @@ pub const fn advice(reason: Reason) -> &'static str {
         }
         Reason::InvalidRequestid => "Shorten it, or leave it out: it is only for look-ups.",
         Reason::InvalidParameter => {
-            "Compare the parameter with the API reference; the address must be readable, too."
+            "Compare the parameter with the API reference. Check that the address is encoded \
+             correctly."
         }
         Reason::AmbiguousBulk => "Choose one kind of upload, and leave out the other's fields.",
         Reason::InvalidFile => {
-            "Correct the lines that errors names. If error_count says that there are more, upload \
-             the file with dryrun=1, which sends nothing, until none is left."
+            "Correct the lines that errors lists. If error_count is larger, upload the file with \
+             dryrun=1, which sends nothing, until no errors are left."
         }
         Reason::InvalidEncoding => {
-            "Encode text as UTF-8, and each byte of it as % and two digits in an address or form."
+            "Encode text as UTF-8. In an address or form, write each byte as % and two hex digits."
         }
         Reason::SenderPending => {
             "Wait for the decision about the name, or withdraw it on the application's page."
@@ -38,11 +39,11 @@ pub const fn advice(reason: Reason) -> &'static str {
             "Read the reason on the application's page, and request another name or withdraw this one there."
         }
         Reason::InternationalDisabled => "Send to local numbers, or ask support.",
-        Reason::AddressNotAllowed => "Call from one of the addresses that the key is for.",
+        Reason::AddressNotAllowed => "Call from one of the addresses that the key allows.",
         Reason::NotFound => "Compare the path and the id in it with the API reference.",
-        Reason::MethodNotAllowed => "Use one of the methods that the header Allow names.",
+        Reason::MethodNotAllowed => "Use one of the methods in the header Allow.",
         Reason::Timeout => "Send it again, with a shorter body or by a faster connection.",
-        Reason::TooLarge => "Divide the file; a text belongs into the body, not into the address.",
+        Reason::TooLarge => "Split the file. Put a text into the body, not into the address.",
         Reason::UnsupportedMediaType => {
             "Send the body as JSON, as form fields or as multipart, with its Content-Type."
         }
@@ -56,19 +57,20 @@ pub const fn advice(reason: Reason) -> &'static str {
         Reason::RecipientFlooded => "Wait before the next message to this number.",
         Reason::SpendCapReached => "Raise the limit in the application's settings, or wait.",
         Reason::Internal => {
-            "Send it again, with an Idempotency-Key. If it stays, tell support the X-Request-Id."
+            "Send it again, with an Idempotency-Key. If it fails again, tell support the \
+             X-Request-Id."
         }
-        Reason::Unavailable => "Send it again after the seconds that Retry-After says.",
+        Reason::Unavailable => "Send it again after the number of seconds in Retry-After.",
         Reason::InsufficientFunds => {
-            "Deposit with the application's reference: its page says how. Then send again."
+            "Deposit with the application's reference, as its page says. Then send again."
         }
         Reason::ApiPending => {
             "Request activation on the application's page. The test key works meanwhile."
         }
-        Reason::ApiSuspended => "Ask support why: the application's page has their reason.",
+        Reason::ApiSuspended => "Contact support. The application's page has the reason.",
         Reason::ApiInvalid => {
-            "Check that the whole key was copied. A key is shown once: if it is lost or was \
-             replaced, replace it on the application's page Keys and use the new one."
+            "Check that you copied the whole key. If it is lost or was replaced, replace it on the \
+             application's page Keys and use the new one. A key is shown only once."
         }
         Reason::ApiNotApplicable => "Use the key of an application of the category SMS.",
     }

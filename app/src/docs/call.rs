@@ -13,7 +13,7 @@ pub struct Call<'a> {
     operation: &'a Value,
 }
 
-/// A way to make a call. There is one for each kind of body.
+/// A way to make a call. There is one for each alternative of the body's schema.
 pub struct Way<'a> {
     pub about: Option<&'a str>,
     pub parameters: Vec<Parameter<'a>>,

@@ -11,10 +11,10 @@ use crate::ui::{Table, TableRegion};
 const CHAPTERS: [(&str, &str, &str); 6] = [
     ("send", "send", "Send a message"),
     ("bulk", "bulk", "Send a file"),
-    ("batches", "batches", "Ask what became of files"),
-    ("reports", "reports", "Ask what became of messages"),
-    ("balance", "balance", "Ask for the balance"),
-    ("prices", "ask-prices", "Ask for the prices"),
+    ("batches", "batches", "Look up uploaded files"),
+    ("reports", "reports", "Look up messages"),
+    ("balance", "balance", "Get the balance"),
+    ("prices", "ask-prices", "Get the prices"),
 ];
 
 /// Renders a chapter for each group of calls.

@@ -12,26 +12,27 @@ pub fn keys(key: &str, base_url: &str) -> impl IntoView + use<> {
     view! {
         <h2 id="keys">"Keys"</h2>
         <p>
-            "An application has an API key and a test key, shown once when they are made. A key \
-             allows everything its owner can do: keep it on your servers. The header keeps it out \
-             of the logs of proxies:"
+            "An application has an API key and a test key. Each is shown only once, when it is \
+             created. Anyone who has a key can do everything that its owner can do with it, so \
+             keep it on your servers. In a header, it stays out of the logs of proxies:"
         </p>
         <pre tabindex="0"><code>{format!(
             "curl --retry 3 {base_url}/sms/balance --header 'Authorization: Bearer {key}'",
         )}</code></pre>
         <h2 id="repeat">"Calls without an answer"</h2>
         <p>
-            "200 means that the message is on disk, charged once, and will be handed to a carrier \
-             or its charge released. Without an answer, send again with the same header "
+            "200 means that the message is on disk and charged once. It will be submitted to a \
+             carrier, or its charge will be released. If you get no answer, send again with the \
+             same header "
             <code>"Idempotency-Key"</code>
-            ": for 24 hours after a 200, the same request with the same key is given the same \
-             answer, and nothing is sent or charged twice."
+            ". For 24 hours after a 200, the same request with the same key gets the same answer, \
+             and nothing is sent or charged twice."
         </p>
         <p>
             "429 means that there are too many requests, and 503 that the service can't answer \
-             now. Nothing was sent or charged. Wait for the seconds that the header "
+             now. Nothing was sent or charged. Wait for the number of seconds in the header "
             <code>"Retry-After"</code>
-            " says, and send the same request again, with the same header "
+            ", then send the same request again, with the same header "
             <code>"Idempotency-Key"</code>
             ". The examples on this page do so with curl's option "
             <code>"--retry"</code>
@@ -47,15 +48,15 @@ pub fn prices(table: &PriceTable) -> impl IntoView + use<> {
         let rows =
             listed_prices(&table.coming, currency).in_region("Prices that are set for later");
         view! {
-            <p>"Later:"</p>
+            <p>"Upcoming prices:"</p>
             {rows}
         }
     });
     view! {
         <h2 id="prices">"Prices"</h2>
         <p>
-            "Of the prefixes that an international number begins with, the longest that has a \
-             price decides. A message keeps the price of its acceptance."
+            "An international number costs the price of the longest prefix in this list that it \
+             begins with. A message keeps the price at which it was accepted."
         </p>
         {listed_prices(&table.in_force, currency).in_region("Prices in force")}
         {coming}
@@ -66,12 +67,12 @@ const fn meaning(status: MessageStatus) -> &'static str {
     match status {
         MessageStatus::Queued => "Accepted, stored and charged; waits for a carrier.",
         MessageStatus::Sending => "On its way to a carrier.",
-        MessageStatus::Unknown => "Submitted to the carrier, whose answer is missing.",
-        MessageStatus::Submitted => "A carrier took it. From here on the charge stays.",
-        MessageStatus::Delivered => "The handset has it.",
-        MessageStatus::Failed => "The network gave up.",
-        MessageStatus::Expired => "Its time ran out; at the latest after 48 hours.",
-        MessageStatus::Rejected => "No carrier took it; the charge is released.",
+        MessageStatus::Unknown => "Submitted to a carrier that didn't answer.",
+        MessageStatus::Submitted => "A carrier accepted it. From now on, the charge stays.",
+        MessageStatus::Delivered => "The phone received it.",
+        MessageStatus::Failed => "The network couldn't deliver it.",
+        MessageStatus::Expired => "Its time ran out, after 48 hours at most.",
+        MessageStatus::Rejected => "No carrier accepted it; the charge is released.",
     }
 }
 
@@ -102,10 +103,11 @@ pub fn errors() -> impl IntoView {
         <h2 id="errors">"Errors of messages"</h2>
         <p>
             "The field " <code>"error"</code>
-            " of a report says why a message isn't delivered. These words are stable. An \
-             underscore and a number of the network's or the carrier's may follow the word, as in "
+            " of a report says why a message isn't delivered. These codes are stable. An \
+             underscore and a number from the network or the carrier may follow, as in "
             <code>"undeliverable_011"</code>
-            ". Some carriers give words of their own instead, so programs look at the status first."
+            ". Some carriers send their own codes instead, so programs should check the status \
+             first."
         </p>
         {errors}
     }
@@ -121,7 +123,7 @@ pub fn outcomes() -> impl IntoView {
         ("00000005", "delivered after 30 seconds"),
         (
             "00000501 to 00000505",
-            "the send, or the whole upload, answers that code",
+            "the send, or the whole upload, gets that code",
         ),
     ];
     let outcomes = Table::narrow(&numbers)
@@ -131,9 +133,9 @@ pub fn outcomes() -> impl IntoView {
     view! {
         <h2 id="test">"Test key"</h2>
         <p>
-            "It takes the same calls with the same checks and answers, works while the application \
-             is Pending, spends the test balance (1,000, filled up daily) and sends to nobody. \
-             These numbers decide what becomes of a message:"
+            "The test key takes the same calls with the same checks and answers. It works while \
+             the application is Pending, spends the test balance (1,000, filled up daily) and \
+             sends to nobody. These numbers decide what becomes of a message:"
         </p>
         {outcomes}
     }

@@ -69,10 +69,10 @@ fn Chapters(written: Written, counter: PageData<CounterData>) -> impl IntoView {
     view! {
         <Page title="API reference">
             <p class="lead">
-                "Plain HTTP, answers in JSON. The base address is "
+                "The API takes HTTP requests and answers in JSON. The base address is "
                 <code>{written.base_url}</code>
-                ", the key is a part of the path or stands in the header "
-                <code>"Authorization: Bearer"</code> ". Programs that read OpenAPI find all of it at "
+                ". The key goes into the path or into the header "
+                <code>"Authorization: Bearer"</code> ". The OpenAPI document is at "
                 // This makes the browser, not the router, open the document.
                 <a href="/openapi.json" rel="external">"/openapi.json"</a> "."
             </p>

@@ -55,8 +55,8 @@ pub fn reasons(document: &Value) -> AnyView {
         <h2 id="codes">"Codes"</h2>
         <p>
             "Programs match " <code>"code"</code> " or, more exactly, " <code>"reason"</code>
-            "; both are stable. The words are for people and may change. Whatever the code but \
-             200: nothing was stored and nothing charged."
+            "; both are stable. The texts are for people and may change. With any code other than \
+             200, nothing was stored and nothing was charged."
         </p>
         {table}
     }

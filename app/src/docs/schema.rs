@@ -63,7 +63,7 @@ impl<'a> Document<'a> {
             Some(format!("{} to {most}{unit}.", least.unwrap_or_default()))
         };
         let default = &schema["default"];
-        let default = (!default.is_null()).then(|| format!("{} unless given.", plain(default)));
+        let default = (!default.is_null()).then(|| format!("Defaults to {}.", plain(default)));
         let parts = [
             description,
             choice,
@@ -174,7 +174,7 @@ mod tests {
         let limit = json!({"$ref": "#/components/schemas/Limit"});
         assert_eq!(
             document.meaning(&limit),
-            "Most entries. 1 to 1000. 100 unless given."
+            "Most entries. 1 to 1000. Defaults to 100."
         );
         let id = json!({"$ref": "#/components/schemas/Id"});
         assert_eq!(document.example(&id).as_deref(), Some("i_1"));

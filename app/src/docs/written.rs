@@ -17,7 +17,7 @@ use crate::problem::Problem;
 /// The placeholder for a key.
 const KEY: &str = "YOUR_KEY";
 
-/// Renders the chapters that all readers share, with [`KEY`] in the snippets.
+/// Renders the chapters that all readers share, with `YOUR_KEY` in the snippets.
 pub fn chapters(document: &Value, base_url: &str) -> String {
     let owner = Owner::new();
     owner.with(|| {

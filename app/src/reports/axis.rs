@@ -1,7 +1,7 @@
 //! The chart's scale of counts.
 
-/// The end of a scale from 0 to at least this count: a round number, and even, so that its half is
-/// a count too.
+/// Returns the end of a scale that begins at 0: a round number of at least `greatest`. The number
+/// is even, so that half of it is a count too.
 pub fn top(greatest: i64) -> i64 {
     let mut unit = 1_i64;
     loop {
@@ -13,7 +13,7 @@ pub fn top(greatest: i64) -> i64 {
     }
 }
 
-/// A part of a whole as SVG writes it, for example `12.50%`.
+/// Formats a share of a whole as SVG writes it, for example `12.50%`.
 pub fn percent(part: i64, whole: i64) -> String {
     let hundredths = part.saturating_mul(10_000) / whole.max(1);
     format!("{}.{:02}%", hundredths / 100, hundredths % 100)

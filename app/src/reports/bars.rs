@@ -1,4 +1,4 @@
-//! The chart drawn as SVG, and the same figures as a table.
+//! Draws the chart as SVG, and shows the same figures as a table.
 
 use leptos::prelude::*;
 
@@ -9,16 +9,16 @@ use super::periods::Length;
 use crate::reports::ReportFilter;
 use crate::ui::{Table, in_zone};
 
-/// The bars of a chart: one for each period, with a part for each layer.
+/// The bars of a chart. Each period has a bar, and each layer is a part of every bar.
 pub struct Bars {
     pub chart: Chart,
-    /// The filters that the chart is of.
+    /// The filters of the page that shows the chart.
     pub filter: ReportFilter,
     pub currency: String,
 }
 
 impl Bars {
-    /// The drawing and its table, or a sentence that there is nothing to draw.
+    /// Returns the chart and its table, or a sentence that says that there is nothing to draw.
     pub fn view(&self) -> AnyView {
         if self.chart.layers.is_empty() {
             return view! { <p class="empty">"No messages in these days."</p> }.into_any();
@@ -40,7 +40,7 @@ impl Bars {
         amount_in_words(self.chart.by, amount)
     }
 
-    /// The periods that have an amount, in their order.
+    /// Returns the periods that have an amount, in ascending order.
     fn periods(&self) -> Vec<i64> {
         let layers = self.chart.layers.iter();
         let mut periods: Vec<i64> = layers
@@ -51,9 +51,11 @@ impl Bars {
         periods
     }
 
-    /// The SVG. All its lengths are percentages, so that it fills any width without being
-    /// stretched. The links of the periods lie above the image in an SVG of their own: an image has no
-    /// links for screen readers, which find them in the table.
+    /// Returns the SVG. All its lengths are percentages, so it fills any width without being
+    /// stretched.
+    ///
+    /// The links of the periods are in a second SVG on top of the image. Screen readers ignore
+    /// links in an image; they find the same links in the table.
     fn drawing(&self) -> impl IntoView + use<> {
         let (chart, periods) = (&self.chart, self.periods());
         let totals = periods.iter().map(|period| sum(&chart.layers, *period));
@@ -98,7 +100,7 @@ impl Bars {
         format!("{amount} by {period} and {divided}; the table has the figures")
     }
 
-    /// What the parts of a bar stand for.
+    /// Returns the property that divides the bars into parts.
     const fn divided(&self) -> &'static str {
         match self.chart.by {
             By::Status | By::DeliveryTime => "status",
@@ -106,7 +108,7 @@ impl Bars {
         }
     }
 
-    /// The parts of all bars that stand for one thing.
+    /// Draws a layer: its part of each bar.
     fn layer(&self, place: usize, top: i64) -> impl IntoView + use<> {
         let layer = &self.chart.layers[place];
         let below = &self.chart.layers[..place];
@@ -116,18 +118,18 @@ impl Bars {
         view! { <g fill=format!("url(#{})", fill_id(layer.part))>{bars}</g> }
     }
 
-    /// A period's place among the periods, and how many periods there are.
+    /// Returns the index of a period in the chart, and the number of periods.
     const fn place(&self, period: i64) -> (i64, i64) {
         let periods = self.chart.periods;
         (period - periods.first, periods.last - periods.first + 1)
     }
 
-    /// A part of a period's bar, above the parts at its foot.
+    /// Draws a part of a period's bar. `foot` is the total of the parts below it.
     fn bar(&self, period: i64, foot: i64, amount: i64, top: i64) -> impl IntoView + use<> {
         let (at, count) = self.place(period);
         view! {
             <rect
-                // A fifth of a period's width is left free.
+                // A fifth of a period's width stays empty.
                 x=percent(10 * at + 1, 10 * count)
                 width=percent(8, 10 * count)
                 y=percent(top - foot - amount, top)
@@ -136,7 +138,7 @@ impl Bars {
         }
     }
 
-    /// The address of a period's messages.
+    /// Returns the address of the page that lists a period's messages.
     fn messages_of(&self, period: i64) -> String {
         let date = self.length().date(period);
         let address = self.filter.page_with(|filter| {
@@ -149,7 +151,7 @@ impl Bars {
         format!("{address}#messages")
     }
 
-    /// The link to a period's messages, with the period's figures, which are shown where the
+    /// Returns the link to a period's messages. Its title shows the period's figures while the
     /// pointer rests on it.
     fn link(&self, period: i64) -> impl IntoView + use<> {
         let (at, count) = self.place(period);
@@ -175,13 +177,13 @@ impl Bars {
         }
     }
 
-    /// The first, the middle and the last period.
+    /// Renders the first, the middle and the last period below the bars.
     fn dates(&self) -> impl IntoView + use<> {
         let (first, last) = (self.chart.periods.first, self.chart.periods.last);
         let mut shown = vec![first, i64::midpoint(first, last), last];
         shown.dedup();
         let length = self.length();
-        // The sentence above names a single day.
+        // The sentence above the chart already names the day.
         let is_one_day = length.date(first) == length.date(last);
         let name = |period| match length.hour(period) {
             Some(hour) if is_one_day => format!("{hour:02}:00"),
@@ -198,7 +200,7 @@ impl Bars {
         }
     }
 
-    /// The key of the fills, with the amount of each part.
+    /// Returns the legend: each fill with the amount of its part.
     fn totals(&self) -> AnyView {
         // From the top of a bar to its foot.
         let layers: Vec<_> = self.chart.layers.iter().rev().collect();
@@ -215,8 +217,8 @@ impl Bars {
         .view()
     }
 
-    /// A part in the key: a sample of its fill, and its word, which is a link to its messages where
-    /// a filter finds them.
+    /// Returns an entry of the legend: a sample of the fill and the name of the part. The name
+    /// links to the part's messages, except for messages under way: no filter selects them.
     fn swatch(&self, part: Part) -> impl IntoView + use<> {
         let href = self.filter.page_with(|filter| {
             match part {
@@ -235,7 +237,7 @@ impl Bars {
         }
     }
 
-    /// The chart's figures, the newest period first.
+    /// Returns the chart's figures as a table, newest period first.
     fn table(&self) -> AnyView {
         let mut periods = self.periods();
         periods.reverse();
@@ -271,7 +273,7 @@ impl Bars {
     }
 }
 
-/// The amounts of a period together.
+/// Returns the total of a period.
 fn sum(layers: &[Layer], period: i64) -> i64 {
     layers.iter().map(|layer| layer.within(period)).sum()
 }
@@ -280,13 +282,13 @@ fn fill_id(part: Part) -> String {
     format!("fill-{}", part.word().replace(' ', "-"))
 }
 
-/// A line of the scale, behind the bars.
+/// Draws a line of the scale, behind the bars.
 fn line(amount: i64, top: i64) -> impl IntoView {
     let y = percent(top - amount, top);
     view! { <line x1="0" x2="100%" y1=y.clone() y2=y></line> }
 }
 
-/// The amount that a line of the scale stands for, in front of the bars.
+/// Writes the amount of a line of the scale, in front of the bars.
 fn label(amount: i64, top: i64, words: String) -> impl IntoView {
     let y = percent(top - amount, top);
     (amount > 0).then(|| view! { <text y=y dy="1em">{words}</text> })

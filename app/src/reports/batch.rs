@@ -1,4 +1,4 @@
-//! A batch's page, which follows the batch while it is being sent.
+//! The page of a batch. It updates itself while the batch is being sent.
 
 use domain::records::{BatchRecord, BatchStatus};
 use domain::{MessageStatus, Money, Reference};
@@ -9,7 +9,8 @@ use super::grouped;
 use super::progress::{progress, spoken};
 use crate::ui::{DateTime, Fact, StateMark, Table, in_zone, optional_fact};
 
-/// Where a batch's changes are sent, as server-sent events; each is a [`BatchRecord`] in JSON.
+/// The path of the server-sent events with a batch's changes. Each event is a [`BatchRecord`] in
+/// JSON.
 pub const BATCH_EVENTS_PATH: &str = "/reports/{batchid}/events";
 
 #[component]
@@ -50,13 +51,13 @@ pub fn BatchContent(batch: BatchRecord, reference: Reference, currency: String) 
     }
 }
 
-/// The address of the batch's messages.
+/// Returns the address of the list of the batch's messages.
 fn messages_of(batch: &BatchRecord) -> String {
     format!("/reports?batchid={}", batch.batchid)
 }
 
-/// The part of the page that changes while a batch is being sent: its figures, and its messages by
-/// status.
+/// Renders the part of the page that changes while a batch is being sent: its facts, and the number
+/// of its messages by status.
 fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoView + use<> {
     let progress = progress(&batch);
     let done = batch.done_at.map(|at| view! { <DateTime at/> });
@@ -75,7 +76,7 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
                 <a href=format!("/applications/{reference}")>{reference.to_string()}</a>
             </Fact>
             <Fact term="Uploaded with">
-                {if batch.test { "the test key (to nobody)" } else { "the API key" }}
+                {if batch.test { "the test key (not sent to a phone)" } else { "the API key" }}
             </Fact>
             <Fact term=in_zone("Created (UTC)") class="figures"><DateTime at=batch.created_at/></Fact>
             {optional_fact(in_zone("Done (UTC)"), "figures", done)}
@@ -84,29 +85,32 @@ fn facts(batch: BatchRecord, reference: Reference, currency: &str) -> impl IntoV
         </dl>
         {(batch.status == BatchStatus::Expanding)
             .then(|| {
-                view! { <p class="fine">"Rows of the file are still becoming messages."</p> }
+                view! { <p class="fine">"Some rows of the file aren't messages yet."</p> }
             })}
         <h2>"Messages by status"</h2>
         {counts(&batch)}
     }
 }
 
-/// What was released of the price, and whose money it is.
+/// Returns a text about the released part of the price and about the test balance. Returns `None`
+/// if neither applies.
 fn released(batch: &BatchRecord, currency: &str) -> Option<String> {
     let back = (batch.released > Money::ZERO).then(|| {
         format!(
-            "{} {currency} were reserved. You weren't charged {} {currency} of it, for messages that no \
-             carrier accepted. ",
+            "{} {currency} were reserved. You weren't charged {} {currency} of it, because no carrier \
+             accepted some of the messages. ",
             batch.cost.shown(),
             batch.released.shown()
         )
     });
-    let test = batch.test.then(|| "Of the test balance.".to_owned());
+    let test = batch
+        .test
+        .then(|| "This batch used the test balance.".to_owned());
     let words: Vec<_> = back.into_iter().chain(test).collect();
     (!words.is_empty()).then(|| words.concat())
 }
 
-/// How many messages have which status, with links to those that there are.
+/// Renders the number of messages by status. A number above 0 links to its messages.
 fn counts(batch: &BatchRecord) -> AnyView {
     let messages = messages_of(batch);
     let counts = batch.counts;

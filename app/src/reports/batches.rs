@@ -1,4 +1,4 @@
-//! The batches on the reports page.
+//! The list of batches on the reports page.
 
 use domain::records::{BatchRecord, Paged};
 use leptos::prelude::*;
@@ -15,12 +15,12 @@ use {
     service::{BatchFilter, MessageFilter, Service},
 };
 
-/// How many batches one page has.
+/// The number of batches on a page.
 #[cfg(feature = "ssr")]
 const BATCHES: i64 = 5;
 
-/// A page of the batches that fit the page's filters, newest first; `None` where the filters are
-/// about messages alone.
+/// Returns a page of the batches that match the filters, newest first. Returns `None` if a filter
+/// applies only to messages.
 #[cfg(feature = "ssr")]
 pub async fn find(
     service: &Service,
@@ -50,8 +50,8 @@ pub async fn find(
     Ok(Some(found))
 }
 
-/// The ids of the batches that fit: from the first id up to, and without, the second. An id begins
-/// with its time.
+/// Returns the first ID of the matching batches, and the ID at which they end, which is excluded.
+/// An ID begins with its time, so these IDs also limit the time.
 #[cfg(feature = "ssr")]
 fn bounds(
     filter: &ReportFilter,
@@ -69,14 +69,14 @@ fn bounds(
     Ok((from.unwrap_or(BatchId(0)), below))
 }
 
-/// The smallest id that can be made at a time.
+/// Returns the smallest ID that can be generated at a time.
 #[cfg(feature = "ssr")]
 fn first_id(time: Timestamp) -> BatchId {
     let (least, greatest) = (ids::id_unix_ms(0), ids::id_unix_ms(i64::MAX));
     BatchId(ids::compose_id(time.unix_ms().clamp(least, greatest), 0))
 }
 
-/// The batches, or a sentence that there are none.
+/// Renders the list of batches, or a sentence that says that there are none.
 pub fn batches_section(
     batches: &Paged<BatchRecord>,
     filter: &ReportFilter,
@@ -89,9 +89,9 @@ pub fn batches_section(
     });
     let nothing = if filter.is_empty() {
         view! {
-            "No file was uploaded yet. One call takes up to a million messages: "
+            "No file was uploaded yet. One call sends up to a million messages: "
             <a href="/docs" rel="external">"the API reference"</a>
-            " has it."
+            " shows how."
         }
         .into_any()
     } else {

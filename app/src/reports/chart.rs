@@ -1,5 +1,4 @@
-//! The data of the chart: messages, what was paid for them, or how soon they were delivered, by day
-//! or by hour.
+//! The data of the chart: messages, costs or delivery times, by day or by hour.
 
 use domain::quarter::DELIVERY_TIMES;
 use domain::{KeyKind, MessageStatus, Money, Reference};
@@ -19,8 +18,8 @@ use {
     service::{FiguresByPeriod, MessageFilter, Service},
 };
 
-/// The statuses from the foot of a bar to its top: a status is told by its place too, and not by
-/// its colour alone.
+/// The statuses from the foot of a bar to its top. The fixed order tells statuses apart even
+/// without colours.
 #[cfg(feature = "ssr")]
 const ORDER: [MessageStatus; 8] = [
     MessageStatus::Delivered,
@@ -33,21 +32,21 @@ const ORDER: [MessageStatus; 8] = [
     MessageStatus::Rejected,
 ];
 
-/// What the bars are.
+/// The kinds of chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum By {
-    /// Messages, by status.
+    /// Messages by status.
     Status,
-    /// Messages, by application.
+    /// Messages by application.
     Application,
-    /// What was paid, by application.
+    /// Amounts paid, by application.
     Cost,
-    /// How soon messages were delivered.
+    /// Delivery times of messages.
     DeliveryTime,
 }
 
 impl By {
-    /// Each, with its word in the address and its name.
+    /// Every kind, with its value in the address and its name.
     pub const ALL: [(Self, &'static str, &'static str); 4] = [
         (Self::Status, "", "Messages by status"),
         (Self::Application, "application", "Messages by application"),
@@ -55,7 +54,7 @@ impl By {
         (Self::DeliveryTime, "delivery", "Delivery times"),
     ];
 
-    /// What the address asks for; messages by status where it asks for anything else.
+    /// Returns the kind for a value in the address. An unknown value means messages by status.
     #[cfg(feature = "ssr")]
     fn read(word: &str) -> Self {
         let mut all = Self::ALL.into_iter();
@@ -64,13 +63,13 @@ impl By {
     }
 }
 
-/// What a part of each bar stands for.
+/// The meaning of a part of the bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
     Status(MessageStatus),
     /// Messages without a final status.
     UnderWay,
-    /// An application, and its place among those of the account.
+    /// An application, with its index in the account's list of applications.
     Application(Reference, usize),
 }
 
@@ -92,12 +91,13 @@ impl Part {
     }
 }
 
-/// A part of the bars, with its amount in each period that has one: messages, or micro-units of
-/// money.
+/// A part of the bars, with its amount in each period. An amount is a number of messages, or
+/// micro-units of money.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layer {
     pub part: Part,
-    /// In the order of the periods.
+    /// Pairs of a period and its amount, in the order of the periods. Periods without an amount are
+    /// left out.
     pub periods: Vec<(i64, i64)>,
 }
 
@@ -114,31 +114,31 @@ impl Layer {
     }
 }
 
-/// Amounts by day or hour, ready to be drawn.
+/// Amounts by day or by hour, ready to be drawn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
     pub periods: Periods,
-    /// From the foot of a bar to its top; those that have an amount.
+    /// The layers that have an amount, from the foot of a bar to its top.
     pub layers: Vec<Layer>,
-    /// Whether the amounts are known. Those of a status that isn't final are known only for a chart
-    /// by status, by day, in UTC.
+    /// Whether the amounts are known. A status that isn't final is counted only in a chart by
+    /// status, by day and in UTC.
     pub is_counted: bool,
     pub by: By,
-    /// The key that the messages were sent with.
+    /// The kind of key that sent the messages.
     pub key: KeyKind,
-    /// How many messages were delivered, and how many are completed; `None` where the chart has
-    /// those of one status, or money.
+    /// The number of delivered messages, and of completed ones. `None` if the chart shows only one
+    /// status, or money.
     pub delivered: Option<(i64, i64)>,
-    /// How many messages were delivered after which time, as in `Figures`; `None` where that wasn't
-    /// read, or doesn't fit what the chart has.
+    /// The number of delivered messages for each range of delivery times, as in `Figures`. `None`
+    /// if it wasn't read, or doesn't fit the chart.
     pub times: Option<[i64; DELIVERY_TIMES]>,
 }
 
 #[cfg(feature = "ssr")]
 impl Chart {
-    /// The chart of the filters' days; `None` where the filters choose among the messages of a day
-    /// or an hour, of which no counts are kept. Messages of the test key are in it if the filters
-    /// ask for them.
+    /// Returns the chart for the days of the filters. Returns `None` if the filters select single
+    /// messages, because counts are kept only by day and by quarter hour. The chart counts live
+    /// messages unless the filters ask for test messages.
     pub async fn find(
         service: &Service,
         account_id: i64,
@@ -193,22 +193,22 @@ impl Chart {
     }
 }
 
-/// What a chart is made from.
+/// The parameters for building a chart.
 #[cfg(feature = "ssr")]
 struct Source<'a> {
     service: &'a Service,
     account_id: i64,
     applications: &'a [(Reference, Category)],
-    /// The application of the filters, if they name one.
+    /// The application that the filters name, if any.
     reference: Option<Reference>,
     key: KeyKind,
-    /// The status of the filters, if they name one.
+    /// The status that the filters name, if any.
     status: Option<MessageStatus>,
     periods: Periods,
     zone: &'a Zone,
 }
 
-/// What a chart is made of.
+/// The figures that a chart shows.
 #[cfg(feature = "ssr")]
 #[derive(Default)]
 struct Content {
@@ -219,7 +219,7 @@ struct Content {
 
 #[cfg(feature = "ssr")]
 impl Source<'_> {
-    /// A layer for each status, from the counts by day.
+    /// Builds a layer for each status from the counts by day.
     async fn days_by_status(&self) -> Result<Content, Problem> {
         let days = (self.periods.first, self.periods.last);
         let found =
@@ -237,7 +237,7 @@ impl Source<'_> {
         for day in &found {
             sum.add(&day.counts);
         }
-        // The counts by day don't say how soon messages were delivered.
+        // The counts by day have no delivery times.
         let times = match sum.delivered {
             0 => None,
             _ => self.figures(By::DeliveryTime).await?.times,
@@ -249,7 +249,7 @@ impl Source<'_> {
         })
     }
 
-    /// Layers from the figures by quarter hour.
+    /// Builds the layers from the figures by quarter hour.
     async fn figures(&self, by: By) -> Result<Content, Problem> {
         let ranges = self.periods.quarters(self.zone);
         let (account, key) = (self.account_id, Some(self.key));
@@ -277,7 +277,7 @@ impl Source<'_> {
         })
     }
 
-    /// A layer for each final status, and one for messages that are under way.
+    /// Builds a layer for each final status, and one for the messages under way.
     fn by_status(&self, figures: &FiguresByPeriod) -> Vec<Layer> {
         let statuses = ORDER.into_iter().filter(|status| status.is_final());
         let chosen = statuses.filter(|status| self.status.is_none_or(|only| only == *status));
@@ -292,13 +292,13 @@ impl Source<'_> {
                 part: Part::UnderWay,
                 periods: layer(figures, Figures::under_way),
             };
-            // Above the messages that were delivered.
+            // Above the delivered messages.
             layers.insert(1, under_way);
         }
         layers
     }
 
-    /// A layer for each application.
+    /// Builds a layer for each application.
     fn by_application(
         &self,
         found: &[(Reference, FiguresByPeriod)],
@@ -316,7 +316,7 @@ impl Source<'_> {
     }
 }
 
-/// How many messages there are, or how many have a status, which is a final one.
+/// Returns the number of messages, or the number with a status, which must be final.
 #[cfg(feature = "ssr")]
 pub fn count(figures: &Figures, status: Option<MessageStatus>) -> i64 {
     match status {
@@ -325,7 +325,7 @@ pub fn count(figures: &Figures, status: Option<MessageStatus>) -> i64 {
     }
 }
 
-/// How many messages have a final status.
+/// Returns the number of messages with a final status.
 #[cfg(feature = "ssr")]
 pub fn of_status(figures: &Figures, status: MessageStatus) -> i64 {
     match status {
@@ -340,7 +340,7 @@ pub fn of_status(figures: &Figures, status: MessageStatus) -> i64 {
     }
 }
 
-/// The periods in which an amount isn't 0.
+/// Returns the periods with an amount above 0.
 #[cfg(feature = "ssr")]
 fn layer(figures: &FiguresByPeriod, amount: impl Fn(&Figures) -> i64) -> Vec<(i64, i64)> {
     let amounts = figures.iter();
@@ -348,14 +348,14 @@ fn layer(figures: &FiguresByPeriod, amount: impl Fn(&Figures) -> i64) -> Vec<(i6
     amounts.filter(|(_, amount)| *amount > 0).collect()
 }
 
-/// The days on which an amount isn't 0.
+/// Returns the days with an amount above 0.
 #[cfg(feature = "ssr")]
 fn amounts(days: &[DayCounts], amount: impl Fn(&StatusCounts) -> i64) -> Vec<(i64, i64)> {
     let amounts = days.iter().map(|day| (day.day, amount(&day.counts)));
     amounts.filter(|(_, amount)| *amount > 0).collect()
 }
 
-/// An amount of a chart in words.
+/// Formats an amount of a chart.
 pub fn amount_in_words(by: By, amount: i64) -> String {
     match by {
         By::Status | By::Application | By::DeliveryTime => grouped(amount),

@@ -1,4 +1,4 @@
-//! The chart's part of the reports page.
+//! The section with the chart on the reports page.
 
 use domain::KeyKind;
 use leptos::prelude::*;
@@ -11,7 +11,7 @@ use super::{counted, grouped};
 use crate::reports::ReportFilter;
 use crate::time_zone::ShownZone;
 
-/// The chart and its table, or a sentence about why there are none.
+/// Renders the chart and its table, or a sentence that says why there is no chart.
 #[component]
 pub fn ChartSection(chart: Chart, filter: ReportFilter, currency: String) -> impl IntoView {
     let (periods, length) = (chart.periods, chart.periods.length);
@@ -21,8 +21,8 @@ pub fn ChartSection(chart: Chart, filter: ReportFilter, currency: String) -> imp
         reference => format!("Application {reference}"),
     };
     let what = match (chart.by, chart.key) {
-        (By::Cost, KeyKind::Live) => "what was paid for live messages of any status",
-        (By::Cost, KeyKind::Test) => "what test messages of any status cost the test balance",
+        (By::Cost, KeyKind::Live) => "amounts paid for live messages of any status",
+        (By::Cost, KeyKind::Test) => "test balance used by test messages of any status",
         (By::DeliveryTime, KeyKind::Live) => "live messages that were delivered",
         (By::DeliveryTime, KeyKind::Test) => "test messages that were delivered",
         (_, KeyKind::Live) => "live messages",
@@ -45,19 +45,19 @@ pub fn ChartSection(chart: Chart, filter: ReportFilter, currency: String) -> imp
     };
     let tests = filter.key.is_empty().then(|| {
         let href = filter.page_with(|filter| filter.key = KeyKind::Test.to_string());
-        view! { " Test messages are counted apart: " <a href=href>"show them"</a> "." }
+        view! { " Test messages have a chart of their own: " <a href=href>"show them"</a> "." }
     });
-    // Days are written so that the earlier one is the smaller text.
+    // Dates begin with the year, so the order of the texts is the order of the dates.
     let is_cut = !filter.from.is_empty() && filter.from < first;
-    let cut = is_cut.then(|| format!(" A chart has {DAYS_MAX} days at most: the last ones."));
+    let cut = is_cut.then(|| format!(" A chart shows the last {DAYS_MAX} days at most."));
     let zone = ShownZone::read(|zone| zone.name().to_owned());
     let content = if by == By::DeliveryTime {
         delivery_times(&chart.times.unwrap_or_default())
     } else if !chart.is_counted {
         view! {
             <p>
-                "Messages under way are counted by status and by day in UTC, and not by hour or by \
-                 application. The list below has each of them."
+                "Messages under way are counted by status and by day in UTC only, not by hour or \
+                 by application. The list below shows each of them."
             </p>
         }
         .into_any()
@@ -82,7 +82,7 @@ pub fn ChartSection(chart: Chart, filter: ReportFilter, currency: String) -> imp
     }
 }
 
-/// Links to the page with each kind of chart.
+/// Renders links to the page with each kind of chart.
 fn choices(filter: &ReportFilter, shown: By) -> impl IntoView + use<> {
     let links = By::ALL.map(|(by, word, name)| {
         let href = filter.page_with(|filter| word.clone_into(&mut filter.by));
@@ -102,7 +102,8 @@ fn choices(filter: &ReportFilter, shown: By) -> impl IntoView + use<> {
     }
 }
 
-/// How many of the completed messages were delivered; `None` before any is completed.
+/// Returns a sentence with the share of completed messages that were delivered. Returns `None` if
+/// no message is completed.
 fn delivery_rate((delivered, completed): (i64, i64)) -> Option<String> {
     if completed == 0 {
         return None;

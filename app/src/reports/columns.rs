@@ -1,11 +1,12 @@
-//! The columns of the list of messages: which of them the page shows stands in its address.
+//! The columns of the list of messages. The page's address says which of them are shown.
 
 use leptos::prelude::*;
 
 use super::filter::ReportFilter;
 use crate::ui::in_zone;
 
-/// A column that the list of messages can have beside the id, which leads to a message's page.
+/// A column that users can show or hide. The column with the transaction ID is always shown,
+/// because it links to a message's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     Time,
@@ -21,7 +22,7 @@ pub enum Column {
     Batch,
 }
 
-/// Each column with its word in the address, and whether a list has it for which none was chosen.
+/// Every column, with its value in the address, and whether the list shows it by default.
 const ALL: [(Column, &str, bool); 11] = [
     (Column::Time, "time", true),
     (Column::Number, "number", true),
@@ -35,11 +36,11 @@ const ALL: [(Column, &str, bool); 11] = [
     (Column::Request, "request", false),
     (Column::Batch, "batch", false),
 ];
-/// The word of the address in which no other column is chosen.
+/// The value in the address that hides every column.
 const NONE: &str = "transid";
 
 impl Column {
-    /// The heading.
+    /// Returns the heading.
     pub fn name(self) -> &'static str {
         match self {
             Self::Time => in_zone("Time (UTC)"),
@@ -57,8 +58,8 @@ impl Column {
     }
 }
 
-/// The columns that an address chooses by their words, with points between them. Words that are no
-/// column's are passed over; where none is left, the list has its usual columns.
+/// Returns the columns that an address selects. `words` holds their values, separated by dots.
+/// Unknown values are ignored. If no known value is left, the list has its default columns.
 pub fn chosen(words: &str) -> Vec<Column> {
     let has = |word: &str| words.split('.').any(|one| one == word);
     let is_chosen = has(NONE) || ALL.iter().any(|(_, word, _)| has(word));
@@ -68,7 +69,8 @@ pub fn chosen(words: &str) -> Vec<Column> {
         .collect()
 }
 
-/// The words of an address with other columns than `columns` by one: it is added or taken away.
+/// Returns the value for the address after showing or hiding the column `changed`. The default
+/// columns need no value.
 fn words_after(columns: &[Column], changed: Column) -> String {
     let is_shown = |column| columns.contains(&column) != (column == changed);
     if ALL
@@ -86,8 +88,8 @@ fn words_after(columns: &[Column], changed: Column) -> String {
     }
 }
 
-/// A link for each column, that shows or hides it, and one to the usual columns. It stays open
-/// while other columns are chosen.
+/// Renders a link for each column that shows or hides it, and a link that restores the default
+/// columns. The list of links stays open if the columns were changed.
 pub fn choices(filter: &ReportFilter) -> impl IntoView + use<> {
     let columns = chosen(&filter.columns);
     let address = |words: String| {

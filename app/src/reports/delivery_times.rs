@@ -1,4 +1,4 @@
-//! How soon messages were delivered: in a sentence, and as a table.
+//! Delivery times, as a sentence and as a table.
 
 use domain::quarter::{DELIVERY_TIMES, DELIVERY_TIMES_MS, Figures};
 use leptos::prelude::*;
@@ -6,10 +6,11 @@ use leptos::prelude::*;
 use super::grouped;
 use crate::ui::Table;
 
-/// How many messages were delivered after which time, in the order of [`DELIVERY_TIMES_MS`].
+/// The number of messages for each range of delivery times, in the order of [`DELIVERY_TIMES_MS`].
 type Times = [i64; DELIVERY_TIMES];
 
-/// How soon half of the messages and nearly all of them were delivered; `None` before any was.
+/// Returns a sentence that says how soon 50 % and 95 % of the delivered messages arrived. Returns
+/// `None` if no message was delivered.
 pub fn usual_times(times: &Times) -> Option<String> {
     let figures = Figures {
         delivered: *times,
@@ -25,10 +26,10 @@ pub fn usual_times(times: &Times) -> Option<String> {
     ))
 }
 
-/// The longest time that is told apart.
+/// The longest limit. Messages that took longer are counted together.
 const LONGEST_MS: i64 = DELIVERY_TIMES_MS[DELIVERY_TIMES_MS.len() - 1];
 
-/// The table of delivery times, or a sentence that there are none.
+/// Renders the table of delivery times, or a sentence that says that there are none.
 pub fn delivery_times(times: &Times) -> AnyView {
     let total: i64 = times.iter().sum();
     let mut sum = 0;
@@ -64,7 +65,7 @@ pub fn delivery_times(times: &Times) -> AnyView {
         .in_region("Delivery times")
 }
 
-/// A limit of delivery times: each is a whole number of one unit.
+/// Formats a limit of delivery times. Each limit is a whole number of one unit.
 fn words(ms: i64) -> String {
     let (n, unit) = match ms {
         ..60_000 => (ms / 1_000, "second"),

@@ -1,4 +1,4 @@
-//! `/reports/{transid}` and `/reports/{batchid}`: one message, one batch.
+//! `/reports/{transid}` and `/reports/{batchid}`: the page of a message or a batch.
 
 use domain::Reference;
 use domain::records::{BatchRecord, MessageDetail};
@@ -22,20 +22,20 @@ use {
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// The application whose message or batch it is.
+    /// The application that the message or batch belongs to.
     reference: Reference,
     subject: Subject,
     currency: String,
 }
 
-/// The subject of such a page. The ids of messages and batches begin with different letters.
+/// The message or batch that the page shows. The first letter of an ID says which it is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Subject {
     Message(MessageDetail),
     Batch(BatchRecord),
 }
 
-/// One message or batch of the account.
+/// Loads a message or batch of the account.
 #[server(prefix = "/fn", endpoint = "report", input = GetUrl)]
 pub async fn load_report(id: String) -> Result<Report, Problem> {
     let (current, account) = signed_in().await?;

@@ -1,19 +1,20 @@
-//! Why a message wasn't delivered, and what to do, in sentences.
+//! Sentences that say why a message wasn't delivered, and what to do about it.
 
 use domain::{DeliveryError, MessageStatus};
 
-/// Why a message isn't delivered, as far as is known; `None` while it is on its way, and once it
-/// has arrived. `error` is what its report names.
+/// Returns why a message isn't delivered, as far as we know. Returns `None` while the message is on
+/// its way and once it is delivered. `error` is the error in the message's report.
 pub fn meaning(status: MessageStatus, error: Option<&str>) -> Option<&'static str> {
     explained(status, error).map(|(meaning, _)| meaning)
 }
 
-/// What to do about a message that isn't delivered; `None` where [`meaning`] is.
+/// Returns what to do about a message that isn't delivered. Returns `None` whenever [`meaning`]
+/// does.
 pub fn advice(status: MessageStatus, error: Option<&str>) -> Option<&'static str> {
     explained(status, error).map(|(_, advice)| advice)
 }
 
-/// What happened, and what to do.
+/// A sentence that says what happened, and one that says what to do.
 pub type Sentences = (&'static str, &'static str);
 
 const ASK_FOR_THE_NUMBER: &str =
@@ -21,9 +22,9 @@ const ASK_FOR_THE_NUMBER: &str =
 const SEND_AGAIN_LATER: &str =
     "Send the message again later. If it fails again, reach the person another way.";
 const ASK_BEFORE_SENDING: &str =
-    "Ask the person whether it arrived before you send it again: it may arrive twice.";
+    "Ask the person whether it arrived before you send it again. Otherwise it may arrive twice.";
 const ASK_SUPPORT: &str =
-    "If other messages end in the same way, contact support and quote the transaction ID.";
+    "If this happens to other messages too, contact support and quote the transaction ID.";
 
 fn explained(status: MessageStatus, error: Option<&str>) -> Option<Sentences> {
     // An error in the carrier's own words gets the sentences of the status.
@@ -34,9 +35,9 @@ fn explained(status: MessageStatus, error: Option<&str>) -> Option<Sentences> {
         | MessageStatus::Delivered => return None,
         MessageStatus::Unknown => {
             return Some((
-                "It was handed to a carrier whose answer was lost: it may have arrived. A receipt \
-                 may still tell.",
-                "Wait: after 48 hours at most the message has a final status.",
+                "We submitted it to a carrier, but the carrier's answer was lost. The message may \
+                 have arrived. A receipt may still confirm it.",
+                "Wait. The message gets a final status within 48 hours.",
             ));
         }
         MessageStatus::Failed => ("The carrier couldn't deliver it.", SEND_AGAIN_LATER),
@@ -50,11 +51,11 @@ fn explained(status: MessageStatus, error: Option<&str>) -> Option<Sentences> {
     )
 }
 
-/// What an error means, and what to do about it.
+/// Returns what an error means, and what to do about it.
 pub const fn sentences(error: DeliveryError) -> Sentences {
     match error {
         DeliveryError::NoRoute => (
-            "No carrier takes messages to this number.",
+            "No carrier accepts messages to this number.",
             "Check the country code. If it is right, ask support whether the country is served.",
         ),
         DeliveryError::InvalidDestination => (
@@ -62,7 +63,7 @@ pub const fn sentences(error: DeliveryError) -> Sentences {
             ASK_FOR_THE_NUMBER,
         ),
         DeliveryError::InvalidSender => (
-            "The carrier doesn't take messages from this sender name.",
+            "The carrier doesn't accept messages from this sender name.",
             "Ask support whether the name can be registered, or request another sender name.",
         ),
         DeliveryError::InvalidLength => (
@@ -70,7 +71,7 @@ pub const fn sentences(error: DeliveryError) -> Sentences {
             "Shorten the text, or send it in parts.",
         ),
         DeliveryError::InvalidValidity => (
-            "The carrier doesn't take messages with so little time left.",
+            "The carrier doesn't accept messages with so little time left.",
             "Send the message again.",
         ),
         DeliveryError::Refused => ("The carrier refused the message.", ASK_SUPPORT),
@@ -95,19 +96,20 @@ pub const fn sentences(error: DeliveryError) -> Sentences {
         ),
         DeliveryError::ValidityExpired => ("The phone wasn't reached in time.", SEND_AGAIN_LATER),
         DeliveryError::NoAnswer => (
-            "The carrier never said whether it took it, and no receipt came: it may have arrived.",
+            "The carrier never said whether it accepted the message, and sent no receipt. The \
+             message may have arrived.",
             ASK_BEFORE_SENDING,
         ),
         DeliveryError::NoReceipt => (
-            "The carrier took it, and no receipt came: it may have arrived.",
+            "The carrier accepted the message but sent no receipt. The message may have arrived.",
             ASK_BEFORE_SENDING,
         ),
         DeliveryError::ExpiredInQueue => (
-            "No carrier could take it within 48 hours.",
-            "Send the message again, if it is still of use.",
+            "No carrier could accept it within 48 hours.",
+            "Send the message again if it is still useful.",
         ),
         DeliveryError::ExpiredInPart => (
-            "Within 48 hours only some of its segments were taken.",
+            "Carriers accepted only some of its segments within 48 hours.",
             ASK_BEFORE_SENDING,
         ),
     }

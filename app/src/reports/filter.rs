@@ -1,4 +1,4 @@
-//! The filters of the reports, as they stand in the page's address.
+//! The filters of the reports page, as its address holds them.
 
 use std::fmt::Write as _;
 
@@ -15,14 +15,14 @@ use {
 
 /// The path of the reports page.
 pub const REPORTS_PATH: &str = "/reports";
-/// The path of the CSV file of the filtered messages.
+/// The path of the CSV file with the filtered messages.
 pub const CSV_PATH: &str = "/reports/messages.csv";
 
-/// The filters as they were typed. An empty one filters nothing.
+/// The filters as the user typed them. An empty one filters nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportFilter {
-    /// A reference.
+    /// The reference of an application.
     pub application: String,
     pub status: String,
     /// The kind of key: `live` or `test`.
@@ -31,20 +31,19 @@ pub struct ReportFilter {
     pub requestid: String,
     pub transid: String,
     pub batchid: String,
-    /// The first day, in the zone of the page.
+    /// The first day, in the page's time zone.
     pub from: String,
-    /// The last day, in the zone of the page.
+    /// The last day, in the page's time zone.
     pub to: String,
-    /// The hour of the day, 0 to 23: messages of other hours are left out. It filters nothing
-    /// unless one day is chosen.
+    /// The hour of the day, 0 to 23. Applies only if a single day is selected.
     pub hour: String,
-    /// How the chart divides its bars: `application`, or by status.
+    /// The kind of chart: `application`, `cost` or `delivery`. Any other value means messages by
+    /// status.
     pub by: String,
-    /// The columns of the list of messages, by their words with points between them; the usual ones
-    /// where it is empty.
+    /// The columns of the list of messages, separated by dots. Empty for the default columns.
     pub columns: String,
-    /// The way to this page of the list of messages: the cursors of all pages from the second one
-    /// to this one, with points between them.
+    /// The way to this page of the list of messages: the cursors of all pages from the second to
+    /// this one, separated by dots.
     pub cursor: String,
     /// The way to this page of the list of batches.
     pub batches: String,
@@ -52,15 +51,15 @@ pub struct ReportFilter {
 
 /// A filter that is in use.
 pub struct Condition<'a> {
-    /// Its name in the address.
+    /// The name in the address.
     pub name: &'static str,
-    /// Its name on the page.
+    /// The name on the page.
     pub label: &'static str,
     pub text: &'a str,
 }
 
 impl ReportFilter {
-    /// Reads the filters. `parameter` gives the text of a parameter by its name.
+    /// Reads the filters. `parameter` returns the value of the parameter with a name.
     pub fn read(parameter: impl Fn(&str) -> Option<String>) -> Self {
         let text = |name| parameter(name).unwrap_or_default().trim().to_owned();
         Self {
@@ -81,13 +80,13 @@ impl ReportFilter {
         }
     }
 
-    /// The hour, where there is one day that it is of.
+    /// Returns the hour. Returns an empty text unless a single day is selected.
     pub fn hour(&self) -> &str {
         let is_of_one_day = !self.from.is_empty() && ["", &*self.from].contains(&&*self.to);
         if is_of_one_day { &self.hour } else { "" }
     }
 
-    /// The filters that are in use, in the order of the form.
+    /// Returns the filters in use, in the order of the form.
     pub fn conditions(&self) -> impl Iterator<Item = Condition<'_>> {
         let all = [
             ("application", "Application", self.application.as_str()),
@@ -106,18 +105,18 @@ impl ReportFilter {
             .map(|(name, label, text)| Condition { name, label, text })
     }
 
-    /// Whether nothing is filtered.
+    /// Whether no filter is in use.
     pub fn is_empty(&self) -> bool {
         self.conditions().next().is_none()
     }
 
-    /// Whether an application is chosen, and nothing else is filtered.
+    /// Whether the application is the only filter in use.
     pub fn has_application_alone(&self) -> bool {
         let mut names = self.conditions().map(|of| of.name);
         names.next() == Some("application") && names.next().is_none()
     }
 
-    /// An address with these filters and further parameters, of which empty ones are left out.
+    /// Returns an address with these filters and other parameters. Empty parameters are left out.
     pub fn address(&self, path: &str, others: &[(&str, &str)]) -> String {
         let mut address = path.to_owned();
         let mut separator = '?';
@@ -132,25 +131,26 @@ impl ReportFilter {
         address
     }
 
-    /// The address of the page with these filters, at the beginning of its lists.
+    /// Returns the address of the page with these filters. Its lists show their first pages.
     pub fn page(&self) -> String {
         self.page_at("", "")
     }
 
-    /// The address of the page with these filters, at the end of the way of one of its lists.
+    /// Returns the address of the page with these filters. One list shows the page at the end of
+    /// `way`, and the other list shows its first page.
     pub fn page_at(&self, list: &'static str, way: &str) -> String {
         let others = [("by", &*self.by), ("columns", &self.columns), (list, way)];
         self.address(REPORTS_PATH, &others)
     }
 
-    /// The address of the page with the filters that are left when some are changed.
+    /// Returns the address of the page after a change to the filters.
     pub fn page_with(&self, change: impl FnOnce(&mut Self)) -> String {
         let mut changed = self.clone();
         change(&mut changed);
         changed.page()
     }
 
-    /// The address of the page without one of the filters.
+    /// Returns the address of the page without one of the filters.
     pub fn page_without(&self, name: &str) -> String {
         let rest = Self::read(|other| {
             let mut conditions = self.conditions().filter(|of| of.name != name);
@@ -165,7 +165,7 @@ impl ReportFilter {
         .page()
     }
 
-    /// The filters as the service takes them. Days are those of a zone.
+    /// Converts the filters to those of the service. Days are in the time zone `zone`.
     ///
     /// # Errors
     /// [`Cause::Filter`] with the first filter whose value is invalid.
@@ -206,7 +206,7 @@ impl ReportFilter {
             cursor: last(&self.cursor).map(str::to_owned),
             limit,
         };
-        // Where clocks skip an hour, it is empty.
+        // If the clocks skip the hour, the range is empty. That isn't an error.
         let is_empty = filter
             .from
             .zip(filter.to)
@@ -218,7 +218,7 @@ impl ReportFilter {
     }
 }
 
-/// Reads a filter that may be empty.
+/// Reads a filter. Returns `None` if it is empty.
 #[cfg(feature = "ssr")]
 fn given<T>(
     text: &str,
@@ -234,13 +234,13 @@ fn given<T>(
     }
 }
 
-/// An hour of a day.
+/// Reads an hour of the day.
 #[cfg(feature = "ssr")]
 fn hour(text: &str) -> Option<i64> {
     text.parse().ok().filter(|hour| (0..24).contains(hour))
 }
 
-/// A day, counted since 1970-01-01.
+/// Reads a date. Returns its day, counted since 1970-01-01.
 #[cfg(feature = "ssr")]
 fn day(text: &str) -> Option<i64> {
     let midnight = Timestamp::parse(&format!("{text}T00:00:00Z"))?;

@@ -1,4 +1,4 @@
-//! The form of the reports' filters, and the filters that are in use.
+//! The form with the filters of the reports page, and the filters in use.
 
 use domain::{Category, KeyKind, MessageStatus, Month, Reference, Timestamp};
 use leptos::prelude::*;
@@ -12,7 +12,7 @@ use crate::ui::{Choice, Field, FormState, SearchForm, in_zone};
 pub fn Filters(
     applications: Vec<(Reference, Category)>,
     filter: ReportFilter,
-    /// The day that it is in the zone of the page, since 1970-01-01.
+    /// Today's date in the page's time zone, as days since 1970-01-01.
     today: i64,
     problem: Option<Problem>,
 ) -> impl IntoView {
@@ -52,24 +52,25 @@ pub fn Filters(
     }
 }
 
-/// What the address has beside the filters, so that applying filters keeps it.
+/// Returns a hidden field for a part of the address that isn't a filter. Applying filters then
+/// keeps that part.
 fn kept(name: &'static str, value: String) -> Option<impl IntoView> {
     (!value.is_empty()).then(|| view! { <input type="hidden" name=name value=value/> })
 }
 
-/// A word as the value and the word of a choice.
+/// Returns an option whose value and label are the same.
 fn both(word: impl ToString) -> (String, String) {
     (word.to_string(), word.to_string())
 }
 
-/// Choices after the choice that filters nothing.
+/// Puts the option that filters nothing before the others.
 fn with_any(choices: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
     let any = (String::new(), "any".to_owned());
     std::iter::once(any).chain(choices).collect()
 }
 
-/// The ranges of days that a link chooses: its name, its first and its last day. Without a last day
-/// it goes on until today.
+/// Returns the ranges of days that have a link. Each has a name, a first day and a last day. An
+/// empty last day means today.
 fn named_ranges(today: i64) -> [(&'static str, String, String); 5] {
     let date = |day| Timestamp::of_day(day).to_date();
     let month = Month::of(Timestamp::of_day(today));
@@ -88,7 +89,7 @@ fn named_ranges(today: i64) -> [(&'static str, String, String); 5] {
     ]
 }
 
-/// Links to the page with some days alone.
+/// Renders a link for each of these ranges.
 fn ranges(filter: &ReportFilter, today: i64) -> impl IntoView + use<> {
     let links = named_ranges(today).map(|(name, from, to)| {
         let is_chosen = filter.from == from && filter.to == to && filter.hour.is_empty();
@@ -112,7 +113,7 @@ fn ranges(filter: &ReportFilter, today: i64) -> impl IntoView + use<> {
     }
 }
 
-/// The filters that are in use, each a link to the page without it.
+/// Renders the filters in use. Each is a link to the page without that filter.
 fn chips(filter: &ReportFilter) -> Option<impl IntoView + use<>> {
     let chips: Vec<_> = filter
         .conditions()

@@ -1,4 +1,4 @@
-//! `/reports`: messages and batches, filtered.
+//! `/reports`: messages and batches, with filters.
 
 use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
@@ -59,14 +59,14 @@ fn ReportsContent(reports: Reports) -> impl IntoView {
     }
 }
 
-/// What stands below filters that can't be used, or when nothing could be read.
+/// Replaces the lists if a filter is invalid or the data can't be loaded.
 #[component]
 fn NothingShown(filter: ReportFilter) -> impl IntoView {
     let again = filter.page();
     view! {
         <p class="empty">
             "Nothing is listed. Correct the filters above, "
-            // The router would do nothing at the address of the page itself.
+            // The router ignores links to the page's own address.
             <a href=again rel="external">
                 "try again"
             </a> ", or " <a href="/reports">"show all messages"</a> "."
@@ -74,7 +74,7 @@ fn NothingShown(filter: ReportFilter) -> impl IntoView {
     }
 }
 
-/// What the filters found. Batches come first where a batch was looked for.
+/// Renders the results. Batches come first if the user looked for a batch.
 #[component]
 fn Sections(found: Found, filter: ReportFilter, currency: String) -> impl IntoView {
     let batches = found

@@ -1,4 +1,4 @@
-//! A message's page.
+//! The page of a message.
 
 use domain::records::{ChargeRecord, MessageDetail, MessageRecord};
 use domain::{Money, Reference};
@@ -42,13 +42,14 @@ pub fn MessageContent(
     }
 }
 
-/// The facts of a message, without its text. The link to its batch is `batches` followed by the
-/// batchid.
+/// Renders the facts of a message, without its text. The link to its batch is `batches` followed by
+/// the batch ID.
 #[component]
 pub fn MessageFacts(
     record: MessageRecord,
     batches: &'static str,
-    /// The fact that names the message's application, where nothing else on the page does.
+    /// The fact that names the message's application. Omit it if the page names the application
+    /// elsewhere.
     #[prop(optional)]
     application: Option<AnyView>,
 ) -> impl IntoView {
@@ -70,7 +71,7 @@ pub fn MessageFacts(
             <Fact term="Number" class="figures">{format!("{} ({kind})", record.number)}</Fact>
             {application}
             <Fact term="Sent with">
-                {if record.test { "the test key (to nobody)" } else { "the API key" }}
+                {if record.test { "the test key (not sent to a phone)" } else { "the API key" }}
             </Fact>
             <Fact term="Sender name">{record.sender.unwrap_or_else(|| "none".to_owned())}</Fact>
             <Fact term="Length" class="figures">
@@ -83,7 +84,7 @@ pub fn MessageFacts(
     }
 }
 
-/// What a message costs, what was released of it, and why.
+/// Renders the price of a message, the released amount, and the reason for both.
 #[component]
 pub fn Charge(charge: ChargeRecord, is_test: bool, currency: String) -> impl IntoView {
     let money = |amount: Money| format!("{} {currency}", amount.shown());
@@ -105,7 +106,7 @@ pub fn Charge(charge: ChargeRecord, is_test: bool, currency: String) -> impl Int
         <p>{charge.why}</p>
         {is_test
             .then(|| {
-                view! { <p>"All of it is of the test balance: no money was paid."</p> }
+                view! { <p>"These amounts are from the test balance. No real money was paid."</p> }
             })}
     }
 }

@@ -1,4 +1,4 @@
-//! The messages on the reports page.
+//! The list of messages on the reports page.
 
 use domain::records::{MessageRecord, Paged};
 use leptos::prelude::*;
@@ -9,9 +9,9 @@ use super::{counted, price};
 use crate::reports::{CSV_PATH, REPORTS_PATH, ReportFilter};
 use crate::ui::{DateTime, StateMark, Table, pager};
 
-/// A page of messages and the link to the CSV file of all of them, or a sentence that says why
-/// there are none and what to do. `total` is how many messages fit the filters, where it is known;
-/// `choices` stands above the list.
+/// Renders a page of messages, and the link to the CSV file of all messages. If there are no
+/// messages, a sentence says why and what to do. `total` is the number of messages that match the
+/// filters, if known. `choices` is shown above the list.
 pub fn messages_section(
     messages: &Paged<MessageRecord>,
     total: Option<i64>,
@@ -63,24 +63,24 @@ pub fn messages_section(
     .into_any()
 }
 
-/// Why no message is listed, and what to do.
+/// Returns why no message is listed, and what to do.
 fn nothing(goes_on: bool, filter: &ReportFilter) -> AnyView {
     if goes_on {
-        "None of the messages searched so far fits these filters. The link below goes on with \
-         older ones; a shorter range of days is searched faster."
+        "None of the messages searched so far fits these filters. Use the link below to search \
+         older messages. A shorter range of days is faster to search."
             .into_any()
     } else if filter.is_empty() {
         view! {
-            "No message was sent yet. The page of an application under "
+            "No message was sent yet. Open an application under "
             <a href="/applications">"My Applications"</a>
-            " has the call that sends the first one, also with the test key."
+            " to see the call that sends the first one, with the API key or the test key."
         }
         .into_any()
     } else if filter.has_application_alone() {
         let start = format!("/applications/{}/start", filter.application);
         view! {
             "This application sent no message yet. Its " <a href=start>"quick start"</a>
-            " has programs that send the first one, also with the test key."
+            " has programs that send the first one, with the API key or the test key."
         }
         .into_any()
     } else {

@@ -1,4 +1,4 @@
-//! Reports: what became of messages and batches.
+//! Reports: the pages that show messages and batches.
 
 mod axis;
 mod bars;
@@ -45,7 +45,7 @@ pub use timeline::Timeline;
 
 use domain::Money;
 
-/// A count with its noun.
+/// Formats a count with its noun.
 pub fn counted(count: i64, noun: &str) -> String {
     if count == 1 {
         format!("1 {noun}")
@@ -54,7 +54,7 @@ pub fn counted(count: i64, noun: &str) -> String {
     }
 }
 
-/// A count with a comma after each three digits, for example `1,234,567`.
+/// Formats a count with a comma between groups of three digits, for example `1,234,567`.
 pub fn grouped(count: i64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -68,7 +68,7 @@ pub fn grouped(count: i64) -> String {
     text
 }
 
-/// An amount in a column of costs: one of the test balance says so.
+/// Formats an amount for a column of costs. Amounts of the test balance are marked.
 fn price(amount: Money, test: bool) -> String {
     if test {
         format!("{} test", amount.shown())

@@ -1,11 +1,10 @@
-//! The fills of a chart's bars: a colour and a pattern for each, so that a part is told by its
-//! pattern too.
+//! The fills of a chart's bars. Each has a colour and a pattern, so that parts can be told apart
+//! without colours.
 
 use domain::MessageStatus;
 use leptos::prelude::*;
 
-/// A fill: the class of its colour, which the style sheet has, its turn in degrees, and how wide
-/// its stripes are.
+/// A fill: the CSS class of its colour, its rotation in degrees, and the width of its stripes.
 #[derive(Clone, Copy)]
 pub struct Fill(&'static str, i16, u8);
 
@@ -23,7 +22,8 @@ impl Fill {
         }
     }
 
-    /// The fill of an account's application: it has one of each category.
+    /// Returns the fill of an application. There are two, because an account has at most one
+    /// application of each category.
     pub const fn of_application(place: usize) -> Self {
         if place.is_multiple_of(2) {
             Self("ink-moving", 0, 6)
@@ -32,7 +32,7 @@ impl Fill {
         }
     }
 
-    /// The pattern, which bars name by its id.
+    /// Returns the SVG pattern. Bars refer to it by `id`.
     pub fn pattern(self, id: String) -> impl IntoView {
         let Self(ink, turn, stripe) = self;
         view! {

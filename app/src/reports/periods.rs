@@ -1,4 +1,4 @@
-//! The periods of a chart, which are days or hours, and how they are written.
+//! The periods of a chart, which are days or hours, and their names.
 
 use domain::Timestamp;
 use domain::timestamp::DAY_MS;
@@ -8,10 +8,10 @@ use {
     domain::Zone, domain::quarter::QuarterRange, service::MessageFilter, std::ops::RangeInclusive,
 };
 
-/// How many days a chart shows when the filters name none.
+/// The number of days that a chart shows by default.
 #[cfg(feature = "ssr")]
 const DAYS: i64 = 30;
-/// The most days that a chart shows: on a narrow screen a day is still 3 pixels wide.
+/// The most days that a chart shows. On a narrow screen a day is then still 3 pixels wide.
 pub const DAYS_MAX: i64 = 92;
 /// The most days that a chart shows by hour.
 #[cfg(feature = "ssr")]
@@ -25,7 +25,7 @@ pub enum Length {
 }
 
 impl Length {
-    /// The word for one period.
+    /// Returns the noun for a period.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -33,7 +33,7 @@ impl Length {
         }
     }
 
-    /// How many periods a day has.
+    /// Returns the number of periods in a day.
     const fn of_day(self) -> i64 {
         match self {
             Self::Day => 1,
@@ -41,13 +41,13 @@ impl Length {
         }
     }
 
-    /// The date of a period, which is counted since 1970-01-01 00:00.
+    /// Returns the date of a period. Periods are counted since 1970-01-01 00:00.
     pub fn date(self, period: i64) -> String {
         let day = period.div_euclid(self.of_day());
         Timestamp::from_unix_ms(day * DAY_MS).to_date()
     }
 
-    /// The hour of a period's day; `None` for a day.
+    /// Returns the hour of the day at which a period begins. Returns `None` if the period is a day.
     pub const fn hour(self, period: i64) -> Option<i64> {
         match self {
             Self::Day => None,
@@ -55,7 +55,8 @@ impl Length {
         }
     }
 
-    /// A period's date, for example `2026-11-21`, or its date and hour, `2026-11-21 14:00`.
+    /// Returns the name of a period: a date such as `2026-11-21`, or a date and an hour such as
+    /// `2026-11-21 14:00`.
     pub fn name(self, period: i64) -> String {
         let date = self.date(period);
         match self.hour(period) {
@@ -65,7 +66,7 @@ impl Length {
     }
 }
 
-/// The periods of a chart, counted since 1970-01-01 00:00 in the zone of the page.
+/// The periods of a chart, counted since 1970-01-01 00:00 in the page's time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Periods {
     pub length: Length,
@@ -75,8 +76,8 @@ pub struct Periods {
 
 #[cfg(feature = "ssr")]
 impl Periods {
-    /// The periods that a chart shows: the days of the filter, or the last of them when they are
-    /// too many. One day or two are shown by the hour.
+    /// Returns the periods that a chart shows: the days of the filters, or the last `DAYS_MAX` of
+    /// them. Up to `DAYS_BY_HOUR` days are shown by hour.
     pub fn shown(wanted: &MessageFilter, zone: &Zone, today: i64) -> Self {
         let days = days(wanted, zone, today);
         let (first, last) = (*days.start(), *days.end());
@@ -89,7 +90,7 @@ impl Periods {
         }
     }
 
-    /// Days, from the first one to the last.
+    /// Returns the days from `first` to `last`.
     pub const fn of_days(first: i64, last: i64) -> Self {
         Self {
             length: Length::Day,
@@ -98,7 +99,7 @@ impl Periods {
         }
     }
 
-    /// The quarter hours that figures of these periods are read from.
+    /// Returns the ranges of quarter hours that the figures of these periods are read from.
     pub fn quarters(self, zone: &Zone) -> Vec<QuarterRange> {
         let of_day = self.length.of_day();
         let day = |period: i64| zone.start_of_day(period.div_euclid(of_day));
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn periods_are_those_of_the_zone_also_where_its_clocks_are_changed() {
-        // Two hours ahead of UTC, and one from 01:00 UTC of today on.
+        // Two hours ahead of UTC until 01:00 UTC today, and one hour ahead from then on.
         let change = Timestamp::of_day(TODAY).plus_ms(3_600_000);
         let summer = (Timestamp::of_day(0), 120, "CEST".to_owned());
         let zone = Zone::new(

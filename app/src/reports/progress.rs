@@ -1,11 +1,11 @@
-//! How far a batch is.
+//! The progress of a batch.
 
 use domain::records::{BatchRecord, BatchStatus};
 use leptos::prelude::*;
 
 use super::grouped;
 
-/// How far a batch is, as a bar and in words.
+/// Renders the progress of a batch, as a bar and in words.
 pub fn progress(batch: &BatchRecord) -> impl IntoView + use<> {
     let done = batch.counts.completed();
     let words = format!("{} of {} completed", grouped(done), grouped(batch.rows));
@@ -21,8 +21,8 @@ pub fn progress(batch: &BatchRecord) -> impl IntoView + use<> {
     }
 }
 
-/// How far a batch is, for screen readers. It changes with each quarter and not with each message,
-/// so that it isn't read out over and over.
+/// Returns the progress of a batch for screen readers. The sentence changes with each quarter
+/// rather than with each message, so that it isn't read out all the time.
 pub fn spoken(batch: &BatchRecord) -> String {
     let done = batch.counts.completed();
     match batch.status {

@@ -9,8 +9,8 @@ use super::results::{Found, LoadReports, REPORT_EVENTS_PATH, is_under_way};
 use crate::client::call;
 use crate::ui::follow_by;
 
-/// Reads what the filters find again with each change of the messages that are under way. Pages
-/// after the first one have messages that are older, and stay as they are.
+/// Loads the results again whenever the messages under way change. Later pages of a list aren't
+/// reloaded, because their messages are older.
 pub fn refresh(filter: &ReportFilter, found: RwSignal<Option<Found>>) {
     let open = found.with_untracked(|found| found.as_ref().map(|found| found.open));
     let (Some(open), true) = (open, filter.cursor.is_empty() && filter.batches.is_empty()) else {
@@ -30,7 +30,7 @@ pub fn refresh(filter: &ReportFilter, found: RwSignal<Option<Found>>) {
         &of.address(REPORT_EVENTS_PATH, &[]),
         is_under_way,
         move |counts| {
-            // The page may be left.
+            // The user may have left the page.
             let is_new = known.try_with_value(|known| *known != counts);
             if is_new == Some(true) {
                 known.set_value(counts);
@@ -41,7 +41,7 @@ pub fn refresh(filter: &ReportFilter, found: RwSignal<Option<Found>>) {
 }
 
 async fn read_again(filter: ReportFilter, found: RwSignal<Option<Found>>) {
-    // What was found stays when it can't be read again; signals are gone if the page was left.
+    // If loading fails, the page keeps its results. The signals are gone if the user left the page.
     let Ok(reports) = call(LoadReports { filter }).await else {
         return;
     };
@@ -63,16 +63,16 @@ async fn read_again(filter: ReportFilter, found: RwSignal<Option<Found>>) {
     }
 }
 
-/// The address of the link in the lists that has the focus.
+/// Returns the address of the link in the lists that has the focus.
 fn focused_address() -> Option<String> {
     let focused = document().active_element()?;
     focused.closest("#found").ok()??;
     focused.get_attribute("href")
 }
 
-/// Focuses the link with this address: the one that had the focus was made anew.
+/// Focuses the link with this address. The link that had the focus has been rendered again.
 fn focus(address: &str) {
-    // Addresses are escaped and have no quotes.
+    // Addresses are escaped and contain no quotes.
     let link = document().query_selector(&format!("#found a[href=\"{address}\"]"));
     let link = link.ok().flatten();
     if let Some(link) = link.and_then(|link| link.dyn_into::<HtmlElement>().ok()) {
@@ -80,7 +80,7 @@ fn focus(address: &str) {
     }
 }
 
-/// What holds the chart's table.
+/// Returns the element that contains the chart's table.
 fn chart_table() -> Option<Element> {
     document().query_selector("#found details").ok().flatten()
 }

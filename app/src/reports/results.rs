@@ -1,4 +1,4 @@
-//! What the reports page shows: what its filters found.
+//! The results that the reports page shows.
 
 use domain::records::{BatchRecord, MessageRecord, Paged, StatusCounts};
 use domain::{Category, Reference};
@@ -23,44 +23,45 @@ use {
     std::ops::Range,
 };
 
-/// Where the changes of an account's messages are sent, as server-sent events, with the filters
-/// `application` and `key`; each is the [`StatusCounts`] of the messages that can change.
+/// The path of the server-sent events with the changes of an account's messages. The filters
+/// `application` and `key` apply. Each event is the [`StatusCounts`] of the messages that can still
+/// change.
 pub const REPORT_EVENTS_PATH: &str = "/reports/events";
-/// How many messages one page has.
+/// The number of messages on a page.
 #[cfg(feature = "ssr")]
 const MESSAGES: i64 = 50;
-/// A message is final 48 hours and 10 minutes after its acceptance: those of today and of this many
-/// days before can change.
+/// The number of days before today whose messages can still change. A message is final 48 hours and
+/// 10 minutes after its acceptance.
 #[cfg(feature = "ssr")]
 const DAYS_OPEN: i64 = 3;
 
 /// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reports {
-    /// The account's applications, to choose from.
+    /// The account's applications, as options of the filter.
     pub applications: Vec<(Reference, Category)>,
     pub filter: ReportFilter,
     pub currency: String,
-    /// The day that it is in the zone of the page, since 1970-01-01.
+    /// Today's date in the page's time zone, as days since 1970-01-01.
     pub today: i64,
-    /// The messages and batches that the filters found, or why they can't be shown.
+    /// The messages and batches that match the filters, or why they can't be shown.
     pub found: Result<Found, Problem>,
     pub incidents: Vec<IncidentNote>,
 }
 
-/// The messages and batches that the filters found.
+/// The messages and batches that match the filters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Found {
     pub chart: Option<Chart>,
     pub batches: Option<Paged<BatchRecord>>,
     pub messages: Paged<MessageRecord>,
-    /// How many messages fit the filters, where that is known.
+    /// The number of messages that match the filters, if known.
     pub total: Option<i64>,
-    /// The messages that can change.
+    /// The number of messages that can still change, by status.
     pub open: StatusCounts,
 }
 
-/// Messages and batches of the account, newest first, with the filters that chose them.
+/// Loads the account's messages and batches that match the filters, newest first.
 #[server(prefix = "/fn", endpoint = "reports", input = GetUrl)]
 pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Reports, Problem> {
     let (current, account) = signed_in().await?;
@@ -95,7 +96,7 @@ async fn find(
         .await?;
     let total = total(service, account_id, (reference, &wanted), &messages).await?;
     let open = open_counts(service, account_id, reference, wanted.key).await?;
-    // Further pages have messages alone.
+    // Later pages show only messages.
     let (chart, batches) = if wanted.cursor.is_none() {
         let of = (reference, &wanted);
         (
@@ -114,7 +115,9 @@ async fn find(
     })
 }
 
-/// How many messages fit the filters: of all messages of a day, and of a batch, counts are kept.
+/// Returns the number of messages that match the filters, if known. Counts are kept only for whole
+/// days and quarter hours. For other filters the number is known only if one page shows all
+/// messages.
 #[cfg(feature = "ssr")]
 async fn total(
     service: &Service,
@@ -153,8 +156,9 @@ async fn total(
     Ok(Some(total))
 }
 
-/// The days of UTC between two times, as many as there are where one isn't given, and the quarter
-/// hours before and after them: counts by day cost less, however long ago the first day is.
+/// Splits the time between two timestamps into whole days of UTC, and the quarter hours before and
+/// after them. A missing timestamp leaves that end open. Counts by day are cheaper to read, however
+/// long ago the first day is.
 #[cfg(feature = "ssr")]
 fn days_and_edges(
     from: Option<Timestamp>,
@@ -164,7 +168,7 @@ fn days_and_edges(
         first: first.quarter(),
         below: below.quarter(),
         ahead: 0,
-        // All of them are one period.
+        // Puts all quarter hours into one period.
         length: i64::MAX,
     };
     let first_day = from.map_or(0, |from| from.plus_ms(DAY_MS - 1).day());
@@ -181,8 +185,8 @@ fn days_and_edges(
     (first_day..day_below, edges)
 }
 
-/// The counts of an account's messages that can change, of one of its applications or of all of
-/// them, sent with one kind of key or with both.
+/// Counts the account's messages that can still change. `reference` limits the count to an
+/// application, and `key` limits it to a kind of key.
 #[cfg(feature = "ssr")]
 pub async fn open_counts(
     service: &Service,

@@ -1,4 +1,4 @@
-//! A message's text, with what it is charged and sent by marked on the text itself.
+//! A message's text, with marks that show how it is charged and sent.
 
 use domain::Encoding;
 use domain::message::runs::{Run, foreign_characters, runs, segments_in_gsm7};
@@ -7,10 +7,10 @@ use leptos::prelude::*;
 
 use super::counted;
 
-/// How many of the characters that aren't in GSM-7 are named.
+/// The number of characters outside GSM-7 that are named.
 const NAMED_MAX: usize = 5;
 
-/// The text, where its pages and segments end, and why it has so many of them.
+/// Renders the text, the ends of its pages and segments, and the reasons for their numbers.
 #[component]
 pub fn MessageText(text: String) -> impl IntoView {
     let lines = described(&text);
@@ -25,8 +25,8 @@ pub fn MessageText(text: String) -> impl IntoView {
     }
 }
 
-/// A run, and a mark where a page or a segment ends. The style sheet writes the mark's words: they
-/// are no part of the text, and aren't copied with it.
+/// Renders a run, and a mark if a page or a segment ends there. The style sheet writes the words of
+/// the mark. They aren't part of the text, so they aren't copied with it.
 fn run(run: Run<'_>) -> impl IntoView + use<> {
     let text = run.text.to_owned();
     let text = if run.foreign {
@@ -44,23 +44,24 @@ fn run(run: Run<'_>) -> impl IntoView + use<> {
     (text, Vec::from(marks))
 }
 
-/// A count of what a text has, with its noun.
+/// Formats a count with its noun.
 pub fn count(n: usize, noun: &str) -> String {
     counted(i64::try_from(n).unwrap_or(i64::MAX), noun)
 }
 
-/// How the pages and the segments of a text are counted.
+/// Returns sentences that say how the text's pages and segments are counted.
 fn described(text: &str) -> Vec<String> {
     let chars = count(text.chars().count(), "character");
     let (pages, segments) = (count(pages(text), "page"), segments(text));
     let in_segments = count(segments, "segment");
     let mut lines = vec![format!(
-        "{chars}, {pages}: a page has up to 160 characters, and the price is by the page."
+        "{chars}, {pages}: a page has up to 160 characters, and you pay per page."
     )];
     if encoding(text) == Encoding::Gsm7 {
         lines.push(format!(
-            "{in_segments} in GSM-7: a segment is what goes on air. It has 160 places, or up \
-             to 153 where there are several; the characters ^ {{ }} \\ [ ] ~ | and € take two."
+            "{in_segments} in GSM-7: a text is sent in segments. A segment has 160 places, or up \
+             to 153 if there are several segments. The characters ^ {{ }} \\ [ ] ~ | and € take \
+             two places."
         ));
         return lines;
     }
@@ -70,8 +71,8 @@ fn described(text: &str) -> Vec<String> {
         named.push(count(found.len() - NAMED_MAX, "other character"));
     }
     lines.push(format!(
-        "{in_segments} in UCS-2: a segment is what goes on air. It has 70 places, or up to 67 \
-         where there are several; most emoji take two."
+        "{in_segments} in UCS-2: a text is sent in segments. A segment has 70 places, or up to 67 \
+         if there are several segments. Most emoji take two places."
     ));
     let named = match named.split_last() {
         Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
@@ -96,8 +97,8 @@ fn described(text: &str) -> Vec<String> {
     lines
 }
 
-/// A character in words. One that shows nothing, or turns the direction of what follows, is only
-/// named.
+/// Describes a character. An invisible character, or one that changes the direction of the text, is
+/// given only by its code point.
 fn named(c: char) -> String {
     let code = u32::from(c);
     let turns = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'

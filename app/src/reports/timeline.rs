@@ -1,4 +1,4 @@
-//! The steps in the life of a message, in words.
+//! The timeline of a message, in sentences.
 
 use domain::MessageStatus;
 use domain::records::TimelineEntry;
@@ -8,7 +8,7 @@ use super::explained::meaning;
 use super::grouped;
 use crate::ui::{DateTime, StateMark};
 
-/// The beginning of the detail that names the carrier that took a message.
+/// The prefix of a detail that names the carrier that accepted the message.
 const TAKEN_BY: &str = "taken by ";
 
 #[component]
@@ -35,7 +35,7 @@ pub fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
     view! { <ol class="timeline">{entries.collect_view()}</ol> }
 }
 
-/// Words of less weight, after others.
+/// Renders words in a fainter style after others.
 fn aside(words: String) -> impl IntoView {
     view! {
         " "
@@ -43,17 +43,17 @@ fn aside(words: String) -> impl IntoView {
     }
 }
 
-/// What a step means.
+/// Returns the sentence for a step.
 fn told(entry: &TimelineEntry, first: bool) -> String {
     let detail = entry.detail.as_deref();
     let words = match entry.status {
-        MessageStatus::Queued if first => "Accepted and charged; it waits for a carrier.",
+        MessageStatus::Queued if first => "Accepted and charged. The message waits for a carrier.",
         MessageStatus::Queued => "It waits for a carrier again.",
-        MessageStatus::Sending => "It is handed to a carrier.",
+        MessageStatus::Sending => "We are submitting it to a carrier.",
         MessageStatus::Submitted => {
             return match detail.and_then(|detail| detail.strip_prefix(TAKEN_BY)) {
-                Some(carrier) => format!("The carrier {carrier} took it."),
-                None => "A carrier took it.".to_owned(),
+                Some(carrier) => format!("The carrier {carrier} accepted it."),
+                None => "A carrier accepted it.".to_owned(),
             };
         }
         MessageStatus::Delivered => "It arrived on the phone.",
@@ -62,7 +62,7 @@ fn told(entry: &TimelineEntry, first: bool) -> String {
     words.to_owned()
 }
 
-/// How long after the first step a step came.
+/// Formats the time between the first step and a later one.
 fn later(ms: i64) -> String {
     let ms = ms.max(0);
     let (seconds, minutes, hours) = (ms / 1000, ms / 60_000, ms / 3_600_000);
@@ -90,9 +90,12 @@ mod tests {
         for (entry, words) in [
             (
                 step(MessageStatus::Submitted, Some("taken by acme")),
-                "The carrier acme took it.",
+                "The carrier acme accepted it.",
             ),
-            (step(MessageStatus::Submitted, None), "A carrier took it."),
+            (
+                step(MessageStatus::Submitted, None),
+                "A carrier accepted it.",
+            ),
             (
                 step(MessageStatus::Failed, Some("handset_unavailable")),
                 "The phone was off or out of reach.",

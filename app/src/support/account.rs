@@ -1,4 +1,4 @@
-//! `/support/accounts/{account}`: an account as staff see it, and what they do to it.
+//! `/support/accounts/{account}`: the details of an account for staff, and the actions on it.
 
 use domain::records::ApplicationRecord;
 use domain::support::{AccountFile, NoteRecord};
@@ -27,7 +27,7 @@ use {
     service::Actor,
 };
 
-/// The name under which a session keeps a reset link that was just made on this page.
+/// The session entry that holds a new reset link until this page shows it.
 #[cfg(feature = "ssr")]
 const NEW_LINK: &str = "account-reset-link";
 
@@ -39,16 +39,16 @@ const DEMOTE: &str = "demote";
 const RESET_FACTOR: &str = "reset-factor";
 const RESET_LINK: &str = "reset-link";
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AccountView {
     file: AccountFile,
     currency: String,
-    /// A reset link that was just made, shown once.
+    /// A new reset link. It is shown once.
     link: Option<String>,
 }
 
-/// An account in full, for staff, and the reset link that was just made.
+/// Loads an account with its details for staff, and a new reset link if there is one.
 #[server(prefix = "/fn", endpoint = "support-account", input = GetUrl)]
 pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
     let (current, _) = staff().await?;
@@ -72,7 +72,7 @@ pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
 }
 
 /// Disables or enables an account, signs it out, changes its role, removes its second factor, or
-/// makes a reset link, which the page shows once.
+/// makes a reset link. The page shows the link once.
 #[server(prefix = "/fn", endpoint = "change-account")]
 pub async fn change_account(
     id: i64,
@@ -90,7 +90,8 @@ pub async fn change_account(
     Ok(())
 }
 
-/// Whether it was done; otherwise it waits for a second member of staff.
+/// Runs an action on an account. Returns `false` if a second member of staff has to approve it
+/// first.
 #[cfg(feature = "ssr")]
 async fn change(
     current: &CurrentRequest,
@@ -128,7 +129,7 @@ async fn change(
     Ok(true)
 }
 
-/// Writes a note on an account.
+/// Adds a note to an account.
 #[server(prefix = "/fn", endpoint = "add-note")]
 pub async fn add_note(id: i64, text: String) -> Result<(), Problem> {
     let (current, account) = staff().await?;
@@ -239,8 +240,8 @@ fn ResetLink(link: String) -> impl IntoView {
     view! {
         <div class="notice">
             <p>
-                "Hand this link to the owner of the account. It is shown once, and works once, for \
-                 an hour."
+                "Give this link to the owner of the account. We show it only once. It works once, \
+                 within the next hour."
             </p>
             <p class="key">{link}</p>
         </div>
@@ -272,7 +273,7 @@ fn ChangeForm(file: AccountFile, form: FormState) -> impl IntoView {
                         <Field
                             label="Reason to disable"
                             name="reason"
-                            hint="Staff alone read it."
+                            hint="Only staff can read it."
                             form
                         />
                     }
@@ -328,7 +329,7 @@ fn NoteForm(id: i64, form: FormState) -> impl IntoView {
                 <textarea id="field-text" name="text" rows="3" maxlength="2000" required>
                     {text.as_deref().map(text_in_area)}
                 </textarea>
-                <p class="hint">"Staff alone read notes. They are never changed."</p>
+                <p class="hint">"Only staff can read notes. Notes can't be changed later."</p>
             </div>
             <SubmitButton label="Add the note" form/>
         </PostForm>

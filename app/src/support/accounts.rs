@@ -1,4 +1,4 @@
-//! `/support/accounts`: the accounts, by email.
+//! `/support/accounts`: the list of accounts, which staff search by email.
 
 use domain::records::Paged;
 use domain::support::AccountLine;
@@ -15,19 +15,19 @@ use crate::portal_request::staff;
 use crate::problem::Problem;
 use crate::ui::{DateTime, Field, FormState, Loaded, Page, SearchForm, Table};
 
-/// How many accounts a page of the list has.
+/// The number of accounts on a page.
 #[cfg(feature = "ssr")]
 const ACCOUNTS: i64 = 50;
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AccountsView {
-    /// The part of an email that was asked for.
+    /// The part of an email to search for.
     part: String,
     accounts: Paged<AccountLine>,
 }
 
-/// A page of accounts, for staff.
+/// Loads a page of accounts for staff.
 #[server(prefix = "/fn", endpoint = "support-accounts", input = GetUrl)]
 pub async fn load_support_accounts(
     #[server(default)] part: String,
@@ -86,7 +86,7 @@ fn Accounts(data: AccountsView) -> impl IntoView {
     }
 }
 
-/// Accounts with the links to their pages.
+/// Returns a table of accounts with links to their pages.
 pub fn accounts_table(accounts: &[AccountLine]) -> Table<'_, AccountLine> {
     Table::wide(accounts)
         .column("Email", |line| {

@@ -1,4 +1,4 @@
-//! `/support/applications`: applications, those first whose activation is asked for.
+//! `/support/applications`: lists of applications. The first list holds the activation requests.
 
 use domain::application::StatusAction;
 use domain::decision::{ApplicationList, CaseKind, StaffList, Viewer};
@@ -19,7 +19,7 @@ use crate::ui::{BUTTONS, DateTime, FormAlert, FormState, Loaded, Page, StateMark
 #[cfg(feature = "ssr")]
 use {super::viewers::view, crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
-/// How many applications a page of the list has.
+/// The number of applications on a page.
 #[cfg(feature = "ssr")]
 const APPLICATIONS: i64 = 50;
 
@@ -28,14 +28,14 @@ const APPLICATIONS: i64 = 50;
 pub struct ApplicationsView {
     list: ApplicationList,
     applications: Paged<ApplicationRecord>,
-    /// Other staff who view the applications that wait for activation.
+    /// Other members of staff who are viewing the applications that wait for activation.
     viewers: Vec<Viewer>,
-    /// Reasons to suspend that are offered.
+    /// Suggested reasons to suspend an application.
     reasons: Vec<String>,
     currency: String,
 }
 
-/// A page of applications, for staff.
+/// Loads a page of applications for staff.
 #[server(prefix = "/fn", endpoint = "support-applications", input = GetUrl)]
 pub async fn load_support_applications(
     #[server(default)] list: ApplicationList,
@@ -77,8 +77,7 @@ const APPROVE: &str = "approve";
 const SUSPEND: &str = "suspend";
 const REINSTATE: &str = "reinstate";
 
-/// The names of the cases on a page: on other lists than that of waiting applications there are
-/// none.
+/// Returns the identifiers of the cases on a page. Only the list of activation requests has cases.
 fn cases(list: ApplicationList, applications: &[ApplicationRecord]) -> Vec<String> {
     let waiting = applications
         .iter()
@@ -140,7 +139,7 @@ fn Applications(data: ApplicationsView, forms: CaseForms) -> impl IntoView {
     }
 }
 
-/// The links to the lists.
+/// Renders the links to the lists.
 #[component]
 fn Lists(list: ApplicationList) -> impl IntoView {
     let links = ApplicationList::ALL.map(|each| {
@@ -218,7 +217,7 @@ fn listed(
         .in_region_or("Applications", none)
 }
 
-/// The forms of the actions that an application's status allows.
+/// Renders a form for each action that the application's status allows.
 fn actions(application: &ApplicationRecord, form: FormState) -> impl IntoView + use<> {
     let reference = application.reference.to_string();
     let allowed = [

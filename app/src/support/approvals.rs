@@ -1,4 +1,4 @@
-//! `/support/approvals`: what members of staff asked for and a second one has to approve.
+//! `/support/approvals`: requests by members of staff that a second member has to approve.
 
 use domain::approval::{APPROVAL_DAYS, ApprovalRecord, StaffAct};
 use leptos::prelude::*;
@@ -27,11 +27,11 @@ const DECLINE: &str = "decline";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApprovalsView {
     waiting: Vec<ApprovalRecord>,
-    /// The account that reads.
+    /// The account of the member of staff who opened the page.
     account_id: i64,
 }
 
-/// What waits for a second member of staff.
+/// Loads the requests that wait for approval.
 #[server(prefix = "/fn", endpoint = "approvals", input = GetUrl)]
 pub async fn load_approvals() -> Result<ApprovalsView, Problem> {
     let (current, account) = staff().await?;
@@ -41,7 +41,7 @@ pub async fn load_approvals() -> Result<ApprovalsView, Problem> {
     })
 }
 
-/// Approves or declines what another member of staff asked for.
+/// Approves or declines a request by a member of staff.
 #[server(prefix = "/fn", endpoint = "decide-approval")]
 pub async fn decide_approval(
     id: i64,
@@ -76,8 +76,8 @@ pub fn ApprovalsPage() -> impl IntoView {
 fn Approvals(data: ApprovalsView, form: FormState) -> impl IntoView {
     let reader = data.account_id;
     let lead = format!(
-        "Money, second factors and new members of staff take two: one asks, another one approves. \
-         A request ends after {APPROVAL_DAYS} days."
+        "Changes to money, second factors and staff roles need two members of staff: one requests \
+         the change, and another one approves it. A request expires after {APPROVAL_DAYS} days."
     );
     view! {
         <Page title="Approvals">
@@ -96,7 +96,7 @@ fn Approvals(data: ApprovalsView, form: FormState) -> impl IntoView {
     }
 }
 
-/// What is asked for, with a link to what the sentence alone doesn't show.
+/// Renders the requested action, with a link to its details.
 fn what(request: &ApprovalRecord) -> impl IntoView + use<> {
     let search = |text: &str| format!("/support/search?q={}", Url::escape(text));
     let (name, href) = match &request.act {

@@ -1,5 +1,5 @@
-//! `/support/deposits/assign`: the application that an unmatched deposit would be credited to, and
-//! the confirmation.
+//! `/support/deposits/assign`: shows the application that an unmatched deposit would be credited
+//! to, and asks for confirmation.
 
 use domain::Reference;
 use domain::records::{ApplicationRecord, DepositRecord};
@@ -20,19 +20,19 @@ use {
     domain::approval::StaffAct,
 };
 
-/// The page's address.
+/// The path of the page.
 pub const ASSIGN_PATH: &str = "/support/deposits/assign";
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AssignmentView {
     deposit: DepositRecord,
-    /// `None`: no application has the reference that was typed.
+    /// `None` if no application has the reference that staff typed.
     application: Option<ApplicationRecord>,
     currency: String,
 }
 
-/// A deposit and the application that it would be assigned to.
+/// Loads a deposit and the application that it would be assigned to.
 #[server(prefix = "/fn", endpoint = "assignment", input = GetUrl)]
 pub async fn load_assignment(
     bank_id: String,
@@ -128,7 +128,7 @@ fn Assignment(data: AssignmentView, form: FormState) -> impl IntoView {
     }
 }
 
-/// The application that gets the money, and whose it is.
+/// Renders the application that gets the money, and its owner.
 fn receiver(application: ApplicationRecord) -> impl IntoView {
     let name = format!("{} ({})", application.reference, application.category);
     let status = application.status;
@@ -145,7 +145,7 @@ fn receiver(application: ApplicationRecord) -> impl IntoView {
 
 fn confirmation(bank_id: String, reference: Reference, form: FormState) -> impl IntoView {
     view! {
-        <p>"The amount is added to the balance at once, and can't be taken back."</p>
+        <p>"The amount is added to the balance at once. You can't undo this."</p>
         <PostForm form>
             <input type="hidden" name="bank_id" value=bank_id/>
             <input type="hidden" name="reference" value=reference.to_string()/>

@@ -1,4 +1,4 @@
-//! `/support/audit`: the audit log, filtered.
+//! `/support/audit`: the audit log, with filters.
 
 use std::fmt::Write as _;
 
@@ -22,28 +22,29 @@ use {
     service::AuditFilter,
 };
 
-/// The path of the CSV file of the filtered entries.
+/// The path of the CSV file with the filtered entries.
 pub const AUDIT_CSV_PATH: &str = "/support/audit.csv";
-/// How many entries a page of the list has.
+/// The number of entries on a page.
 #[cfg(feature = "ssr")]
 const ENTRIES: i64 = 50;
 
-/// What was typed into the filters, as the page's address has it. An empty one filters nothing.
+/// The filters as staff typed them, and as the page's address holds them. An empty one filters
+/// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AuditAddress {
     pub who: String,
     pub subject: String,
     pub action: String,
-    /// The first day, UTC.
+    /// The first day, in UTC.
     pub from: String,
-    /// The last day, UTC.
+    /// The last day, in UTC.
     pub to: String,
     pub cursor: String,
 }
 
 impl AuditAddress {
-    /// Reads the filters. `parameter` gives the text of a parameter by its name.
+    /// Reads the filters. `parameter` returns the value of the parameter with a name.
     pub fn read(parameter: impl Fn(&str) -> Option<String>) -> Self {
         let text = |name| parameter(name).unwrap_or_default().trim().to_owned();
         Self {
@@ -56,7 +57,7 @@ impl AuditAddress {
         }
     }
 
-    /// An address with these filters and a cursor.
+    /// Returns an address with these filters and a cursor.
     pub fn address(&self, path: &str, cursor: &str) -> String {
         let mut address = path.to_owned();
         let mut separator = '?';
@@ -77,10 +78,10 @@ impl AuditAddress {
         address
     }
 
-    /// The filters as the service takes them.
+    /// Converts the filters to those of the service.
     ///
     /// # Errors
-    /// [`Cause::Filter`] for a day that isn't one.
+    /// [`Cause::Filter`] if a day is invalid.
     #[cfg(feature = "ssr")]
     pub fn parse(&self, limit: i64) -> Result<AuditFilter, Problem> {
         let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
@@ -96,7 +97,7 @@ impl AuditAddress {
     }
 }
 
-/// The time at which a day begins, if one is given.
+/// Returns the time at which a day begins. Returns `None` if `day` is empty.
 #[cfg(feature = "ssr")]
 fn midnight(day: &str, filter: Filter) -> Result<Option<Timestamp>, Problem> {
     if day.is_empty() {
@@ -108,15 +109,15 @@ fn midnight(day: &str, filter: Filter) -> Result<Option<Timestamp>, Problem> {
     }
 }
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AuditView {
     filter: AuditAddress,
-    /// What the filters found, or why they can't be used.
+    /// The entries that match the filters, or why the filters are invalid.
     found: Result<Paged<AuditRecord>, Problem>,
 }
 
-/// Entries of the audit log, newest first, for staff.
+/// Loads entries of the audit log for staff, newest first.
 #[server(prefix = "/fn", endpoint = "support-audit", input = GetUrl)]
 pub async fn load_audit(#[server(default)] filter: AuditAddress) -> Result<AuditView, Problem> {
     let (current, _) = staff().await?;
@@ -134,7 +135,8 @@ pub async fn load_audit(#[server(default)] filter: AuditAddress) -> Result<Audit
     }
 }
 
-/// Whether a problem is shown beside the filters, where it can be corrected.
+/// Whether a problem is about the filters. It is then shown next to them, so that staff can correct
+/// it.
 #[cfg(feature = "ssr")]
 fn is_about_filters(problem: &Problem) -> bool {
     matches!(
@@ -186,8 +188,8 @@ fn Audit(data: AuditView) -> impl IntoView {
                 <a href="/support">"Support"</a>
             </p>
             <p class="lead">
-                "What staff, customers and the command line changed. Entries are never changed and \
-                 never deleted."
+                "This log shows what staff, customers and the command line changed. Entries are \
+                 never changed or deleted."
             </p>
             <AuditFilters filter problem/>
             {entries}
@@ -221,7 +223,7 @@ fn AuditFilters(filter: AuditAddress, problem: Option<Problem>) -> impl IntoView
     }
 }
 
-/// Entries of the audit log.
+/// Renders entries of the audit log as a table.
 pub fn audit_table(entries: &[AuditRecord]) -> AnyView {
     Table::wide(entries)
         .styled("figures", "Time (UTC)", |entry| {

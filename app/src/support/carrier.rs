@@ -1,4 +1,4 @@
-//! One carrier on the page of the carriers: its state, its figures and its connections.
+//! A carrier on the page of the carriers: its state, its figures and its connections.
 
 #[cfg(feature = "ssr")]
 use domain::Timestamp;
@@ -9,20 +9,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::ui::{DateTime, Fact, StateMark, Table};
 
-/// One carrier as the page shows it.
+/// A carrier, as the page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarrierNow {
     pub record: CarrierRecord,
-    /// Seconds since the oldest waiting message was accepted, by the server's clock.
+    /// The age of the oldest waiting message in seconds, by the server's clock.
     oldest_age_s: Option<i64>,
 }
 
 #[cfg(feature = "ssr")]
 impl CarrierNow {
-    /// A carrier as it is at a time.
+    /// Returns the carrier as it is at the time `now`.
     pub fn of(mut record: CarrierRecord, now: Timestamp) -> Self {
         for connection in &mut record.connections {
-            // The page doesn't show it, and it changes every few seconds.
+            // The page doesn't show this field, but it changes every few seconds. A fixed value
+            // makes carriers equal that look the same.
             connection.updated_at = connection.since;
         }
         let oldest = record.oldest_waiting_at;
@@ -33,7 +34,7 @@ impl CarrierNow {
     }
 }
 
-/// A carrier's state and figures.
+/// Renders a carrier's state and figures.
 pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
     let oldest = carrier.oldest_age_s.map(age);
     let carrier = &carrier.record;
@@ -59,7 +60,7 @@ pub fn facts(carrier: &CarrierNow) -> impl IntoView + use<> {
     }
 }
 
-/// A carrier's connections.
+/// Renders a carrier's connections.
 pub fn connections(carrier: &CarrierNow) -> AnyView {
     let connections = &carrier.record.connections;
     if connections.is_empty() {
@@ -89,7 +90,7 @@ pub fn connections(carrier: &CarrierNow) -> AnyView {
         .view()
 }
 
-/// A span of time in its two largest units.
+/// Formats a time span in its two largest units.
 fn age(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match (days, hours, minutes) {

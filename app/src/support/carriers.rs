@@ -1,4 +1,4 @@
-//! `/support/carriers`: the carriers, which the page follows while it is open.
+//! `/support/carriers`: the carriers. The page updates itself while it is open.
 
 use domain::Refusal;
 use domain::incident::IncidentRecord;
@@ -18,11 +18,12 @@ use {
     service::{Actor, Service},
 };
 
-/// Where the carriers' changes are sent, as server-sent events; each is [`CarriersNow`] in JSON.
+/// The path of the server-sent events with the carriers' changes. Each event is a [`CarriersNow`]
+/// in JSON.
 pub const CARRIER_EVENTS_PATH: &str = "/support/carriers/events";
 
-/// The carriers, and the notes about incidents, as their page shows them: two states are equal when
-/// they look the same.
+/// The carriers and the open notes about incidents, as the page shows them. Two values are equal if
+/// the page looks the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriersNow {
     carriers: Vec<CarrierNow>,
@@ -32,7 +33,7 @@ pub struct CarriersNow {
 
 #[cfg(feature = "ssr")]
 impl CarriersNow {
-    /// Reads every carrier and the open notes.
+    /// Reads all carriers and the open notes.
     pub async fn read(service: &Service) -> service::Result<Self> {
         let carriers = service.carriers().await?.into_iter();
         let now = service.clock().now();
@@ -43,15 +44,15 @@ impl CarriersNow {
     }
 }
 
-/// Every carrier, for staff.
+/// Loads all carriers for staff.
 #[server(prefix = "/fn", endpoint = "carriers", input = GetUrl)]
 pub async fn load_carriers() -> Result<CarriersNow, Problem> {
     let (current, _) = staff().await?;
     Ok(CarriersNow::read(current.service()).await?)
 }
 
-/// Drains or resumes a carrier. A carrier that is drained or resumed already stays so. The last
-/// carrier that takes messages is drained only when that was confirmed.
+/// Drains or resumes a carrier. Nothing happens if it is drained or resumed already. The last
+/// carrier that accepts messages is drained only if `confirmed` is true.
 #[server(prefix = "/fn", endpoint = "change-carrier")]
 pub async fn change_carrier(
     name: String,
@@ -61,7 +62,8 @@ pub async fn change_carrier(
 ) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let stepped_up = step_up(&current, &account, &credential).await;
-    // The page has such a form for each carrier: only the one that was sent asks for more.
+    // The page has this form for each carrier. Only the form that was submitted asks for step-up
+    // authentication or a confirmation.
     let of_it = |problem: Problem| problem.typed("name", &name);
     stepped_up.map_err(of_it)?;
     let (service, actor) = (current.service(), Actor::Account(account.id));
@@ -95,8 +97,8 @@ fn Carriers(carriers: CarriersNow, form: FormState, notes: IncidentForms) -> imp
     crate::ui::follow(CARRIER_EVENTS_PATH, live, |_| true);
     Effect::new(move || {
         if form.accepted.get() + notes.accepted() > 0 {
-            // The states are replaced in place, without waiting for the next event: the button that
-            // was pressed stays there and keeps the focus.
+            // Loads the states without waiting for the next event. They are replaced in place, so
+            // that the pressed button stays on the page and keeps the focus.
             leptos::task::spawn_local(async move {
                 if let Ok(carriers) = call(LoadCarriers {}).await {
                     live.try_set(carriers);
@@ -115,8 +117,8 @@ fn Carriers(carriers: CarriersNow, form: FormState, notes: IncidentForms) -> imp
                 <a href="/support">"Support"</a>
             </p>
             <p class="lead">
-                "A drained carrier is handed no more messages. Those that it has go on, and those \
-                 that wait for it take another route where there is one."
+                "We submit no more messages to a drained carrier. It still delivers the messages \
+                 that it has. Waiting messages take another route if there is one."
             </p>
             <FormAlert form/>
             <div class="visually-hidden" role="status">
@@ -128,7 +130,8 @@ fn Carriers(carriers: CarriersNow, form: FormState, notes: IncidentForms) -> imp
     }
 }
 
-/// The carriers' states, for screen readers. It changes with a state and not with each figure.
+/// Returns the carriers' states for screen readers. The sentence changes with a state, and not with
+/// every figure.
 fn spoken(carriers: &[CarrierNow]) -> String {
     let states: Vec<_> = (carriers.iter())
         .map(|CarrierNow { record, .. }| format!("{} is {}", record.name, record.state.as_str()))
@@ -136,7 +139,8 @@ fn spoken(carriers: &[CarrierNow]) -> String {
     format!("{}.", states.join(", "))
 }
 
-/// One carrier. It is found by its place in the list, which is the same while the server runs.
+/// Renders one carrier. `place` is its index in the list of carriers, which stays the same while
+/// the server runs.
 #[component]
 fn Carrier(
     place: usize,

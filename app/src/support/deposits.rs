@@ -1,5 +1,5 @@
-//! `/support/deposits`: deposits, the unmatched ones first, with the applications that their payers
-//! may have meant.
+//! `/support/deposits`: lists of deposits. The first list holds the unmatched deposits, with the
+//! applications that their payers may have meant.
 
 use domain::Reference;
 use domain::decision::DepositList;
@@ -17,11 +17,11 @@ use crate::portal_request::staff;
 use crate::problem::Problem;
 use crate::ui::{AcceptedNotice, BUTTONS, DateTime, Loaded, Page, Table};
 
-/// How many deposits a page of the list has.
+/// The number of deposits on a page.
 #[cfg(feature = "ssr")]
 const DEPOSITS: i64 = 25;
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DepositsView {
     list: DepositList,
@@ -29,7 +29,7 @@ pub struct DepositsView {
     currency: String,
 }
 
-/// A page of deposits, for staff.
+/// Loads a page of deposits for staff.
 #[server(prefix = "/fn", endpoint = "support-deposits", input = GetUrl)]
 pub async fn load_support_deposits(
     #[server(default)] list: DepositList,
@@ -97,7 +97,7 @@ fn Deposits(data: DepositsView) -> impl IntoView {
     }
 }
 
-/// The links to the lists.
+/// Renders the links to the lists.
 #[component]
 fn Lists(list: DepositList) -> impl IntoView {
     let links = DepositList::ALL.map(|each| {
@@ -144,8 +144,8 @@ fn listed(list: DepositList, deposits: &[DepositCase], currency: &str) -> AnyVie
         .in_region_or("Deposits", none)
 }
 
-/// How an unmatched deposit is assigned: to an application that is suggested, or to one whose
-/// reference is typed. Each leads to a page that asks for a confirmation.
+/// Renders the ways to assign an unmatched deposit: to a suggested application, or to one whose
+/// reference staff type. Both lead to a page that asks for confirmation.
 fn actions(case: &DepositCase) -> impl IntoView + use<> {
     if case.deposit.assigned_to.is_some() {
         return ().into_any();

@@ -1,4 +1,4 @@
-//! Parts that the pages of staff share: forms in rows of tables, and links to further pages.
+//! Parts that the pages of staff share: forms in table rows, and links to the next page.
 
 use domain::decision::StaffList;
 use leptos::prelude::*;
@@ -9,11 +9,13 @@ use super::lists::{ReasonField, SetStaffList};
 use crate::problem::Problem;
 use crate::ui::{FormState, PostForm};
 
-/// The address of the page of approvals, where a form leads that takes two members of staff.
+/// The path of the approvals. A form leads there if a second member of staff has to approve its
+/// action.
 #[cfg(feature = "ssr")]
 pub const APPROVALS_PATH: &str = "/support/approvals";
 
-/// The forms of a page of cases: the decisions, and the lists that staff decide by.
+/// The forms of a page of cases: one for the decisions, and one for the lists that help staff
+/// decide.
 #[derive(Clone, Copy)]
 pub struct CaseForms {
     pub decide: FormState,
@@ -21,7 +23,7 @@ pub struct CaseForms {
 }
 
 impl CaseForms {
-    /// The forms of a page whose decisions this server function makes.
+    /// Returns the forms of a page. `D` is the server function that makes the decisions.
     pub fn new<D: ServerFn<Error = Problem, Output = ()>>() -> Self {
         Self {
             decide: FormState::new::<D>("decision-alert"),
@@ -29,15 +31,15 @@ impl CaseForms {
         }
     }
 
-    /// Has what runs now run again when one of the forms was accepted.
+    /// Makes the current reactive computation run again when one of the forms is accepted.
     pub fn track(self) {
         self.decide.accepted.track();
         self.lists.accepted.track();
     }
 }
 
-/// A form in a row of a table: a button with hidden fields and, where a list of reasons is given,
-/// a field for a reason.
+/// Renders a form in a table row: a button with hidden fields, and a field for a reason if
+/// `reasons` is given.
 pub fn row_form(
     form: FormState,
     label: &'static str,
@@ -59,8 +61,8 @@ pub fn row_form(
     }
 }
 
-/// The link to the next page of a list, if there is one. The address ends where the name of a
-/// parameter can follow.
+/// Renders the link to the next page of a list, if there is one. `address` ends in `?` or `&`, so
+/// that a parameter can follow.
 pub fn next_link(
     address: &str,
     cursor: Option<String>,

@@ -1,4 +1,4 @@
-//! `/support`: the first page of staff, with what waits for them.
+//! `/support`: the home page of staff, with the pending work.
 
 use domain::decision::Work;
 use domain::records::{CarrierRecord, CarrierState, WaitingWork};
@@ -18,20 +18,21 @@ use crate::ui::{DateTime, Loaded, Page, StateMark, Table, within};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SupportView {
     waiting: Vec<WaitingWork>,
-    /// Where it is too much.
+    /// Set only if unpaid use is above its limit.
     unpaid: Option<UnpaidUse>,
     carriers: Vec<CarrierRecord>,
-    /// What strangers try so often that it is slow for everybody.
+    /// The names of the limits that strangers have exhausted, which makes the service slow for
+    /// everybody.
     strained: Vec<String>,
 }
 
-/// The work that waits for staff, and the carriers.
+/// Loads the pending work and the carriers for staff.
 #[server(prefix = "/fn", endpoint = "support", input = GetUrl)]
 pub async fn load_support() -> Result<SupportView, Problem> {
     let (current, _) = staff().await?;
     let service = current.service();
     let mut waiting = service.waiting_work().await?;
-    // The longest waiting first; kinds of which nothing waits come last.
+    // The oldest work comes first. Kinds without pending work come last.
     waiting.sort_by_key(|waiting| (waiting.oldest.is_none(), waiting.oldest));
     Ok(SupportView {
         waiting,
@@ -77,14 +78,14 @@ fn Contents(data: SupportView) -> impl IntoView {
             <SupportSearch/>
             {unpaid.map(unpaid_warning)}
             {(!strained.is_empty()).then(|| strained_warning(&strained))}
-            <h2>"What waits"</h2>
+            <h2>"Pending work"</h2>
             {waits(&waiting)}
             <h2>
                 <a href="/support/carriers">"Carriers"</a>
             </h2>
-            <p>"The connections to those who take our messages, and the messages that wait."</p>
+            <p>"See our connections to carriers and the messages that wait for them."</p>
             <ul>{counts}</ul>
-            <h2>"Everything"</h2>
+            <h2>"All pages"</h2>
             <ul>
                 <li>
                     <a href="/support/accounts">"Accounts"</a>
@@ -121,7 +122,7 @@ fn Contents(data: SupportView) -> impl IntoView {
     }
 }
 
-/// What staff should know of accounts that use test keys alone.
+/// Warns staff about accounts that use only test keys.
 fn unpaid_warning(unpaid: UnpaidUse) -> impl IntoView {
     let mib = |bytes: i64| bytes / (1024 * 1024);
     view! {
@@ -137,7 +138,7 @@ fn unpaid_warning(unpaid: UnpaidUse) -> impl IntoView {
     }
 }
 
-/// What staff should know of strangers who use up the limits over all clients.
+/// Warns staff that strangers exhaust the limits that all clients share.
 fn strained_warning(limits: &[String]) -> impl IntoView {
     let limits = limits.join(", ");
     view! {
@@ -160,7 +161,7 @@ fn waits(waiting: &[WaitingWork]) -> AnyView {
         .column("Usually done within", |waiting| {
             waiting.usual_ms.map(within)
         })
-        .in_region("What waits")
+        .in_region("Pending work")
 }
 
 fn link(work: Work) -> impl IntoView {

@@ -1,4 +1,4 @@
-//! `/support/import`: bank statements that are imported by file.
+//! `/support/import`: imports bank statements from files.
 
 use domain::Timestamp;
 use domain::records::{BankStatement, BankStatementLine, LineOutcome, StatementReport};
@@ -19,16 +19,16 @@ use {
     service::{Actor, BankColumns},
 };
 
-/// The page's address.
+/// The path of the page.
 pub const IMPORT_PATH: &str = "/support/import";
-/// Where the page's form sends a file.
+/// The path that the page's form sends a file to.
 pub const IMPORT_FILE_PATH: &str = "/support/import/file";
-/// The name under which a session keeps why a file wasn't taken.
+/// The session entry with the reason why a file was refused.
 pub const REFUSED_FILE: &str = "refused-file";
-/// The name under which a session keeps a [`UnknownColumns`] as JSON.
+/// The session entry that holds an [`UnknownColumns`] as JSON.
 pub const UNKNOWN_COLUMNS: &str = "unknown-columns";
 
-/// The header of a file of which it isn't known which columns are which.
+/// The header of a file whose columns staff haven't chosen yet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnknownColumns {
     /// The header line.
@@ -36,20 +36,20 @@ pub struct UnknownColumns {
     pub names: Vec<String>,
 }
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ImportView {
-    /// Why the file that was just sent wasn't taken.
+    /// Why the file that was just sent was refused.
     refused: Option<String>,
-    /// Of the file that was just sent.
+    /// The columns of the file that was just sent, if staff have to choose them.
     columns: Option<UnknownColumns>,
-    /// Of the statement that is asked for.
+    /// The report on the selected statement.
     report: Option<StatementReport>,
     statements: Vec<BankStatement>,
     currency: String,
 }
 
-/// The bank statements, for staff, and what became of one's lines.
+/// Loads the bank statements for staff, and the report on the selected one.
 #[server(prefix = "/fn", endpoint = "support-import", input = GetUrl)]
 pub async fn load_import(#[server(default)] statement: Option<i64>) -> Result<ImportView, Problem> {
     let (current, _) = staff().await?;
@@ -72,7 +72,7 @@ pub async fn load_import(#[server(default)] statement: Option<i64>) -> Result<Im
     })
 }
 
-/// Confirms a bank statement, whose lines are credited then.
+/// Confirms a bank statement. Its lines are then credited.
 #[server(prefix = "/fn", endpoint = "confirm-statement")]
 pub async fn confirm_statement(
     statement: i64,
@@ -89,7 +89,7 @@ pub async fn confirm_statement(
     Ok(())
 }
 
-/// Remembers which columns are which in files with a header.
+/// Stores which columns are which, for all files with this header.
 #[server(prefix = "/fn", endpoint = "choose-columns")]
 pub async fn choose_columns(
     header: String,
@@ -188,8 +188,8 @@ fn Columns(columns: UnknownColumns, form: FormState) -> impl IntoView {
     view! {
         <h2>"Columns"</h2>
         <p>
-            "It isn't known which columns of this file are which. Choose them once for files with \
-             this header, and send the file again."
+            "We don't know the columns of this file. Choose them here, and then send the file \
+             again. Your choice applies to all files with this header."
         </p>
         <PostForm form>
             <input type="hidden" name="header" value=header/>
@@ -202,7 +202,7 @@ fn Columns(columns: UnknownColumns, form: FormState) -> impl IntoView {
     }
 }
 
-/// The choice of a column.
+/// Renders the choice of a column.
 fn select(
     label: &'static str,
     name: &'static str,
@@ -256,8 +256,8 @@ fn Report(report: StatementReport, currency: String, form: FormState) -> impl In
 
 const fn progress(statement: &BankStatement) -> &'static str {
     match (statement.confirmed_at, statement.done_at) {
-        (None, _) => "Nothing is credited yet. This is what would become of the lines now.",
-        (Some(_), None) => "The lines are being credited. Load the page again to see how far.",
+        (None, _) => "Nothing is credited yet. The table shows what would happen to the lines now.",
+        (Some(_), None) => "The lines are being credited. Reload the page to see the progress.",
         (Some(_), Some(_)) => "All lines are done.",
     }
 }

@@ -1,4 +1,4 @@
-//! The notes about incidents on the page of the carriers, where staff open and end them.
+//! Notes about incidents on the page of the carriers. Staff open and end them there.
 
 use domain::incident::{INCIDENT_CHARS_MAX, IncidentRecord};
 use leptos::prelude::*;
@@ -13,7 +13,7 @@ use crate::ui::{
 #[cfg(feature = "ssr")]
 use service::Actor;
 
-/// Opens a note that customers read from now on.
+/// Opens a note, which customers can read from then on.
 #[server(prefix = "/fn", endpoint = "open-incident")]
 pub async fn open_incident(
     text: String,
@@ -54,16 +54,16 @@ impl IncidentForms {
         }
     }
 
-    /// How often a note was opened or ended while the page was open.
+    /// Returns the number of times that a note was opened or ended since the page was opened.
     pub fn accepted(self) -> usize {
         self.open.accepted.get() + self.end.accepted.get()
     }
 }
 
-/// The open notes, and the form to open another one.
+/// Renders the open notes, and the form that opens another one.
 #[component]
 pub fn Incidents(
-    /// The open notes as they are now.
+    /// The open notes, kept up to date.
     open: Memo<Vec<IncidentRecord>>,
     /// The names of the carriers.
     carriers: Vec<String>,
@@ -74,15 +74,15 @@ pub fn Incidents(
     let options = std::iter::once(none).chain(names).collect::<Vec<_>>();
     let chosen = forms.open.typed("carrier").unwrap_or_default();
     let hint = format!(
-        "At most {INCIDENT_CHARS_MAX} characters, such as: Delivery to international numbers is \
-         slow. The time is added."
+        "At most {INCIDENT_CHARS_MAX} characters. Example: Delivery to international numbers is \
+         slow. The page adds the time."
     );
     view! {
         <section>
             <h2>"Notes for customers"</h2>
             <p>
-                "Customers read the open notes on the pages of their applications and reports, \
-                 without the carrier."
+                "Customers see the open notes on the pages of their applications and reports. They \
+                 don't see the carrier."
             </p>
             <FormAlert form=forms.end/>
             {move || open.with(|open| listed(open, forms.end))}

@@ -1,4 +1,4 @@
-//! Lists that staff keep, and the reasons that are chosen from them.
+//! The lists that staff maintain, and the fields that suggest reasons from them.
 
 use domain::decision::StaffList;
 use leptos::prelude::*;
@@ -8,7 +8,7 @@ use crate::ui::{FormState, PostForm, SubmitButton, text_in_area};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
-/// Replaces a list, a line for each entry.
+/// Replaces a list. `lines` has one entry per line.
 #[server(prefix = "/fn", endpoint = "set-staff-list")]
 pub async fn set_staff_list(list: String, #[server(default)] lines: String) -> Result<(), Problem> {
     let (current, account) = staff().await?;
@@ -21,9 +21,9 @@ pub async fn set_staff_list(list: String, #[server(default)] lines: String) -> R
 
 /// The hint below a list of reasons.
 pub const REASONS_HINT: &str =
-    "A line each. They are offered above; the customer reads the one that is sent.";
+    "Write one reason per line. The page suggests them above. Customers read the reason you send.";
 
-/// The form to change a list.
+/// Renders the form that changes a list.
 #[component]
 pub fn ListForm(
     list: StaffList,
@@ -52,7 +52,7 @@ pub fn ListForm(
     }
 }
 
-/// The reasons of a list, for fields to offer.
+/// Renders a list of reasons, which fields refer to for suggestions.
 #[component]
 pub fn OfferedReasons(list: StaffList, reasons: Vec<String>) -> impl IntoView {
     let options = reasons
@@ -62,7 +62,7 @@ pub fn OfferedReasons(list: StaffList, reasons: Vec<String>) -> impl IntoView {
     view! { <datalist id=list.as_str()>{options}</datalist> }
 }
 
-/// The field for a reason that the customer reads.
+/// Renders the field for a reason. Customers read the reason.
 #[component]
 pub fn ReasonField(list: StaffList) -> impl IntoView {
     view! {

@@ -1,4 +1,4 @@
-//! `/support/mail`: the mails that wait, were kept or given up, and those sent lately.
+//! `/support/mail`: the mails that wait, were kept or have failed, and those sent recently.
 
 use domain::records::{MailRecord, Paged};
 use domain::{MailKind, MailState};
@@ -14,7 +14,7 @@ use crate::ui::{BUTTONS, DateTime, FormAlert, FormState, Loaded, Page, StateMark
 #[cfg(feature = "ssr")]
 use {crate::portal_request::staff, service::Actor};
 
-/// How many mails a page of the list has.
+/// The number of mails on a page.
 #[cfg(feature = "ssr")]
 const MAILS: i64 = 50;
 
@@ -22,11 +22,11 @@ const MAILS: i64 = 50;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MailsView {
     mails: Paged<MailRecord>,
-    /// Whether mails are sent; they are kept otherwise.
+    /// Whether the server sends mails. If not, it only keeps them.
     sends: bool,
 }
 
-/// The mails, for staff.
+/// Loads the mails for staff.
 #[server(prefix = "/fn", endpoint = "mails", input = GetUrl)]
 pub async fn load_mails(#[server(default)] cursor: Option<String>) -> Result<MailsView, Problem> {
     let (current, _) = staff().await?;
@@ -65,11 +65,11 @@ pub fn MailsPage() -> impl IntoView {
 fn Mails(data: MailsView, form: FormState) -> impl IntoView {
     let MailsView { mails, sends } = data;
     let lead = if sends {
-        "Mails are tried for a day, with growing pauses. The text of a sent mail is deleted at \
-         once, and every mail after 30 days."
+        "We try to send each mail for a day, with growing pauses. We delete the text of a mail \
+         when it is sent, and every mail after 30 days."
     } else {
-        "No mail server is set up: mails are kept here for 30 days. Read them, and tell their \
-         recipients what matters."
+        "No mail server is set up, so mails are kept here for 30 days. Read them, and contact \
+         their recipients if necessary."
     };
     view! {
         <Page title="Mail">
@@ -100,7 +100,7 @@ fn listed(mails: &[MailRecord], form: FormState) -> AnyView {
         .in_region_or("Mails", "There is no mail.")
 }
 
-/// The subject, and the text as far as it is kept.
+/// Renders the subject, and the text if it is still stored.
 fn said(mail: &MailRecord) -> impl IntoView + use<> {
     let subject = mail.subject.clone();
     if mail.text.is_empty() {
@@ -126,7 +126,7 @@ fn actions(mail: &MailRecord, form: FormState) -> impl IntoView + use<> {
         let fields = vec![("id", mail.id.to_string())];
         row_form(form, "Retry", fields, None)
     });
-    // The page of the account makes one, after step-up authentication.
+    // Staff can make a reset link on the account's page, after step-up authentication.
     let resets = mail.kind == MailKind::Reset;
     let account = resets.then(|| {
         let email = leptos_router::location::Url::escape(&mail.recipient);

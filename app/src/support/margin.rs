@@ -1,4 +1,4 @@
-//! `/support/margin`: what customers pay against what carriers charge.
+//! `/support/margin`: what customers pay compared with what carriers charge.
 
 use domain::Timestamp;
 use domain::records::{MarginFigures, MarginReport, MarginRow};
@@ -16,23 +16,23 @@ use {
     crate::problem::{Cause, Filter},
 };
 
-/// Where the figures are downloaded as CSV.
+/// The path of the CSV file with the figures.
 pub const MARGIN_CSV_PATH: &str = "/support/margin.csv";
 
-/// The days of a report where none are chosen: the last ones that are over.
+/// The number of days in a report by default. The report ends yesterday.
 #[cfg(feature = "ssr")]
 const DAYS: i64 = 30;
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MarginView {
-    /// The report, or why the chosen days can't be used.
+    /// The report, or why the chosen days are invalid.
     report: Result<MarginReport, Problem>,
     from: String,
     to: String,
 }
 
-/// The margins of some days, for staff.
+/// Loads the margins of some days for staff.
 #[server(prefix = "/fn", endpoint = "margin", input = GetUrl)]
 pub async fn load_margin(
     #[server(default)] from: Option<String>,
@@ -58,10 +58,10 @@ pub async fn load_margin(
     })
 }
 
-/// The first and the last day that are asked for.
+/// Returns the first and the last day of a report.
 ///
 /// # Errors
-/// When a text isn't a day.
+/// If a text isn't a day.
 #[cfg(feature = "ssr")]
 pub fn days(now: Timestamp, from: Option<&str>, to: Option<&str>) -> Result<(i64, i64), Problem> {
     let day = |text: Option<&str>, filter| match text {
@@ -102,9 +102,9 @@ fn Contents(data: MarginView) -> impl IntoView {
                 <a href="/support">"Support"</a>
             </p>
             <p class="lead">
-                "What customers pay for pages, against what carriers charge for segments. A page \
-                 of 160 characters can be three segments: in a script that GSM-7 doesn't have, a \
-                 segment holds 67 of them."
+                "This page compares what customers pay for pages with what carriers charge for \
+                 segments. A page of 160 characters can be three segments: in a script that GSM-7 \
+                 doesn't have, a segment holds 67 characters."
             </p>
             <SearchForm path="/support/margin" label="Days" button="Show" form>
                 <Field label="From (UTC)" name="from" kind="date" value=from form/>
@@ -121,12 +121,12 @@ fn figures(report: &MarginReport, address: String) -> impl IntoView + use<> {
     let counted = match (report.counted, report.final_until) {
         (None, _) => "No day was counted yet: a day is counted once it is over.".to_owned(),
         (Some(last), None) => format!(
-            "Counted until {}; all of it is counted again once every message is final.",
+            "Counted until {}. All days are counted again once every message is final.",
             date(last)
         ),
         (Some(last), Some(until)) => format!(
-            "Counted until {}; days after {} are counted again once all of their messages are \
-             final, at the latest after two days.",
+            "Counted until {}. Days after {} are counted again once all of their messages are \
+             final, after two days at the latest.",
             date(last),
             date(until)
         ),
@@ -168,7 +168,7 @@ fn figures(report: &MarginReport, address: String) -> impl IntoView + use<> {
     }
 }
 
-/// A day's row, named by its date and not by its number.
+/// Returns a row that is named by its date instead of its number.
 fn with_date(row: &MarginRow) -> MarginRow {
     let day = row.name.parse().map(Timestamp::of_day);
     MarginRow {

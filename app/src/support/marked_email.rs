@@ -1,16 +1,16 @@
-//! An email as staff see it.
+//! Emails, as staff see them.
 
 use domain::Email;
 use domain::account::letter_name;
 use leptos::prelude::*;
 
-/// An email, with a warning under it where it has letters that may look like others.
+/// Renders an email, with a warning below it if some letters may look like others.
 #[component]
 pub fn MarkedEmail(email: String) -> impl IntoView {
     view! { {email.clone()} <LetterWarning email/> }
 }
 
-/// The warning alone, for where the email stands in a title.
+/// Renders only the warning. Use it if the email is in the page's title.
 #[component]
 pub fn LetterWarning(email: String) -> impl IntoView {
     Email::unusual_letters(&email).map(|letters| {

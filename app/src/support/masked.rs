@@ -9,13 +9,13 @@ use crate::ui::{BUTTONS, DateTime, FormState, PostForm, StateMark, Table};
 #[cfg(feature = "ssr")]
 use {crate::portal_request::staff, service::Actor};
 
-/// The name under which a session keeps a message's text that is to be shown.
+/// Returns the session entry that holds a message's text until the page shows it.
 #[cfg(feature = "ssr")]
 pub fn text_name(transid: Transid) -> String {
     format!("text-{transid}")
 }
 
-/// Shows the text of a message on the message's page, once. The audit log records it.
+/// Shows the text of a message once, on the message's page. The audit log records it.
 #[server(prefix = "/fn", endpoint = "show-text")]
 pub async fn show_text(transid: Transid) -> Result<(), Problem> {
     let (current, account) = staff().await?;
@@ -27,7 +27,7 @@ pub async fn show_text(transid: Transid) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The button that shows the text of a message.
+/// Renders the button that shows the text of a message.
 #[component]
 pub fn ShowTextForm(transid: Transid, form: FormState) -> impl IntoView {
     view! {
@@ -40,7 +40,7 @@ pub fn ShowTextForm(transid: Transid, form: FormState) -> impl IntoView {
     }
 }
 
-/// How long a text is, in its place.
+/// Returns the length of a text, which is shown in place of the text.
 pub fn masked(chars: usize) -> String {
     match chars {
         1 => "1 character".to_owned(),
@@ -48,7 +48,7 @@ pub fn masked(chars: usize) -> String {
     }
 }
 
-/// A table of messages without their texts. Further columns can be added.
+/// Returns a table of messages without their texts. The caller can add columns.
 pub fn masked_table<T>(
     rows: &[T],
     message: impl Fn(&T) -> &MaskedMessage + Copy,

@@ -1,4 +1,4 @@
-//! `/support/messages/{transid}`: a message with its segments and what carriers said.
+//! `/support/messages/{transid}`: a message with its segments and the carriers' answers.
 
 use domain::support::{MessageFile, SegmentRecord};
 use leptos::prelude::*;
@@ -20,16 +20,16 @@ use {
     domain::Transid,
 };
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MessageView {
     file: MessageFile,
     currency: String,
-    /// The text, if it was asked for.
+    /// The text, if staff just asked to see it.
     text: Option<String>,
 }
 
-/// Any message, for staff, and its text if that was just asked for.
+/// Loads a message for staff, and its text if staff just asked to see it.
 #[server(prefix = "/fn", endpoint = "support-message", input = GetUrl)]
 pub async fn load_support_message(transid: String) -> Result<MessageView, Problem> {
     let (current, _) = staff().await?;
@@ -116,7 +116,7 @@ fn segments(segments: &[SegmentRecord]) -> AnyView {
     Table::wide(segments)
         .amount("Segment", |segment| segment.segment)
         .column("Carrier", |segment| segment.carrier.clone())
-        .styled("key", "Carrier's id", move |segment| {
+        .styled("key", "Carrier message ID", move |segment| {
             text(&segment.carrier_id)
         })
         .column("Status", |segment| {

@@ -1,4 +1,4 @@
-//! The pages of staff. To everybody else they don't exist.
+//! The pages of staff. Other accounts get 404.
 
 mod account;
 mod accounts;

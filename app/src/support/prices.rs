@@ -1,4 +1,4 @@
-//! `/support/prices`: what is charged, from when on, and the forms to change it.
+//! `/support/prices`: the prices, when they come into force, and the forms that change them.
 
 use domain::records::{NumberPrice, PriceChangeRecord, PriceTable};
 use domain::{PriceChange, Timestamp};
@@ -22,20 +22,20 @@ use {
     domain::{Money, Number, Prefix, Prices, Refusal},
 };
 
-/// How many changes the page shows, the newest first.
+/// The number of changes that the page shows.
 #[cfg(feature = "ssr")]
 const CHANGES: usize = 100;
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PricesView {
     table: PriceTable,
     changes: Vec<PriceChangeRecord>,
-    /// What the number that was asked for costs, or why that can't be said.
+    /// The price of the number that staff looked up, or why it can't be shown.
     asked: Option<Result<NumberPrice, Problem>>,
 }
 
-/// The prices, for staff, and what a number costs where one is given.
+/// Loads the prices for staff, and the price of a number if one is given.
 #[server(prefix = "/fn", endpoint = "support-prices", input = GetUrl)]
 pub async fn load_support_prices(
     #[server(default)] number: Option<String>,
@@ -57,7 +57,7 @@ pub async fn load_support_prices(
     })
 }
 
-/// Sets the base prices from a time on; at once where none is given.
+/// Sets the base prices from the time `from` on, or at once if `from` is empty.
 #[server(prefix = "/fn", endpoint = "set-base-prices")]
 pub async fn set_base_prices(
     local: String,
@@ -78,7 +78,8 @@ pub async fn set_base_prices(
     set(change(), &from, &credential).await.map_err(keep)
 }
 
-/// Sets or removes the price of a prefix from a time on; at once where none is given.
+/// Sets or removes the price of a prefix from the time `prefix_from` on, or at once if
+/// `prefix_from` is empty.
 #[server(prefix = "/fn", endpoint = "set-prefix-price")]
 pub async fn set_prefix_price(
     prefix: String,
@@ -107,7 +108,7 @@ pub async fn set_prefix_price(
 const SET: &str = "set";
 const REMOVE: &str = "remove";
 
-/// Stores a change, after step-up authentication.
+/// Stores a change after step-up authentication, or requests its approval.
 #[cfg(feature = "ssr")]
 async fn set(
     change: Result<PriceChange, Refusal>,
@@ -176,8 +177,8 @@ fn Contents(data: PricesView, number: Option<String>, forms: Forms) -> impl Into
                 <a href="/support">"Support"</a>
             </p>
             <p class="lead">
-                "A message costs its pages times the price of its number. Of the prefixes that an \
-                 international number begins with, the longest that has a price decides."
+                "A message costs its pages times the price of its number. For an international \
+                 number, the longest matching prefix with a price decides."
             </p>
             <h2>"In force"</h2>
             {listed(&table.in_force, &currency).in_region("Prices in force")}
@@ -192,7 +193,7 @@ fn Contents(data: PricesView, number: Option<String>, forms: Forms) -> impl Into
     }
 }
 
-/// What a number costs, and why.
+/// Renders the price of a number, and the reason for it.
 #[component]
 fn Lookup(number: Option<String>, asked: Option<Result<NumberPrice, Problem>>) -> impl IntoView {
     let (answer, problem) = match asked {
@@ -225,7 +226,8 @@ fn Lookup(number: Option<String>, asked: Option<Result<NumberPrice, Problem>>) -
             <Field
                 label="Number"
                 name="number"
-                hint="As in a send: 8 digits are local, others and those after a + international."
+                hint="Exactly 8 digits are a local number. Other numbers, and those after a +, are \
+                      international."
                 value=number.unwrap_or_default()
                 required=true
                 form
@@ -238,7 +240,7 @@ fn Lookup(number: Option<String>, asked: Option<Result<NumberPrice, Problem>>) -
     }
 }
 
-/// How to write a time in the fields.
+/// The hint that says how to write a time.
 const FROM_HINT: &str = "Like 2026-12-01 or 2026-12-01 08:30. Leave the field empty to begin now.";
 
 #[component]

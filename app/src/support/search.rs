@@ -1,4 +1,4 @@
-//! `/support/search`: one text, looked up as everything that it can be.
+//! `/support/search`: searches for one text among all kinds of records.
 
 use domain::support::{Found, FoundDeposit, Owner};
 use leptos::prelude::*;
@@ -17,7 +17,7 @@ use crate::ui::{
     DateTime, Field, FormAlert, FormState, Loaded, Page, SearchForm, StateMark, Table,
 };
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchView {
     text: String,
@@ -25,7 +25,7 @@ pub struct SearchView {
     currency: String,
 }
 
-/// What a text finds, for staff.
+/// Searches for a text, for staff.
 #[server(prefix = "/fn", endpoint = "support-search", input = GetUrl)]
 pub async fn load_support_search(#[server(default)] text: String) -> Result<SearchView, Problem> {
     let (current, _) = staff().await?;
@@ -45,7 +45,7 @@ pub fn SupportSearchPage() -> impl IntoView {
     view! { <Loaded data render=move |data| view! { <Results data form/> }/> }
 }
 
-/// The search of the desk.
+/// Renders the search field of the support pages.
 #[component]
 pub fn SupportSearch(#[prop(optional)] text: String) -> impl IntoView {
     let form = FormState::plain("search-alert", None);
@@ -55,9 +55,9 @@ pub fn SupportSearch(#[prop(optional)] text: String) -> impl IntoView {
                 label="Search"
                 name="q"
                 value=text
-                hint="An email or its beginning, a reference, a transaction ID, a batch ID, a bank \
-                      ID; a number or a request ID of the last 7 days, or of any time behind an \
-                      email or a reference: 123456 57000001."
+                hint="Enter an email or its beginning, a reference, a transaction ID, a batch ID \
+                      or a bank ID. A number or a request ID finds messages of the last 7 days. \
+                      To search all days, put an email or a reference before it: 123456 57000001."
                 form
             />
         </SearchForm>
@@ -76,8 +76,8 @@ fn Results(data: SearchView, form: FormState) -> impl IntoView {
     let incomplete = found.incomplete.then(|| {
         view! {
             <p class="notice">
-                "There wasn't time to look through the messages of every application. Write the \
-                 email or the reference before the number or request id."
+                "The search took too long, so it doesn't cover the messages of every application. \
+                 Write an email or a reference before the number or request ID."
             </p>
         }
     });
@@ -95,7 +95,7 @@ fn Results(data: SearchView, form: FormState) -> impl IntoView {
     }
 }
 
-/// What was found, a section for each kind of which something was found.
+/// Renders the results, with a section for each kind of record that was found.
 fn sections(found: &Found, currency: &str, form: FormState) -> impl IntoView + use<> {
     let accounts =
         (!found.accounts.is_empty()).then(|| accounts_table(&found.accounts).in_region("Accounts"));
@@ -171,7 +171,7 @@ fn deposits(found: &Found, currency: &str) -> Option<AnyView> {
     (!found.deposits.is_empty()).then(|| table.in_region("Deposits"))
 }
 
-/// The link to an application as its owner sees it.
+/// Renders the link to the page that shows an application as its owner sees it.
 fn owner_link(owner: &Owner) -> impl IntoView + use<> {
     let reference = owner.reference.to_string();
     let href = format!("/support/accounts/{}/{reference}", owner.account_id);

@@ -17,7 +17,7 @@ use crate::ui::{BUTTONS, DateTime, FormAlert, FormState, Loaded, Page, StateMark
 #[cfg(feature = "ssr")]
 use {super::viewers::view, crate::portal_request::staff, crate::problem::Cause, service::Actor};
 
-/// How many requests a page of the list has.
+/// The number of requests on a page.
 #[cfg(feature = "ssr")]
 const CASES: i64 = 25;
 
@@ -25,15 +25,15 @@ const CASES: i64 = 25;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SendersView {
     cases: Paged<SenderCase>,
-    /// Other staff who view these requests.
+    /// Other members of staff who are viewing these requests.
     viewers: Vec<Viewer>,
-    /// Reasons to reject that are offered.
+    /// Suggested reasons to reject a name.
     reasons: Vec<String>,
     /// Words that sender names shouldn't contain.
     reserved: Vec<String>,
 }
 
-/// The sender names that wait, for staff.
+/// Loads the pending sender names for staff.
 #[server(prefix = "/fn", endpoint = "support-senders", input = GetUrl)]
 pub async fn load_support_senders(
     #[server(default)] cursor: Option<String>,
@@ -70,7 +70,7 @@ pub async fn decide_sender(
 const ACCEPT: &str = "accept";
 const REJECT: &str = "reject";
 
-/// The names of cases: the ids of the requests.
+/// Returns the identifiers of cases, which are the IDs of the requests.
 fn names(cases: &[SenderCase]) -> Vec<String> {
     cases
         .iter()
@@ -121,7 +121,7 @@ fn Senders(data: SendersView, forms: CaseForms) -> impl IntoView {
             <ListForm
                 list=StaffList::ReservedWords
                 heading="Reserved words"
-                hint="A line each. Names that contain one, or look like it, are marked above."
+                hint="Write one word per line. Names that contain or resemble one are marked above."
                 lines=reserved
                 form=forms.lists
             />
@@ -155,7 +155,7 @@ fn listed(cases: &[SenderCase], viewers: RwSignal<Vec<Viewer>>, form: FormState)
         .in_region_or("Sender names", "No sender name waits for a decision.")
 }
 
-/// The reasons that speak against a name.
+/// Renders the reasons to doubt a name.
 fn doubts(case: &SenderCase) -> impl IntoView + use<> {
     let reserved = (case.reserved.iter()).map(|word| format!("Reserved word: {word}"));
     let similar = (case.similar.iter())
@@ -171,7 +171,7 @@ fn doubts(case: &SenderCase) -> impl IntoView + use<> {
     view! { <ul>{items}</ul> }.into_any()
 }
 
-/// The account's earlier requests.
+/// Renders the account's earlier requests.
 fn earlier(requests: &[SenderRequestRecord]) -> impl IntoView + use<> {
     if requests.is_empty() {
         return view! { "None" }.into_any();

@@ -1,4 +1,4 @@
-//! Staff who view the same case see each other.
+//! Shows which other members of staff are viewing a case.
 
 use domain::decision::{CaseKind, Viewer};
 use leptos::prelude::*;
@@ -9,16 +9,16 @@ use service::Service;
 use crate::portal_request::staff;
 use crate::problem::Problem;
 
-/// The most cases of a page.
+/// The maximum number of cases on a page.
 #[cfg(feature = "ssr")]
 const CASES_MAX: usize = 100;
 
-/// Records that a member of staff views cases of a kind, and returns the others who view them. The
-/// names of the cases are separated by commas.
+/// Records that a member of staff is viewing cases, and returns the other viewers. `cases` holds
+/// the identifiers of the cases, separated by commas.
 #[server(prefix = "/fn", endpoint = "view-cases")]
 pub async fn view_cases(kind: CaseKind, cases: String) -> Result<Vec<Viewer>, Problem> {
     let (current, account) = staff().await?;
-    // All names of cases are numbers.
+    // All identifiers of cases are numbers.
     let is_name = |case: &&str| !case.is_empty() && case.bytes().all(|b| b.is_ascii_digit());
     let names = cases.split(',').filter(is_name).take(CASES_MAX);
     view(
@@ -43,8 +43,8 @@ pub async fn view(
         .await?)
 }
 
-/// The others who view the cases of a page. A browser reads them again each time that the window
-/// gets the focus.
+/// Returns the other viewers of a page's cases. The browser reloads them whenever its window gets
+/// the focus.
 pub fn followed(kind: CaseKind, cases: Vec<String>, viewers: Vec<Viewer>) -> RwSignal<Vec<Viewer>> {
     let viewers = RwSignal::new(viewers);
     #[cfg(feature = "hydrate")]
@@ -69,7 +69,7 @@ fn follow(kind: CaseKind, cases: String, viewers: RwSignal<Vec<Viewer>>) {
     on_cleanup(move || focused.remove());
 }
 
-/// The sentences that name the other members of staff who have a case open.
+/// Renders a sentence for each other member of staff who is viewing a case.
 pub fn others(viewers: RwSignal<Vec<Viewer>>, case: String) -> impl IntoView {
     let emails = move || {
         viewers.with(|viewers| {

@@ -23,11 +23,11 @@ use {
     service::{Actor, MessageFilter, StatementFilter},
 };
 
-/// How many messages, and how many lines of the statement, one page has.
+/// The number of messages, and of statement lines, on a page.
 #[cfg(feature = "ssr")]
 const LINES: i64 = 25;
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VisitView {
     account: i64,
@@ -37,7 +37,7 @@ pub struct VisitView {
     currency: String,
 }
 
-/// An application of an account, for staff. The audit log records the visit.
+/// Loads an application for staff. The audit log records the visit.
 #[server(prefix = "/fn", endpoint = "support-visit", input = GetUrl)]
 pub async fn load_visit(
     id: String,
@@ -136,7 +136,7 @@ fn Visit(data: VisitView, form: FormState) -> impl IntoView {
             <p class="back">
                 <a href=back>"Account"</a>
             </p>
-            <p class="notice">{format!("You look at an application of {email}.")}</p>
+            <p class="notice">{format!("You are viewing an application of {email}.")}</p>
             <LetterWarning email/>
             <Overview application currency=currency.clone()/>
             <h2 id="messages">"Messages"</h2>

@@ -85,7 +85,7 @@ pub(super) fn described_by(
     }
 }
 
-/// The sentence below a field: the fault of the text that is typed, or else the hint.
+/// The sentence below a field: what is wrong with the typed text, or else the hint.
 #[component]
 fn FieldHint(id: String, hint: Option<String>, fault: Signal<Option<String>>) -> impl IntoView {
     view! {

@@ -67,7 +67,7 @@ pub fn Frame() -> impl IntoView {
         </main>
         <footer class="foot">
             <p>
-                "Heliograph sends text messages for your systems, by one HTTP API. "
+                "Heliograph sends text messages for your systems, through one HTTP API. "
                 {move || times_are(&path.get())}
             </p>
         </footer>

@@ -35,7 +35,7 @@ pub fn set_title(title: String) {
 #[component]
 pub fn Page(
     #[prop(into)] title: String,
-    /// Tells apart pages with the same heading, in the browser's title.
+    /// The part of the browser's title that distinguishes pages with the same heading.
     #[prop(optional, into)]
     section: Option<String>,
     /// The page's primary action, next to the heading.
@@ -149,8 +149,8 @@ pub fn NotFound() -> impl IntoView {
     view! {
         <Page title="Nothing here">
             <p>
-                "There is no page at this address. The address may be mistyped, or belong to \
-                 something of another account."
+                "There is no page at this address. The address may be mistyped, or it may belong \
+                 to another account."
             </p>
             <RequestId/>
             <p>

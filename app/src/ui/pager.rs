@@ -1,7 +1,7 @@
 //! The links between the pages of a list.
 //!
-//! A `way` leads to a page of a list. It is the cursors of the pages from the second to that page,
-//! joined by dots. The first page has an empty way.
+//! A `way` leads to a page of a list. It consists of the cursors of the second page up to that
+//! page, joined by dots. The first page has an empty way.
 
 use leptos::prelude::*;
 

@@ -38,8 +38,8 @@ pub fn SessionNotice(viewer: PageData<Option<Viewer>>) -> impl IntoView {
                 Notice::None => None,
                 Notice::Idle => Some(view! {
                     <p>
-                        "This page wasn't used for a while: you will be signed out in less than 5 \
-                         minutes."
+                        "You haven't used this page for a while. You will be signed out in less \
+                         than 5 minutes."
                     </p>
                     <button type="button" class="button" on:click=stay>
                         "Stay signed in"
@@ -69,7 +69,7 @@ fn SignInAgain() -> impl IntoView {
         <a href="/login" target="_blank">
             "Sign in again in a new tab"
         </a>
-        ", then go on here: what you typed stays."
+        ", then continue here. The text that you typed stays."
     }
 }
 

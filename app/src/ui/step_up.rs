@@ -7,8 +7,8 @@ use super::{Field, FormState, PasskeyButton};
 use crate::problem::Cause;
 
 /// A field for a code of the authenticator app, with a button for a passkey if the account has one.
-/// An account without the app gets a field for the password. The field appears once the server has
-/// refused the form for lack of it. Its name is `credential`.
+/// An account without the app gets a field for the password. The field appears after the server has
+/// refused the form because the credential was missing. Its name is `credential`.
 #[component]
 pub fn StepUpField(
     form: FormState,

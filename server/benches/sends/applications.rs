@@ -1,5 +1,5 @@
-//! Applications beside the demo's, made by the service's own verbs: nothing in the command line
-//! makes one, since customers do it in the portal.
+//! Creates further applications beside the demo's. It calls the service directly, because the
+//! command line has no command for this: customers create applications in the portal.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use service::{
 use crate::server::DEPOSIT;
 use crate::stored::block_on;
 
-/// So many Active, funded ones of an account each; their live keys. No server may be running on an
-/// SQLite database meanwhile.
+/// Creates `count` Active applications with a balance, each in an account of its own, and returns
+/// their live keys. No server may be running on the database if it is SQLite.
 pub fn make(count: usize, database_url: &str, data_dir: &Path) -> Vec<String> {
     with_service(database_url, data_dir, async |service| {
         let mut keys = Vec::new();
@@ -23,7 +23,7 @@ pub fn make(count: usize, database_url: &str, data_dir: &Path) -> Vec<String> {
     })
 }
 
-/// A Pending one of an account of its own; its test key.
+/// Creates a Pending application in an account of its own and returns its test key.
 pub fn make_pending(database_url: &str, data_dir: &Path) -> String {
     with_service(database_url, data_dir, async |service| {
         let new = register(service, "pending@example.org").await;
@@ -55,7 +55,7 @@ fn config(database_url: &str, data_dir: &Path) -> Config {
     }
 }
 
-/// An account with an application.
+/// Creates an account with an application.
 async fn register(service: &Service, email: &str) -> NewApplication {
     let email = Email::parse(email).unwrap();
     let password = Password::parse("correct horse battery").unwrap();

@@ -1,4 +1,4 @@
-//! What axum does without us: one handler that answers JSON of the size of ours.
+//! axum without Heliograph: one handler that answers with JSON of the same size.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,7 @@ use crate::requests::{DIGITS, Requests};
 use crate::rounds::Contender;
 use crate::usage::Work;
 
-/// Calls this executable as the bare handler.
+/// The argument with which this executable runs as the bare handler.
 pub const ARGUMENT: &str = "serve-bare-handler";
 
 #[derive(Deserialize)]
@@ -50,7 +50,7 @@ async fn handle(Query(parameters): Query<Parameters>) -> Json<Answer> {
     })
 }
 
-/// Serves until it is killed; prints its address first.
+/// Prints its address and serves until it is killed.
 pub fn serve() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! Uploads of the largest file, one message per row.
+//! Uploads of the largest file, with one message per row.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -16,7 +16,7 @@ use crate::table::{Figure, Table, Target};
 use crate::{http, machine, requests};
 
 const ROWS: usize = 1_000_000;
-/// Single sends beside a file that becomes messages.
+/// The connections that send single messages while the file expands.
 const CONNECTIONS: usize = 64;
 const BESIDE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -28,11 +28,11 @@ pub fn measure(table: &mut Table) {
     beside_sends(table);
 }
 
-/// Nothing else goes on: the application is suspended as soon as the file is accepted, so that
-/// nothing is sent meanwhile.
+/// Measures an upload without other load. The application is suspended as soon as the file is
+/// accepted, so that nothing is sent meanwhile.
 pub fn alone(database: &str, server: Server, queued_within_s: f64, table: &mut Table) {
-    println!("an upload of {ROWS} rows, one to one, random numbers, texts of 100 characters");
-    // Anew, since what hashing the demo's passwords took would hide what the upload takes.
+    println!("an upload of {ROWS} rows with random numbers and texts of 100 characters");
+    // Restarts the server: the memory that hashing the demo's passwords took would hide the growth.
     let server = server.start_again(|_| {});
     let before = machine::rss_kib(server.id());
     machine::forget_peak(server.id());
@@ -42,10 +42,10 @@ pub fn alone(database: &str, server: Server, queued_within_s: f64, table: &mut T
     server.call(&["application", "suspend", &reference, reason[0], reason[1]]);
     let deadline = upload.written + DEADLINE;
     let queued = upload.watch(&server, deadline).join().unwrap();
-    assert!(queued < deadline, "the rows don't get queued");
+    assert!(queued < deadline, "the rows weren't queued in time");
     let queued = queued - upload.written;
     let peak = machine::peak_kib(server.id());
-    println!("      the file was on its way for {:.1?}", upload.writing);
+    println!("      writing the file took {:.1?}", upload.writing);
     let mut add = |what: &str, figure, most| {
         table.add(
             format!("{database}: a million rows, {what}"),
@@ -57,7 +57,7 @@ pub fn alone(database: &str, server: Server, queued_within_s: f64, table: &mut T
     add("answer after the last byte", answer, 1.0);
     let queued = Figure::Seconds(queued.as_secs_f64());
     add(
-        "all queued after it, nothing else going on",
+        "all rows queued, without other load",
         queued,
         queued_within_s,
     );
@@ -66,7 +66,7 @@ pub fn alone(database: &str, server: Server, queued_within_s: f64, table: &mut T
     server.check();
 }
 
-/// Single sends while the rows of a file become messages and are sent.
+/// Measures single sends while the rows of a file become messages and are sent.
 fn beside_sends(table: &mut Table) {
     let server = Server::start();
     let (file, mut sends) = (file(), server.sends(1));
@@ -92,14 +92,14 @@ fn beside_sends(table: &mut Table) {
     );
 }
 
-/// A file that was accepted.
+/// An accepted file.
 struct Upload {
     batchid: String,
-    /// From the first byte to the last.
+    /// The time from the first byte to the last.
     writing: Duration,
     /// When the last byte was written.
     written: Instant,
-    /// From then to the answer.
+    /// The time from the last byte to the answer.
     answer: Duration,
 }
 
@@ -134,7 +134,7 @@ impl Upload {
         }
     }
 
-    /// Looks on until all rows are queued, but not for ever; when it saw that.
+    /// Polls the batch until all rows are queued, at most until `until`. Returns when it stopped.
     fn watch(&self, server: &Server, until: Instant) -> JoinHandle<Instant> {
         let target = format!("/sms/batches/{}/{}", server.key(), self.batchid);
         let address = server.address().to_owned();

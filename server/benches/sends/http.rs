@@ -1,29 +1,29 @@
-//! Requests as bytes, and one exchange at a time.
+//! HTTP requests as bytes, and single exchanges.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use serde_json::Value;
 
-/// What every message says: 100 characters, as they stand in a file and in a query.
+/// The text of every message, 100 characters.
 pub const TEXT: &str = "Dear customer, your parcel is on its way. It will be with you tomorrow \
     between 9 and 12. Thank you!!";
 const _: () = assert!(TEXT.len() == 100, "of 100 characters");
 
-/// The same in a query.
+/// The same text, percent-encoded for a query.
 pub fn query_text() -> String {
     TEXT.replace(' ', "%20")
 }
 
-/// A request for a connection that goes on.
+/// Returns a GET request that keeps the connection open.
 pub fn get(target: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\nHost: bench\r\n\r\n").into_bytes()
 }
 
-/// Lines of a browser's head that asks for a page, on a connection of its own.
+/// Header lines with which a browser requests a page, on a connection of its own.
 pub const PAGE: &str = "Accept: text/html\r\nConnection: close\r\n";
 
-/// A form, with more lines of the head where there are some.
+/// Returns a POST request with a form. `head` has further header lines, each with its line end.
 pub fn form(target: &str, head: &str, form: &str) -> Vec<u8> {
     let request = format!(
         "POST {target} HTTP/1.1\r\nHost: bench\r\n{head}\
@@ -33,13 +33,14 @@ pub fn form(target: &str, head: &str, form: &str) -> Vec<u8> {
     request.into_bytes()
 }
 
-/// The whole answer to a GET on a connection of its own.
+/// Sends a GET on a connection of its own and returns the whole response.
 pub fn fetch(address: &str, target: &str) -> String {
     let request = format!("GET {target} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n");
     exchange(address, request.as_bytes())
 }
 
-/// The whole answer to a request that asks for the connection to be closed.
+/// Sends a request on a connection of its own and returns the whole response. The request must have
+/// `Connection: close`.
 pub fn exchange(address: &str, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request).unwrap();
@@ -48,7 +49,7 @@ pub fn exchange(address: &str, request: &[u8]) -> String {
     answer
 }
 
-/// The body of an answer that must be a 200 with JSON.
+/// Returns the body of a response, which must be a 200 with JSON.
 pub fn json(answer: &str) -> Value {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let (_, body) = answer.split_once("\r\n\r\n").unwrap();

@@ -1,8 +1,10 @@
-//! Kannel, the SMS gateway that most others are measured by: the same load on its `sendsms`.
+//! Kannel, the SMS gateway that others are usually compared with, under the same load on its
+//! `sendsms`.
 //!
-//! It queues in memory (no store is configured) and hands each message to an SMSC: here to a fake
-//! one of its own protocol, which is a thread of this process that counts, and a run is over when
-//! all that was answered has arrived there; `smpp` puts a sink behind SMPP in its place.
+//! It queues in memory, because no store is configured, and submits each message to an SMSC. Here
+//! the SMSC is a thread of this process that speaks Kannel's protocol for fake SMSCs and counts
+//! messages. A run is over when every accepted message has arrived there. The `smpp` part uses a
+//! sink behind SMPP instead.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -22,13 +24,13 @@ use crate::usage::Work;
 
 /// Why there is nothing to compare with.
 pub const MISSING: &str = "Kannel isn't installed (.make/setup kannel)";
-/// Where Debian's package puts programs that are not in every PATH.
+/// The folder of Debian's daemons, which isn't in every PATH.
 const BESIDE_PATH: &str = "/usr/sbin";
-/// By when it must be up, and by when all that it answered must have arrived.
+/// The time in which Kannel must start, and in which all accepted messages must arrive.
 const DEADLINE: Duration = Duration::from_mins(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Bearerbox, which talks to the SMSC, and smsbox, which talks HTTP.
+/// The two processes of Kannel: bearerbox connects to the SMSC, smsbox serves HTTP.
 pub struct Boxes {
     bearerbox: Child,
     smsbox: Child,
@@ -37,7 +39,8 @@ pub struct Boxes {
 }
 
 impl Boxes {
-    /// With an SMSC, as a group of the configuration says it; `None` when Kannel isn't installed.
+    /// Starts Kannel with an SMSC, given as the lines of its group in the configuration. `None` if
+    /// Kannel isn't installed.
     pub fn start(smsc: &str) -> Option<Self> {
         let (bearerbox, smsbox) = (find("bearerbox")?, find("smsbox")?);
         let folder = tempfile::tempdir().unwrap();
@@ -45,7 +48,7 @@ impl Boxes {
         let configuration = configuration(admin, boxes, sendsms, smsc);
         std::fs::write(folder.path().join("kannel.conf"), configuration).unwrap();
         let bearerbox = spawn(&bearerbox, folder.path());
-        // The other box gives up when it can't connect.
+        // smsbox exits if it can't connect to bearerbox.
         connect(boxes);
         let smsbox = spawn(&smsbox, folder.path());
         connect(sendsms);
@@ -65,8 +68,8 @@ impl Boxes {
         vec![self.bearerbox.id(), self.smsbox.id()]
     }
 
-    /// Sends until one is taken rather than kept for later: the SMSC is known to it then. How many
-    /// it took.
+    /// Sends messages until one is accepted for delivery instead of being queued, which means that
+    /// the SMSC is connected. Returns how many messages it sent.
     pub fn wait_until_connected(&self) -> u64 {
         let started = Instant::now();
         for answered in 1.. {
@@ -77,7 +80,7 @@ impl Boxes {
             assert!(started.elapsed() < DEADLINE, "{answer}");
             std::thread::sleep(LOOK_AGAIN);
         }
-        unreachable!("the deadline ends it");
+        unreachable!("the deadline ends the loop");
     }
 }
 
@@ -90,7 +93,7 @@ impl Drop for Boxes {
     }
 }
 
-/// Kannel with its fake SMSC.
+/// Kannel with the fake SMSC.
 pub struct Kannel {
     boxes: Boxes,
     arrived: Arc<AtomicU64>,
@@ -98,7 +101,7 @@ pub struct Kannel {
 }
 
 impl Kannel {
-    /// `None` when it isn't installed.
+    /// `None` if Kannel isn't installed.
     pub fn start() -> Option<Self> {
         let [smsc] = free_ports();
         let boxes = Boxes::start(&format!(
@@ -118,7 +121,7 @@ impl Kannel {
         Some(kannel)
     }
 
-    /// In turns with others; its turn is over when all it answered has arrived.
+    /// Returns Kannel for a comparison. A run is over when all accepted messages have arrived.
     pub fn contender(&mut self) -> Contender<'_> {
         Contender {
             addresses: vec![self.boxes.address().to_owned()],
@@ -133,14 +136,15 @@ impl Kannel {
         }
     }
 
-    /// Waits until all that was answered, so many of them since the last call, has arrived.
+    /// Waits until all accepted messages have arrived, including `answered` new ones since the last
+    /// call.
     fn settle(&mut self, answered: u64) {
         self.answered += answered;
         let started = Instant::now();
         while self.arrived() < self.answered {
             assert!(
                 started.elapsed() < DEADLINE,
-                "Kannel answered {} and submitted {}",
+                "Kannel accepted {} messages and submitted {}",
                 self.answered,
                 self.arrived()
             );
@@ -153,12 +157,13 @@ impl Kannel {
     }
 }
 
-/// Without a delivery report.
+/// Sends without delivery reports.
 pub fn sends() -> Requests {
     Requests::of(http::get(&target(DIGITS)))
 }
 
-/// With every delivery report there is, each a call of this URL, in which `%d` becomes its kind.
+/// Sends with all kinds of delivery reports. For each report Kannel calls `url`, in which `%d`
+/// becomes the kind of the report.
 pub fn reported_sends(url: &str) -> Requests {
     let (target, url) = (target(DIGITS), url.replace('%', "%25"));
     Requests::of(http::get(&format!("{target}&dlr-mask=31&dlr-url={url}")))
@@ -177,13 +182,14 @@ fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Ports that nobody listens on now; held together, so that they differ.
+/// Returns unused ports. All are bound at the same time, so that they differ.
 pub fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
-/// Warnings alone are logged, which is to its advantage: it would log a line or more per message.
+/// Only warnings are logged, which is to Kannel's advantage: otherwise it would log at least a line
+/// per message.
 fn configuration(admin: u16, boxes: u16, sendsms: u16, smsc: &str) -> String {
     format!(
         "group = core\nadmin-port = {admin}\nadmin-interface = 127.0.0.1\nadmin-password = bench\n\
@@ -208,7 +214,7 @@ fn spawn(program: &Path, folder: &Path) -> Child {
         .unwrap()
 }
 
-/// Connects as soon as somebody listens.
+/// Connects to a port as soon as a process listens on it.
 fn connect(port: u16) -> TcpStream {
     let started = Instant::now();
     loop {
@@ -220,7 +226,7 @@ fn connect(port: u16) -> TcpStream {
     }
 }
 
-/// The fake SMSC: bearerbox writes a line per message.
+/// The fake SMSC. Bearerbox writes a line per message.
 fn count_lines(mut stream: TcpStream, arrived: &AtomicU64) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(read @ 1..) = stream.read(&mut buffer) {

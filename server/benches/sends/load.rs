@@ -1,6 +1,6 @@
-//! The load generator: as many connections as asked for, each sending the next request when its
-//! answer is whole. One thread that waits for all of them at once, so that it takes as little as
-//! possible from what it measures.
+//! The load generator. Each connection sends its next request as soon as it has the whole response
+//! to the last one. One thread polls all connections, so that the generator takes as little CPU
+//! time as possible from the server.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,31 +11,31 @@ use mio::{Events, Interest, Poll, Token};
 use crate::machine;
 use crate::requests::Requests;
 
-/// Not counted, at the start of each run.
+/// The start of each run, which isn't counted.
 const WARM_UP: Duration = Duration::from_millis(300);
-/// Connections that are made at a time: Kannel lets ten wait to be accepted.
+/// Connections opened at the same time. Kannel's backlog of connections to accept is ten.
 const AT_ONCE: usize = 4;
 const BUFFER: usize = 64 * 1024;
-/// By when an answer must be there.
+/// The time in which a response must arrive.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 pub struct Load<'a> {
-    /// The connections are spread over them.
+    /// The connections are spread over these.
     pub addresses: &'a [String],
     pub requests: &'a mut Requests,
     pub connections: usize,
     pub duration: Duration,
 }
 
-/// What came back.
+/// The responses of a run.
 pub struct Answers {
-    /// Those to requests after the warm-up.
+    /// Responses to requests sent after the warm-up.
     pub times: Vec<Answer>,
-    /// All of them.
+    /// All responses.
     pub count: u64,
     /// How long requests were sent after the warm-up.
     pub duration: Duration,
-    /// Processor time of the generator, that of its connections' beginning apart.
+    /// The CPU time of the generator, without the time for opening connections.
     pub cpu: Duration,
 }
 
@@ -47,7 +47,7 @@ pub struct Answer {
 
 struct Connection {
     stream: mio::net::TcpStream,
-    /// The part of an answer that is there.
+    /// The received part of a response.
     part: Vec<u8>,
     asked: Instant,
 }
@@ -76,7 +76,7 @@ impl Load<'_> {
         answers
     }
 
-    /// Connections that have had an answer each.
+    /// Opens the connections and sends one request on each.
     fn connect(&mut self) -> Vec<TcpStream> {
         let addresses = self.addresses.iter().cycle().take(self.connections);
         let addresses: Vec<_> = addresses.collect();
@@ -108,7 +108,7 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Every connection asks.
+    /// Sends a request on every connection.
     fn begin(&mut self, streams: Vec<TcpStream>) {
         for (number, stream) in streams.into_iter().enumerate() {
             stream.set_nonblocking(true).unwrap();
@@ -126,7 +126,7 @@ impl Running<'_> {
         }
     }
 
-    /// Whoever has an answer asks again until the time is over.
+    /// Sends the next request on each connection that has its response, until the time is over.
     fn finish(mut self) -> Answers {
         let mut events = Events::with_capacity(self.connections.len());
         let mut buffer = vec![0; BUFFER];
@@ -158,7 +158,7 @@ impl Running<'_> {
         assert_eq!(
             written,
             request.len(),
-            "a request fits into what the kernel keeps"
+            "the socket's buffer takes a whole request"
         );
     }
 
@@ -173,7 +173,8 @@ impl Running<'_> {
 }
 
 impl Connection {
-    /// Reads what is there; whether the answer is whole, which must then be a good one.
+    /// Reads all available bytes. Returns whether the response is complete; panics if it isn't a
+    /// success.
     fn answered(&mut self, buffer: &mut [u8]) -> bool {
         loop {
             let read = match self.stream.read(buffer) {
@@ -182,7 +183,7 @@ impl Connection {
                 Err(error) => panic!("reading an answer: {error}"),
             };
             assert!(read > 0, "the server closed the connection");
-            // Most come in one piece.
+            // Most responses arrive in one piece.
             if self.part.is_empty() && whole(&buffer[..read]) {
                 assert_good(&buffer[..read]);
                 return true;
@@ -197,7 +198,7 @@ impl Connection {
     }
 }
 
-/// One connection that waits for each answer.
+/// One connection, used for one request at a time.
 pub struct Talker {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -221,25 +222,25 @@ impl Talker {
         self.read();
     }
 
-    /// The status of the answer, whatever it is; `None` when none came, and the connection is of no
-    /// use any more.
+    /// Sends a request and returns the status of the response. `None` if there was no response; the
+    /// connection can't be used after that.
     pub fn status_of(&mut self, request: &[u8]) -> Option<u16> {
         self.try_write(request)?;
         self.status()
     }
 
-    /// Asks without waiting for the answer; `None` when the connection is closed.
+    /// Sends a request without waiting for the response. `None` if the connection is closed.
     pub fn try_write(&mut self, request: &[u8]) -> Option<()> {
         self.stream.write_all(request).ok()
     }
 
-    /// The status of the answer to what was asked; `None` when none comes.
+    /// Returns the status of the next response. `None` if there is no response.
     pub fn status(&mut self) -> Option<u16> {
         self.receive().ok()?;
         status_in(&self.answer)
     }
 
-    /// The last answer.
+    /// Returns the last response.
     pub fn answer(&self) -> &[u8] {
         &self.answer
     }
@@ -265,7 +266,8 @@ impl Talker {
         Ok(())
     }
 
-    /// So many requests, or fewer if they take longer than this; the times of the answers.
+    /// Sends `count` requests, or fewer if they take longer than `at_most`. Returns the response
+    /// times.
     pub fn ask_all(
         &mut self,
         requests: &mut Requests,
@@ -282,13 +284,13 @@ impl Talker {
     }
 }
 
-/// The status that an answer begins with.
+/// Returns the status at the start of a response.
 pub fn status_in(answer: &[u8]) -> Option<u16> {
     let (_, status) = answer.split_at_checked("HTTP/1.1 ".len())?;
     std::str::from_utf8(status.get(..3)?).ok()?.parse().ok()
 }
 
-/// A 200, or a 202 as Kannel's are.
+/// Accepts 200, and 202, which Kannel answers with.
 fn assert_good(answer: &[u8]) {
     assert!(
         answer.starts_with(b"HTTP/1.1 200") || answer.starts_with(b"HTTP/1.1 202"),
@@ -297,7 +299,7 @@ fn assert_good(answer: &[u8]) {
     );
 }
 
-/// Whether head and body are there: by length, or by the last chunk.
+/// Returns whether head and body are complete, by Content-Length or by the last chunk.
 fn whole(answer: &[u8]) -> bool {
     let Some(head) = answer.windows(4).position(|window| window == b"\r\n\r\n") else {
         return false;

@@ -1,4 +1,4 @@
-//! What the figures depend on: cores, disk, sizes.
+//! The machine and its processes: cores, CPU time, memory, fsync.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SYNCS: usize = 50;
-/// What a small commit appends to the write-ahead log.
+/// The bytes that a small commit appends to the write-ahead log.
 const SYNC_BYTES: usize = 4096;
-/// Linux tells user space of a hundred ticks a second, whatever it does itself.
+/// Linux reports CPU time in ticks of a hundredth of a second, whatever its internal clock.
 const TICK_MS: u64 = 10;
 
-/// What runs, and on what.
+/// Prints the processor and the load.
 pub fn print() {
     let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus
@@ -30,7 +30,8 @@ pub fn print() {
     );
 }
 
-/// What a commit costs at least, as it is now: the disk may be shared with others.
+/// Measures the median time of an fsync, which is the least that a commit takes. It changes over
+/// time if other machines share the disk.
 pub fn sync_time() -> Duration {
     let folder = tempfile::tempdir().unwrap();
     let mut file = File::create(folder.path().join("sync")).unwrap();
@@ -47,43 +48,43 @@ pub fn sync_time() -> Duration {
     times[SYNCS / 2]
 }
 
-/// Processor time that a process and its children have used, those that ended among them, to a
-/// hundredth of a second.
+/// Returns the CPU time of a process and its children, including ended ones, to a hundredth of a
+/// second.
 pub fn cpu(id: u32) -> Duration {
     let own = ticks(id).unwrap();
-    // A child that ends meanwhile is missing.
+    // A child that ends in between isn't counted.
     let theirs: u64 = children(id).into_iter().filter_map(ticks).sum();
     Duration::from_millis((own + theirs) * TICK_MS)
 }
 
-/// User and system time of a process and of its ended children; `None` when it has ended.
+/// Returns the user and system time of a process and its ended children. `None` if it has ended.
 fn ticks(id: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     Some(ticks_in(&stat))
 }
 
 fn ticks_in(stat: &str) -> u64 {
-    // The name, in brackets, may hold anything. Of the fields after it these are the 12th to the
-    // 15th.
+    // The process name, in parentheses, may contain anything. The times are fields 12 to 15 after
+    // it.
     let (_, fields) = stat.rsplit_once(')').unwrap();
     let fields = fields.split_whitespace().skip(11).take(4);
     fields.map(|field| field.parse::<u64>().unwrap()).sum()
 }
 
-/// Processor time of the thread that asks.
+/// Returns the CPU time of the current thread.
 pub fn own_cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
     Duration::from_millis(ticks_in(&stat) * TICK_MS)
 }
 
-/// How often the threads of a process and of its children made way for others so far.
+/// Returns the number of context switches so far, of all threads of a process and its children.
 pub fn switches(id: u32) -> u64 {
     let family = [id].into_iter().chain(children(id));
     family.map(switches_of_threads).sum()
 }
 
 fn switches_of_threads(id: u32) -> u64 {
-    // A process or thread that ends meanwhile is missing.
+    // A process or thread that ends in between isn't counted.
     let Ok(threads) = std::fs::read_dir(format!("/proc/{id}/task")) else {
         return 0;
     };
@@ -101,7 +102,7 @@ fn switches_of_threads(id: u32) -> u64 {
     statuses.map(count).sum()
 }
 
-/// Processes that a process has started.
+/// Returns the child processes of a process.
 fn children(id: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
     tasks
@@ -114,12 +115,12 @@ fn children(id: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Memory that a process holds, in KiB.
+/// Returns the resident memory of a process in KiB.
 pub fn rss_kib(id: u32) -> u64 {
     status_kib(id, "VmRSS:")
 }
 
-/// The most that a process held since [`forget_peak`], in KiB.
+/// Returns the highest resident memory of a process since [`forget_peak`], in KiB.
 pub fn peak_kib(id: u32) -> u64 {
     status_kib(id, "VmHWM:")
 }
@@ -133,7 +134,7 @@ fn status_kib(id: u32, name: &str) -> u64 {
         .unwrap()
 }
 
-/// From now on the peak counts from what the process holds now.
+/// Resets the peak of a process to its current memory.
 pub fn forget_peak(id: u32) {
     std::fs::write(format!("/proc/{id}/clear_refs"), "5").unwrap();
 }
@@ -143,12 +144,12 @@ pub fn signal(id: u32, name: &str) {
     assert!(sent.success());
 }
 
-/// Stops a process and its children, or lets them go on.
+/// Sends a signal, STOP or CONT, to a process and its children.
 pub fn signal_family(id: u32, name: &str) {
-    // First, so that it starts none meanwhile.
+    // The parent comes first, so that it starts no children meanwhile.
     signal(id, name);
     for child in children(id) {
-        // One that has ended by now can't be told.
+        // A child may have ended by now.
         let _ = send(child, name).stderr(Stdio::null()).status();
     }
 }
@@ -159,8 +160,8 @@ fn send(id: u32, name: &str) -> Command {
     command
 }
 
-/// Size of the WebAssembly of the customers' pages as browsers fetch it, in bytes; `None` if it
-/// isn't built.
+/// Returns the size of the WebAssembly of the customers' pages in bytes, compressed with brotli.
+/// `None` if it isn't built.
 pub fn wasm_bytes() -> Option<u64> {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/site/pkg");
     let file = std::fs::read_dir(built)

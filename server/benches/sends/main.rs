@@ -1,18 +1,22 @@
-//! `make bench`: how fast the real binary is on this machine, beside Kannel and a bare handler in
-//! the same run.
+//! `make bench`: measures how fast the release binary is on this machine, compared with Kannel and
+//! a bare handler in the same run.
 //!
-//! Everything runs on one machine and shares its cores: the load generator (this process), the
-//! server (the release binary on a database of its own, SQLite at WAL and `synchronous=FULL`, or
-//! PostgreSQL or Citus with `fsync` and `synchronous_commit`), Kannel where it is installed, and the
-//! bare handler (this executable called again). Runs that are compared alternate, and medians are
-//! printed, so that a machine that is busy with something else disturbs both alike. `cargo bench -p
-//! server --bench sends -- bulk` measures one part; `attacks` are parts that aren't measured unless
-//! they are asked for. docs/BENCHMARKS.md says what the figures mean.
+//! These processes share one machine and its cores:
+//!
+//! - the load generator, which is this process,
+//! - servers, each with its own database: SQLite with WAL and `synchronous=FULL`, or PostgreSQL or
+//!   Citus with `fsync` and `synchronous_commit`,
+//! - Kannel, if it is installed,
+//! - the bare handler, which is this executable with an argument.
+//!
+//! Systems that are compared run in turns, and the medians count, so that other load on the machine
+//! affects all of them alike. `cargo bench -p server --bench sends -- bulk` measures one part. The
+//! `attacks` run only if they are named. docs/BENCHMARKS.md explains the figures.
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a benchmark prints, and ends where something doesn't work"
+    reason = "a benchmark prints its results, and panics on errors"
 )]
 
 mod applications;
@@ -75,7 +79,7 @@ const PARTS: [(&str, Measure); 19] = [
 ];
 
 fn main() -> ExitCode {
-    // Cargo adds an option of its own.
+    // Cargo passes `--bench`.
     let wanted: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| !argument.starts_with('-'))
@@ -87,13 +91,13 @@ fn main() -> ExitCode {
     let Some(parts) = parts(&wanted) else {
         let known = PARTS.iter().chain(&ATTACKS).map(|(name, _)| *name);
         let known: Vec<_> = known.collect();
-        println!("The parts are {}, and {ALL}.", known.join(", "));
+        println!("The parts are {} and {ALL}.", known.join(", "));
         return ExitCode::FAILURE;
     };
     let mut table = Table::default();
     machine::print();
     println!(
-        "medians of {} runs; those that are compared alternate",
+        "medians of {} runs; compared systems run in turns",
         rounds::rounds()
     );
     let sync = Figure::millis(machine::sync_time());
@@ -110,8 +114,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Those that were asked for; `None` when there is no such part. Attacks are only measured when they
-/// are asked for.
+/// Returns the named parts, or all parts except attacks if none is named. `None` if a name is
+/// unknown.
 fn parts(wanted: &[String]) -> Option<Vec<(&'static str, Measure)>> {
     if wanted.is_empty() {
         return Some(PARTS.to_vec());
@@ -128,7 +132,7 @@ fn parts(wanted: &[String]) -> Option<Vec<(&'static str, Measure)>> {
     Some(parts)
 }
 
-/// One part; whether it came to its end. The others' figures aren't lost with it.
+/// Runs one part and returns whether it finished. If it panics, the other parts still run.
 fn run(name: &str, measure: Measure, table: &mut Table) -> bool {
     println!("\n== {name} (fsync {:.2?})", machine::sync_time());
     let started = Instant::now();

@@ -1,4 +1,4 @@
-//! What runs of the load generator gave.
+//! The results of the load generator's runs.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -12,19 +12,19 @@ pub struct Measured {
     pub per_second: f64,
     pub p50: Duration,
     pub p99: Duration,
-    /// Of a message, where it was measured.
+    /// The cost per message, if it was measured.
     pub cost: Option<Cost>,
-    /// Messages that still waited for a carrier a while after the load.
+    /// Messages that still waited for a carrier some time after the run.
     pub waiting: u64,
-    /// Processor time of the load generator for a request, in µs.
+    /// The load generator's CPU time per request, in µs.
     pub generator_us: f64,
-    /// Time of an fsync right before it, where it was measured.
+    /// The time of an fsync just before the run, if it was measured.
     pub sync: Option<Duration>,
 }
 
 impl Measured {
     pub fn of(answers: &Answers) -> Self {
-        assert!(!answers.times.is_empty(), "nothing was answered in a run");
+        assert!(!answers.times.is_empty(), "the run has no answers");
         let rate = float(answers.times.len() as u64) / answers.duration.as_secs_f64();
         let times = answers.times.iter().map(|answer| answer.took).collect();
         let (p50, p99) = p50_p99(times);
@@ -64,12 +64,12 @@ impl Runs {
         self.0.push(run);
     }
 
-    /// The run in the middle by rate.
+    /// Returns the run with the median rate.
     pub fn median(&self) -> Measured {
         self.middle(|run| run.per_second)
     }
 
-    /// The run in the middle by its slow answers.
+    /// Returns the run with the median p99.
     pub fn median_by_p99(&self) -> Measured {
         self.middle(|run| run.p99.as_secs_f64())
     }
@@ -80,14 +80,14 @@ impl Runs {
         runs.swap_remove(runs.len() / 2)
     }
 
-    /// The most messages that any run left waiting.
+    /// Returns the highest number of waiting messages of any run.
     pub fn most_waiting(&self) -> u64 {
         self.0.iter().map(|run| run.waiting).max().unwrap_or(0)
     }
 }
 
 impl Answers {
-    /// Only those that were asked for within a time.
+    /// Returns only the answers to requests sent between these times.
     pub fn within(&self, from: Instant, until: Instant) -> Self {
         let within = |asked: Instant| from <= asked && asked <= until;
         let times = self.times.iter().filter(|answer| within(answer.asked));
@@ -100,7 +100,7 @@ impl Answers {
     }
 }
 
-/// What half of them and what 99 of 100 took at most.
+/// Returns the 50th and the 99th percentile.
 pub fn p50_p99(mut times: Vec<Duration>) -> (Duration, Duration) {
     times.sort_unstable();
     let at = |percent: usize| {

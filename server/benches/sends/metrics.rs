@@ -1,15 +1,15 @@
-//! What a server says of itself at `/metrics`.
+//! A server's metrics, read from `/metrics`.
 
 use crate::http;
 use crate::usage::Work;
 
-/// Commit groups: each is one write transaction, and its commit syncs once.
+/// Counts commit groups. Each is one write transaction, and its commit syncs once.
 const GROUPS: &str = "heliograph_commit_group_seconds_count";
 const COMMITS: &str = "heliograph_commit_group_commit_seconds_count";
 const HASHES: &str = "heliograph_password_hashes_total";
 const WAITING: &str = "heliograph_queue_messages";
 
-/// The text at one time.
+/// The text of one response.
 pub struct Metrics(String);
 
 impl Metrics {
@@ -24,17 +24,17 @@ impl Metrics {
         }
     }
 
-    /// Hashes of passwords that were computed.
+    /// Returns the number of passwords hashed.
     pub fn hashes(&self) -> u64 {
         self.sum(HASHES).unwrap()
     }
 
-    /// Messages that wait for a carrier.
+    /// Returns the number of messages that wait for a carrier.
     pub fn waiting(&self) -> u64 {
         self.sum(WAITING).unwrap()
     }
 
-    /// The sum over all labels of a whole number; `None` if it isn't there.
+    /// Returns the sum of an integer metric over all its labels. `None` if the metric is missing.
     fn sum(&self, name: &str) -> Option<u64> {
         let lines = self.0.lines().filter_map(|line| line.strip_prefix(name));
         let values = lines.filter(|rest| rest.starts_with([' ', '{']));

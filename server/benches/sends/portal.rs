@@ -1,4 +1,5 @@
-//! The portal's pages, as a signed-in customer's browser asks for them; rendered by the server.
+//! The portal's pages, requested like a signed-in customer's browser does and rendered by the
+//! server.
 
 use std::time::Duration;
 
@@ -9,10 +10,10 @@ use crate::server::Server;
 use crate::table::{Figure, Table, Target};
 
 const RUN: Duration = Duration::from_secs(1);
-/// Connections that read pages.
+/// Connections that request pages.
 const CONNECTIONS: usize = 8;
 
-/// Pages of a customer who has sent a lot.
+/// Measures the pages of a customer with many messages.
 pub fn measure(table: &mut Table) {
     println!("pages, signed in, {CONNECTIONS} connections, runs of {RUN:?}");
     let server = Server::start();
@@ -37,7 +38,7 @@ pub fn measure(table: &mut Table) {
     }
 }
 
-/// A page as a browser with this cookie asks for it.
+/// Returns requests for a page, with this cookie.
 pub fn page(path: &str, cookie: &str) -> Requests {
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: bench\r\nAccept: text/html\r\nCookie: {cookie}\r\n\r\n"
@@ -45,13 +46,13 @@ pub fn page(path: &str, cookie: &str) -> Requests {
     Requests::of(request.into_bytes())
 }
 
-/// Signs the demo's customer in; the cookie.
+/// Signs in the demo's customer and returns the cookie.
 pub fn sign_in(server: &Server) -> String {
     give_password(server, "customer")
 }
 
-/// Gives the password of a person of the demo, who is signed in then unless there is a second
-/// factor; the cookie.
+/// Submits the password of one of the demo's users and returns the cookie. The user is then signed
+/// in, unless they have a second factor.
 pub fn give_password(server: &Server, person: &str) -> String {
     let email = server.said(&format!("/{person}/email")).replace('@', "%40");
     let password = server.said(&format!("/{person}/password"));
@@ -60,7 +61,7 @@ pub fn give_password(server: &Server, person: &str) -> String {
     cookie(&http::exchange(server.address(), &request))
 }
 
-/// The cookie that an answer sets.
+/// Returns the cookie that a response sets.
 pub fn cookie(answer: &str) -> String {
     let cookie = answer
         .lines()

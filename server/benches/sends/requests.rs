@@ -1,16 +1,16 @@
-//! Requests as bytes, each with a number of its own.
+//! HTTP requests as bytes, each with another number.
 
 use std::ops::Range;
 
 use rand::RngExt as _;
 
-/// Stands in a template for eight digits that differ from request to request.
+/// The placeholder in a template for eight digits that differ from request to request.
 pub const DIGITS: &str = "{digits}";
 
-/// Local numbers, none of them reserved by the sandbox.
+/// Local numbers, none of which has a special meaning for the sandbox.
 pub const NUMBERS: Range<u64> = 10_000_000..100_000_000;
 
-/// Requests of one kind: of so many templates, with digits from a range, both chosen at random.
+/// Requests made from templates, with digits from a range. Both are chosen at random.
 pub struct Requests {
     templates: Vec<Template>,
     digits: Range<u64>,
@@ -18,12 +18,12 @@ pub struct Requests {
 
 struct Template {
     bytes: Vec<u8>,
-    /// Where the digits stand, if there are any.
+    /// The offset of the digits, if the template has any.
     digits: Option<usize>,
 }
 
 impl Requests {
-    /// Templates of whole requests, and what their digits are taken from.
+    /// Each template is a whole request. `digits` is the range of the digits.
     pub fn new(templates: impl IntoIterator<Item = Vec<u8>>, digits: Range<u64>) -> Self {
         Self {
             templates: templates.into_iter().map(Template::new).collect(),
@@ -31,12 +31,11 @@ impl Requests {
         }
     }
 
-    /// Of one template, to local numbers.
+    /// Makes requests from one template, with local numbers.
     pub fn of(request: Vec<u8>) -> Self {
         Self::new([request], NUMBERS)
     }
 
-    /// The next one.
     pub fn next(&mut self) -> &[u8] {
         let mut random = rand::rng();
         let which = random.random_range(0..self.templates.len());

@@ -1,4 +1,5 @@
-//! Runs that are compared: in turns, and while one is measured the others stand still.
+//! Runs of systems that are compared. They run in turns, and the others are stopped while one is
+//! measured.
 
 use std::time::Duration;
 
@@ -8,27 +9,27 @@ use crate::measured::{Measured, Runs};
 use crate::requests::Requests;
 use crate::usage::{Usage, Work};
 
-/// Runs of each kind, where they aren't five.
+/// The variable with the number of runs; five if it isn't set.
 const ROUNDS: &str = "BENCH_ROUNDS";
 
-/// Runs of each kind; the median is taken.
+/// Returns the number of runs. The median counts.
 pub fn rounds() -> usize {
     std::env::var(ROUNDS).map_or(5, |rounds| rounds.parse().unwrap())
 }
 
-/// Somebody who answers.
+/// A system that is compared with others.
 pub struct Contender<'a> {
-    /// Several when it is several processes: the connections are spread over them.
+    /// One address per process. The connections are spread over them.
     pub addresses: Vec<String>,
     pub requests: Requests,
-    /// Stopped while others are measured, with their children.
+    /// The processes that are stopped, with their children, while others are measured.
     pub processes: Vec<u32>,
-    /// What it counts of its work.
+    /// Returns the system's own counts of its work.
     pub work: Box<dyn Fn() -> Work + 'a>,
-    /// How long it has for what follows from its answers.
+    /// The pause after a run in which the system finishes work that its answers caused.
     pub rest: Duration,
-    /// After that: waits until all that follows from so many answers is done. `None` if it was;
-    /// else how many messages waited for a carrier.
+    /// Called after the pause with the number of answers. Waits until all work is done. Returns
+    /// `None` if it was already done, else how many messages were still waiting for a carrier.
     pub settle: Box<dyn FnMut(u64) -> Option<u64> + 'a>,
 }
 
@@ -44,7 +45,7 @@ impl Contender<'_> {
         }
     }
 
-    /// One run, until all that follows from it is done.
+    /// Measures one run, including the work that its answers caused.
     fn run(&mut self, connections: usize, duration: Duration) -> Measured {
         let sync = machine::sync_time();
         let before = self.usage();
@@ -69,7 +70,7 @@ impl Contender<'_> {
     }
 }
 
-/// The runs of each, in the same order.
+/// Runs the contenders in turns and returns the runs of each, in the same order.
 pub fn alternate(
     contenders: &mut [Contender],
     connections: usize,
@@ -92,7 +93,7 @@ pub fn alternate(
     runs
 }
 
-/// Runs of one alone.
+/// Runs one server without others.
 pub fn repeat(
     address: &str,
     requests: &mut Requests,

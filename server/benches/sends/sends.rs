@@ -1,5 +1,4 @@
-//! Single sends, all of which are dispatched and delivered meanwhile by the sandbox, beside
-//! Kannel's.
+//! Single sends, compared with Kannel. The sandbox delivers all messages meanwhile.
 
 use std::time::Duration;
 
@@ -10,19 +9,20 @@ use crate::rounds::{Contender, alternate};
 use crate::server::Server;
 use crate::table::{Figure, Table, Target, float};
 
-/// How long each run takes, after its warm-up.
+/// The length of each run, after its warm-up.
 pub const RUN: Duration = Duration::from_secs(2);
-/// That send.
+/// The numbers of applications that send.
 const APPLICATIONS: [usize; 2] = [1, 16];
 
-/// What is to be reached with so many connections.
+/// The targets for a number of connections.
 pub struct Goal {
     pub connections: usize,
-    /// Rate beside Kannel's.
+    /// The rate divided by Kannel's.
     pub ratio: Target,
-    /// Of one application.
+    /// The p50 with one application.
     pub p50_ms: Option<f64>,
-    /// Processor time of a message's whole life, of one application.
+    /// The CPU time per message with one application, from the request to the stored receipt, in
+    /// µs.
     pub life_us: Option<f64>,
 }
 
@@ -57,7 +57,7 @@ pub fn measure(table: &mut Table) {
     compare("SQLite", Server::start(), &GOALS, table);
 }
 
-/// Beside Kannel and a bare handler, by one and by several applications.
+/// Compares the server with Kannel and a bare handler, with one and with several applications.
 pub fn compare(database: &str, server: Server, goals: &[Goal], table: &mut Table) {
     println!("by GET, keep-alive, random numbers, texts of 100 characters, runs of {RUN:?}");
     let server = server.with_applications(APPLICATIONS[1]);
@@ -74,16 +74,16 @@ pub fn compare(database: &str, server: Server, goals: &[Goal], table: &mut Table
         waiting = waiting.max(compare_at(database, &mut contenders, goal, table));
     }
     drop(contenders);
-    let what = format!("{database}: messages that waited 2 s after a run, at most");
+    let what = format!("{database}: most messages still waiting 2 s after a run");
     table.add(what, Figure::Count(float(waiting)), Target::AtMost(0.0));
     if let Some(kannel) = &kannel {
         let arrived = kannel.arrived();
-        println!("(all {arrived} messages that Kannel answered came to the fake SMSC)");
+        println!("(all {arrived} messages that Kannel accepted arrived at the fake SMSC)");
     }
     server.check();
 }
 
-/// With so many connections; how many messages waited after a run, at most.
+/// Compares at one number of connections. Returns the most messages that waited after a run.
 fn compare_at(database: &str, contenders: &mut [Contender], goal: &Goal, table: &mut Table) -> u64 {
     let connections = counted(goal.connections, "connection");
     let runs = alternate(contenders, goal.connections, RUN);
@@ -105,19 +105,19 @@ fn compare_at(database: &str, contenders: &mut [Contender], goal: &Goal, table: 
         println!("      Kannel: {kannel}");
     }
     let generator = bare.generator_us;
-    println!("      a bare axum handler: {bare}; the load generator: {generator:.1} µs a request");
+    println!("      a bare axum handler: {bare}; the load generator: {generator:.1} µs/request");
     one_send(database, &connections, &ours[0].median(), goal, table);
     ours.iter().map(Runs::most_waiting).max().unwrap_or(0)
 }
 
-/// What one send takes, by one application.
+/// Adds the time and CPU time of a send, with one application.
 fn one_send(database: &str, connections: &str, ours: &Measured, goal: &Goal, table: &mut Table) {
     if let Some(most) = goal.p50_ms {
         let what = format!("{database}: p50 of a send, {connections}");
         table.add(what, Figure::millis(ours.p50), Target::AtMost(most));
     }
     if let (Some(most), Some(cost)) = (goal.life_us, &ours.cost) {
-        let what = format!("{database}: processor time of a message's whole life, {connections}");
+        let what = format!("{database}: CPU time per message until it is final, {connections}");
         table.add(what, Figure::Micros(cost.cpu_us), Target::AtMost(most));
     }
 }

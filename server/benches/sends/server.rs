@@ -1,4 +1,4 @@
-//! The real binary on a database of its own.
+//! The release binary with a database of its own.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -17,12 +17,12 @@ use crate::rounds::Contender;
 use crate::usage::Work;
 use crate::{applications, http, machine, stored};
 
-/// More than the sends of a run can cost.
+/// More than the sends of a run cost.
 pub const DEPOSIT: &str = "100000000";
-/// How long after a load nothing may wait any more. The sandbox delivers half a second after it was
-/// handed a message.
+/// The time after a run by which no message should wait any more. The sandbox delivers a message
+/// half a second after it was submitted.
 const REST: Duration = Duration::from_secs(2);
-/// By when all that was accepted must be on its way.
+/// The time in which all accepted messages must be submitted.
 const DEADLINE: Duration = Duration::from_mins(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const DEMO: &[&str] = &["serve", "--demo", "--json"];
@@ -33,13 +33,13 @@ pub struct Server {
     child: Child,
     folder: TempDir,
     ready: Value,
-    /// Live keys of its applications, the demo's first.
+    /// The live keys of its applications, the demo's first.
     keys: Vec<String>,
-    /// Where its database isn't a file.
+    /// `None` on SQLite.
     cluster: Option<Rc<Cluster>>,
 }
 
-/// The binary in a folder, with an environment of its own.
+/// Returns a command that runs the binary in a folder, without the caller's settings.
 fn command(folder: &Path, log: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heliograph"));
     for (name, _) in std::env::vars_os() {
@@ -53,12 +53,12 @@ fn command(folder: &Path, log: &str, arguments: &[&str]) -> Command {
         .env("HELIOGRAPH_ADDR", "127.0.0.1:0")
         .env("HELIOGRAPH_OPS_ADDR", "127.0.0.1:0")
         .env("HELIOGRAPH_ALLOW_SANDBOX", "true")
-        // Written, as it would be in use.
+        // The log goes to a file, as it would in production.
         .stderr(File::create(folder.join(log)).unwrap());
     command
 }
 
-/// Starts and waits for the line that says it is ready.
+/// Starts the binary and waits for the line that says it is ready.
 fn start(folder: &Path, arguments: &[&str]) -> (Child, Value) {
     let mut child = command(folder, "log.txt", arguments)
         .stdout(Stdio::piped())
@@ -71,7 +71,7 @@ fn start(folder: &Path, arguments: &[&str]) -> (Child, Value) {
     (child, serde_json::from_str(&line).unwrap())
 }
 
-/// Runs a command that must succeed; what it prints.
+/// Runs a command, which must succeed. Returns its output.
 fn call(folder: &Path, arguments: &[&str]) -> String {
     let output = command(folder, COMMAND_LOG, arguments).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -86,13 +86,13 @@ fn folder_with(settings: &str) -> TempDir {
     folder
 }
 
-/// Times from the start of the process to the line that says it is ready, and the memory that the
-/// last of them then holds, in KiB.
+/// Measures the times from the start of the process until it is ready. Also returns the resident
+/// memory after the last start, in KiB.
 pub fn starts(count: usize) -> (Vec<Duration>, u64) {
     let folder = tempfile::tempdir().unwrap();
     let mut times = Vec::new();
     let mut rss = 0;
-    // The first start migrates and isn't counted.
+    // The first start migrates the database and isn't counted.
     for _ in 0..=count {
         let started = Instant::now();
         let (mut child, _) = start(folder.path(), SERVE);
@@ -105,17 +105,17 @@ pub fn starts(count: usize) -> (Vec<Duration>, u64) {
 }
 
 impl Server {
-    /// With demo data and more money than a run can spend.
+    /// Starts on SQLite, with demo data and more balance than a run can use up.
     pub fn start() -> Self {
         Self::start_with("", None)
     }
 
-    /// The same on PostgreSQL.
+    /// Starts on PostgreSQL, otherwise like [`Server::start`].
     pub fn start_on(cluster: Cluster) -> Self {
         Self::start_with(&cluster.setting(), Some(Rc::new(cluster)))
     }
 
-    /// The same on a Citus cluster, over so many shards.
+    /// Starts on a Citus cluster with this many shards, otherwise like [`Server::start`].
     pub fn start_distributed(cluster: Cluster, shards: usize) -> Self {
         let folder = folder_with(&cluster.setting());
         call(
@@ -125,7 +125,7 @@ impl Server {
         Self::start_in(folder, Some(Rc::new(cluster)))
     }
 
-    /// On SQLite with more settings.
+    /// Starts on SQLite with further settings, otherwise like [`Server::start`].
     pub fn start_set(settings: &str) -> Self {
         Self::start_with(settings, None)
     }
@@ -149,7 +149,7 @@ impl Server {
         server
     }
 
-    /// One more process on the same PostgreSQL, in a folder of its own.
+    /// Starts another process on the same PostgreSQL database, in a folder of its own.
     pub fn start_beside(&self) -> Self {
         let cluster = self.cluster.clone().unwrap();
         let folder = folder_with(&cluster.setting());
@@ -165,8 +165,8 @@ impl Server {
         server
     }
 
-    /// Starts anew on the same data, after work on the database that nobody else has open. Without
-    /// `--demo`: no password is hashed, which would leave memory behind.
+    /// Restarts on the same data. `between` runs while no process has the database open. The
+    /// restart has no `--demo` flag and thus hashes no passwords, which would take memory.
     pub fn start_again(mut self, between: impl FnOnce(&mut Self)) -> Self {
         machine::signal(self.id(), "TERM");
         assert!(self.child.wait().unwrap().success());
@@ -177,7 +177,7 @@ impl Server {
         self
     }
 
-    /// Starts anew with so many applications in all.
+    /// Restarts with `count` applications in total.
     pub fn with_applications(self, count: usize) -> Self {
         self.start_again(|server| {
             let more = count - server.keys.len();
@@ -187,7 +187,7 @@ impl Server {
         })
     }
 
-    /// Starts anew with one more application, which is Pending; its test key.
+    /// Restarts with one more application, which is Pending. Returns its test key.
     pub fn with_pending_application(self) -> (Self, String) {
         let mut key = String::new();
         let server = self.start_again(|server| {
@@ -197,19 +197,19 @@ impl Server {
         (server, key)
     }
 
-    /// Takes over the addresses that a start without the demo's data has printed.
+    /// Sets the addresses that a start without demo data printed.
     fn move_to(&mut self, mut ready: Value) {
         for address in ["url", "ops_url"] {
             self.ready[address] = ready[address].take();
         }
     }
 
-    /// Runs a command that must succeed; what it prints.
+    /// Runs a command, which must succeed. Returns its output.
     pub fn call(&self, arguments: &[&str]) -> String {
         call(self.folder.path(), arguments)
     }
 
-    /// Every invariant holds after the load.
+    /// Checks that every invariant holds.
     pub fn check(&self) {
         println!("heliograph check: {}", self.call(&["check"]).trim());
     }
@@ -250,23 +250,23 @@ impl Server {
         &self.keys[0]
     }
 
-    /// A word of the line that said it was ready.
+    /// Returns a value from the line that said the server was ready.
     pub fn said(&self, pointer: &str) -> String {
         text(&self.ready, pointer)
     }
 
-    /// Its own process, and those of its database's servers where it has some.
+    /// Returns its own process, and those of its database servers.
     pub fn processes(&self) -> Vec<u32> {
         let database = self.cluster.iter().flat_map(|cluster| cluster.processes());
         [self.id()].into_iter().chain(database).collect()
     }
 
-    /// Sends by so many of its applications.
+    /// Returns sends by the first `applications` of its applications.
     pub fn sends(&self, applications: usize) -> Requests {
         sends_by(&self.keys[..applications])
     }
 
-    /// In turns with others; its turn is over when all it accepted was delivered.
+    /// Returns the server for a comparison. A run is over when all accepted messages are delivered.
     pub fn contender(&self, requests: Requests) -> Contender<'_> {
         Contender {
             addresses: vec![self.address().to_owned()],
@@ -278,7 +278,7 @@ impl Server {
         }
     }
 
-    /// What it, or its database, counts of its work.
+    /// Returns the counts of the server or its database.
     pub fn work(&self) -> Work {
         match &self.cluster {
             Some(cluster) => cluster.work(),
@@ -286,7 +286,7 @@ impl Server {
         }
     }
 
-    /// Commit groups so far.
+    /// Returns the number of commit groups so far.
     pub fn commit_groups(&self) -> u64 {
         self.metrics().work().transactions.unwrap()
     }
@@ -295,7 +295,8 @@ impl Server {
         Metrics::of(host(&self.ready["ops_url"]))
     }
 
-    /// Waits until every message is final; how many waited for a carrier, if any wasn't final.
+    /// Waits until every message is final. If some weren't yet, returns how many waited for a
+    /// carrier.
     fn settle(&self) -> Option<u64> {
         let waiting = self.metrics().waiting();
         if waiting == 0 && stored::unfinished(&self.database_url()) == 0 {
@@ -319,7 +320,7 @@ impl Server {
     }
 }
 
-/// Sends by the applications of these keys.
+/// Returns sends by the applications of these keys.
 pub fn sends_by(keys: &[String]) -> Requests {
     let text = http::query_text();
     let request =

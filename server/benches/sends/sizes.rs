@@ -1,4 +1,4 @@
-//! What a start takes, and what is there before anything is sent.
+//! The time and memory of a start, and the size of the WebAssembly.
 
 use crate::machine;
 use crate::server::{self, Server};

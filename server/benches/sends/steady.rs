@@ -1,4 +1,4 @@
-//! Sends at a steady pace.
+//! Sends at a steady rate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use crate::load::{Answer, Talker};
 use crate::server::Server;
 
-/// So many that each has time for a slow answer.
+/// Enough connections to keep the rate while some answers are slow.
 const CONNECTIONS: u32 = 64;
 
-/// Until it is stopped.
+/// Sends until [`Steady::stop`].
 pub struct Steady {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Vec<Answer>>>,
@@ -28,7 +28,7 @@ impl Steady {
             std::thread::spawn(move || {
                 let mut answers = Vec::new();
                 while !stop.load(Ordering::SeqCst) {
-                    // Whoever is late catches up: the rate counts, not the time.
+                    // A late connection catches up, so that the rate stays the same.
                     std::thread::sleep(next.saturating_duration_since(Instant::now()));
                     let asked = Instant::now();
                     talker.ask(requests.next());
@@ -43,7 +43,7 @@ impl Steady {
         Self { stop, threads }
     }
 
-    /// All that was answered.
+    /// Stops the sends and returns all answers.
     pub fn stop(self) -> Vec<Answer> {
         self.stop.store(true, Ordering::SeqCst);
         let threads = self.threads.into_iter();

@@ -1,37 +1,37 @@
-//! What is read from a server's database, by SQL of its own.
+//! Queries on a server's database.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _};
 
-/// Statuses of messages, as the schema numbers them.
+/// Conditions on the status of a message, in the schema's numbers.
 const DELIVERED: &str = "status = 4";
 const NOT_FINAL: &str = "status < 4";
 
-/// A database by its URL, without the limits that the program gives its own connections.
+/// Connects to a database without the limits of the program's own connections.
 pub async fn connect(url: &str) -> AnyConnection {
     sqlx::any::install_default_drivers();
     AnyConnection::connect(url).await.unwrap()
 }
 
-/// How many messages are stored as delivered.
+/// Returns the number of messages stored as delivered.
 pub fn delivered(url: &str) -> u64 {
     count(url, DELIVERED)
 }
 
-/// How many messages are stored.
+/// Returns the number of stored messages.
 pub fn messages(url: &str) -> u64 {
     count(url, "TRUE")
 }
 
-/// How many messages something must still become of.
+/// Returns the number of messages that aren't final.
 pub fn unfinished(url: &str) -> u64 {
     count(url, NOT_FINAL)
 }
 
-/// From acceptance to being taken by the carrier, of messages that were accepted within a time;
-/// until now, of those that weren't taken yet.
+/// Returns the times from acceptance to submission, of messages accepted in a period. A message
+/// that isn't submitted yet counts until now.
 pub fn submitted(url: &str, accepted_ms: Range<i64>) -> Vec<Duration> {
     const TIMES: &str = "SELECT COALESCE(submitted_at, $1) - created_at FROM messages \
                          WHERE created_at >= $2 AND created_at < $3";
@@ -47,13 +47,13 @@ pub fn submitted(url: &str, accepted_ms: Range<i64>) -> Vec<Duration> {
     times.into_iter().map(duration).collect()
 }
 
-/// As times are stored.
+/// Returns the time as the database stores it, in Unix milliseconds.
 pub fn now_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     i64::try_from(now.as_millis()).unwrap()
 }
 
-/// How many rows there are of what strangers can have written.
+/// Returns the number of rows in all tables that an attacker can add rows to.
 pub fn strangers_rows(url: &str) -> u64 {
     const TABLES: [&str; 9] = [
         "accounts",
@@ -70,7 +70,7 @@ pub fn strangers_rows(url: &str) -> u64 {
     number(url, format!("SELECT {}", counts.join(" + ")))
 }
 
-/// How many bank statements are not credited yet.
+/// Returns the number of bank statements that aren't fully credited yet.
 pub fn statements_under_way(url: &str) -> u64 {
     let sql = "SELECT COUNT(*) FROM bank_statements WHERE done_at IS NULL";
     number(url, sql.to_owned())
@@ -82,7 +82,7 @@ fn count(url: &str, condition: &str) -> u64 {
     number(url, sql)
 }
 
-/// What a statement counts.
+/// Returns the result of a query for one number.
 fn number(url: &str, sql: String) -> u64 {
     block_on(async {
         let mut db = connect(url).await;
@@ -93,7 +93,7 @@ fn number(url: &str, sql: String) -> u64 {
     })
 }
 
-/// Runs to its end what needs a runtime.
+/// Runs a future on a new runtime.
 pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Runtime::new().unwrap().block_on(work)
 }

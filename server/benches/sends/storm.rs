@@ -1,4 +1,4 @@
-//! Sends while many people want something written in the portal at once, beside sends alone.
+//! Sends during many simultaneous writes in the portal, compared with sends alone.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,22 +12,22 @@ use crate::rounds::rounds;
 use crate::server::Server;
 use crate::table::{Figure, Table, Target};
 
-/// Requests at once, each on a connection of its own.
+/// Simultaneous requests, each on a connection of its own.
 const PEOPLE: usize = 400;
 /// Connections that send.
 const CONNECTIONS: usize = 8;
 const RUN: Duration = Duration::from_secs(2);
-/// After the beginning of a run, its warm-up included.
+/// The time from the start of a run, including its warm-up, to the storm.
 const STORM_AFTER: Duration = Duration::from_millis(800);
 
 pub fn measure(table: &mut Table) {
     compare("SQLite", Server::start(), table);
 }
 
-/// Each round is measured on a process that was just started, which has forgotten who asked before.
+/// Each round begins with a restarted process, whose counters of attempts are empty.
 pub fn compare(database: &str, mut server: Server, table: &mut Table) {
     println!(
-        "POST /fn/forgot, each of another email; {CONNECTIONS} connections send; medians by p99"
+        "POST /fn/forgot, each with another email; {CONNECTIONS} connections send; medians by p99"
     );
     let (mut calm, mut storm) = (Runs::default(), Runs::default());
     for round in 0..rounds() {
@@ -38,7 +38,7 @@ pub fn compare(database: &str, mut server: Server, table: &mut Table) {
         let raging = people.ask_after(STORM_AFTER);
         let answers = send(&server);
         let (from, until) = raging.join().unwrap();
-        // Those sends alone that met the storm.
+        // Only the sends during the storm count.
         storm.push(Measured::of(&answers.within(from, until)));
         println!(
             "      the storm of round {} took {:.0?}",
@@ -65,14 +65,15 @@ fn send(server: &Server) -> Answers {
     load.run()
 }
 
-/// Who has a connection already.
+/// People with open connections, and the request of each.
 struct People(Vec<(TcpStream, Vec<u8>)>);
 
 impl People {
     fn connect(server: &Server, round: usize) -> Self {
         let person = |number: usize| {
             let form = format!("email=person{number}of{round}%40example.org");
-            // Of a network of its own, as a trusted proxy says.
+            // Each person has a network of their own, because the server trusts this header from
+            // 127.0.0.1.
             let (high, low) = (number / 256, number % 256);
             let head = format!("{}X-Forwarded-For: 10.{high}.{low}.1\r\n", http::PAGE);
             let request = http::form("/fn/forgot", &head, &form);
@@ -81,7 +82,8 @@ impl People {
         Self((0..PEOPLE).map(person).collect())
     }
 
-    /// All of them ask after a while; from the first request to the last answer.
+    /// Sends all requests after a pause. Returns the times of the first request and of the last
+    /// answer.
     fn ask_after(mut self, pause: Duration) -> JoinHandle<(Instant, Instant)> {
         std::thread::spawn(move || {
             std::thread::sleep(pause);
@@ -92,7 +94,7 @@ impl People {
             for (stream, _) in &mut self.0 {
                 let mut answer = String::new();
                 stream.read_to_string(&mut answer).unwrap();
-                // The page says so, and nothing that it hadn't.
+                // The page says that a mail was sent, whether or not an account has the email.
                 assert!(answer.contains("location: /forgot?sent=1"), "{answer}");
             }
             (from, Instant::now())

@@ -1,8 +1,8 @@
-//! The table that a run prints: figures, what they are to be, and whether they are.
+//! The table of results: figures, their targets, and whether they met them.
 
 use std::fmt;
 
-/// Column widths; what is said beside a figure stands below it.
+/// Column widths. Details are printed below a figure.
 const WHAT: usize = 76;
 const FIGURE: usize = 12;
 const TARGET: usize = 14;
@@ -20,12 +20,12 @@ pub enum Figure {
     Count(f64),
 }
 
-/// What a figure is to be, in its unit.
+/// The target of a figure, in the figure's unit.
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
     AtLeast(f64),
     AtMost(f64),
-    /// Printed to be known.
+    /// For information only.
     None,
 }
 
@@ -61,7 +61,7 @@ impl Figure {
         }
     }
 
-    /// A number in the same unit, so exactly that what is missed by little is seen to be missed.
+    /// Formats a number in the figure's unit, with enough digits to show a narrowly missed target.
     fn text(self, number: f64) -> String {
         match self {
             Self::Times(_) => format!("{number:.2} ×"),
@@ -112,12 +112,12 @@ impl fmt::Display for Line {
 }
 
 impl Table {
-    /// Prints a figure as soon as it is known, and keeps it for the end.
+    /// Prints a figure at once, and keeps it for the summary.
     pub fn add(&mut self, what: impl Into<String>, figure: Figure, target: Target) {
         self.push(what.into(), Ok((figure, target)));
     }
 
-    /// The same with what else is to be known of it.
+    /// Like [`Table::add`], with lines of details.
     pub fn add_beside(
         &mut self,
         what: impl Into<String>,
@@ -141,7 +141,7 @@ impl Table {
         self.lines.push(line);
     }
 
-    /// All figures once more, without what was said beside them, and how many were met.
+    /// Prints all figures again, without details, and how many targets were met.
     pub fn print(&self) {
         println!("\n== Figures and targets");
         for line in &self.lines {
@@ -166,7 +166,7 @@ impl Table {
     }
 }
 
-/// Counts are far below 2^52.
+/// Converts a count, which is always far below 2^52.
 pub fn float(count: u64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     let float = count as f64;

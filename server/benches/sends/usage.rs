@@ -1,4 +1,4 @@
-//! What messages cost: processor time, changes of thread, write transactions, fsyncs.
+//! The cost of messages: CPU time, context switches, write transactions, fsyncs.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,27 +6,27 @@ use std::time::Duration;
 use crate::machine;
 use crate::table::float;
 
-/// Write transactions and fsyncs so far, where somebody counts them.
+/// Write transactions and fsyncs so far, if they are counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
     pub transactions: Option<u64>,
     pub fsyncs: Option<u64>,
 }
 
-/// So far, of some processes and their children.
+/// The totals of some processes and their children so far.
 #[derive(Clone, Debug)]
 pub struct Usage {
-    /// Of each process and its children.
+    /// One entry per process, including its children.
     cpu: Vec<Duration>,
     switches: u64,
     work: Work,
 }
 
-/// Of a message, or another request.
+/// The cost of one message or other request.
 #[derive(Clone, Debug)]
 pub struct Cost {
     pub cpu_us: f64,
-    /// The same, process by process.
+    /// The CPU time per process, in µs.
     by_process: Vec<f64>,
     switches: f64,
     transactions: Option<f64>,
@@ -42,7 +42,7 @@ impl Usage {
         }
     }
 
-    /// What each of so many messages cost since an earlier time.
+    /// Returns the cost of each of `messages` messages since `before`.
     pub fn each_since(&self, before: &Self, messages: u64) -> Cost {
         let messages = float(messages.max(1));
         let each = |now: u64, before: u64| float(now.saturating_sub(before)) / messages;
@@ -53,7 +53,7 @@ impl Usage {
         Cost {
             cpu_us: by_process.iter().sum(),
             by_process,
-            // Threads that ended meanwhile took their count with them.
+            // The switches of threads that ended in between are missing.
             switches: each(self.switches, before.switches),
             transactions: counted(self.work.transactions, before.work.transactions),
             fsyncs: counted(self.work.fsyncs, before.work.fsyncs),

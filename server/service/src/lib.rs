@@ -11,7 +11,6 @@ mod applications;
 mod clock;
 mod delivery;
 mod entropy;
-mod error;
 mod group_commit;
 mod id_source;
 mod limits;
@@ -21,9 +20,6 @@ mod operations;
 mod prices;
 mod reports;
 mod shards;
-#[cfg(test)]
-mod statements_on_citus;
-mod store;
 mod support;
 mod uploads;
 mod wakeups;
@@ -42,9 +38,7 @@ use tracing::Instrument as _;
 
 pub use accounts::devices::SessionRow;
 pub use accounts::known_device::account_of_device;
-pub use accounts::second_factor::{
-    FactorRule, FactorState, RECOVERY_CODES, SecondStep, TotpSecret,
-};
+pub use accounts::second_factor::{FactorState, RECOVERY_CODES, SecondStep, TotpSecret};
 pub use accounts::security_events::ClientInfo;
 pub use accounts::staff::AccountDetail;
 pub use accounts::throttle::Networks;
@@ -60,9 +54,8 @@ pub use delivery::receipts::{CarrierReceipt, RECEIPT_NAME_CHARS_MAX, Receipt, us
 pub use delivery::routing::{CarrierInfo, Network};
 pub use delivery::{BATCHES_SHARE, Claimed, Lease, Submitted};
 pub use entropy::Entropy;
-pub use error::{Error, Fault, OpenError, Refusal, Result, Uncertain};
 pub use group_commit::{Consumer, Credit, GroupFigures, Histogram, InboxDepth};
-pub use limits::{DEFAULT_SETTINGS, Limits};
+pub use limits::{DEFAULT_SETTINGS, FactorRule, Limits};
 pub use mail::{MailCounts, MailSettings, OutgoingMail};
 pub use money::deposits::{DepositOutcome, DepositRequest, DepositStatus, ImportOutcome};
 pub use money::statement_file::BadStatement;
@@ -75,6 +68,7 @@ pub use reports::MessageFilter;
 pub use reports::figures::FiguresByPeriod;
 pub use store::audit::Actor;
 pub use store::dialect::without_password;
+pub use store::error::{Error, Fault, OpenError, Refusal, Result, Uncertain};
 pub use store::history::MessageTables;
 pub use store::queue::QueueState;
 pub use store::reach::unprotected_host;
@@ -242,7 +236,7 @@ impl Service {
         };
         // Comes after the node has taken its slot. A distribution that begins later finds the node
         // and refuses to run.
-        if let Err(error) = operations::distribute::look(&store).await {
+        if let Err(error) = operations::distribute::check(&store).await {
             node.leave(&store, now).await;
             return Err(error);
         }

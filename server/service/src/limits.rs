@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::accounts::second_factor::FactorRule;
-use crate::store::history::MessageTables;
+use store::history::MessageTables;
 
 /// The settings file with the default of every setting.
 pub const DEFAULT_SETTINGS: &str = include_str!("../../../heliograph.default.toml");
@@ -59,6 +58,14 @@ pub struct Limits {
     /// has the messages found so far, and its cursor continues from there.
     #[serde(skip, default = "report_time")]
     pub report_time: Duration,
+}
+
+/// Which accounts must have a second factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FactorRule {
+    Staff,
+    All,
 }
 
 impl Default for Limits {

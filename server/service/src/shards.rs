@@ -10,9 +10,9 @@ use domain::ids::Shard;
 use domain::{ApplicationId, Reason, Reference};
 
 use crate::Service;
-use crate::error::{Refusal, Result};
-use crate::store::applications::Address;
-use crate::store::{accounts, applications};
+use store::applications::Address;
+use store::error::{Refusal, Result};
+use store::{accounts, applications};
 
 /// The shards of the installation, and caches of the shards of applications.
 pub(crate) struct Shards {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::store::listening;
 use crate::{Inner, Service};
+use store::listening;
 
 /// A kind of work that tasks are woken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

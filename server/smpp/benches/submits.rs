@@ -1,5 +1,6 @@
-//! Submits per second and processor time of each, against the tests' SMSC on this machine. The
-//! session runs on one thread, the SMSC on another, so that the session's part can be told apart.
+//! Measures submits per second, and processor time per submit, against the tests' SMSC on this
+//! machine. The session and the SMSC run on separate threads, so that the session's processor time
+//! can be measured separately.
 
 #![expect(
     clippy::unwrap_used,
@@ -103,7 +104,7 @@ fn submit(tag: u64) -> Submit {
     }
 }
 
-/// What this thread has used, from the kernel's account of it in nanoseconds.
+/// Returns the processor time of this thread. The kernel counts it in nanoseconds.
 fn processor_time() -> Duration {
     let account = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(account.split(' ').next().unwrap().parse().unwrap())

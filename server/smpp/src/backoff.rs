@@ -1,5 +1,5 @@
-//! Back-off between attempts to bind: exponential with jitter, so that many connections that were
-//! cut at once don't come back at once.
+//! Backoff between attempts to bind. It is exponential with jitter, so that many connections that
+//! were cut at the same time don't reconnect at the same time.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use rand::{RngExt, SeedableRng};
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptOutcome {
-    /// There was no bind, or the peer accepted and delivered nothing on it.
+    /// The bind failed, or the peer accepted and delivered nothing on it.
     Failed,
-    /// The peer accepted or delivered something, and the bind was short.
+    /// The peer accepted or delivered something, but the bind was short.
     Worked,
-    /// The bind held for the longest back-off, or longer.
+    /// The bind lasted at least as long as the longest backoff.
     Held,
 }
 
-/// The back-off of one link.
+/// The backoff of one link.
 pub(crate) struct Backoff {
     min: Duration,
     max: Duration,
@@ -35,8 +35,9 @@ impl Backoff {
         }
     }
 
-    /// Time until the next attempt. It is never 0: a peer that drops each bind must not be flooded
-    /// with binds, even if it takes a PDU on each. An attempt that worked halves the bound.
+    /// Returns the time until the next attempt. It is never 0: we must not flood a peer that drops
+    /// each bind, even if the peer accepts a PDU on each. An attempt that worked halves the upper
+    /// bound.
     pub(crate) fn next(&mut self, attempt: AttemptOutcome) -> Duration {
         let bound = match attempt {
             AttemptOutcome::Failed => self.bound * 2,
@@ -56,7 +57,7 @@ mod tests {
     const MIN: Duration = Duration::from_millis(100);
     const MAX: Duration = Duration::from_secs(1);
 
-    /// The longest of many back-offs, each drawn after these attempts.
+    /// Returns the longest of 1000 backoffs, each drawn after these attempts.
     fn longest(attempts: &[AttemptOutcome]) -> Duration {
         let last = |seed| {
             let mut backoff = Backoff::new(MIN, MAX, seed);
@@ -68,7 +69,8 @@ mod tests {
         waits.into_iter().max().unwrap_or_default()
     }
 
-    /// The longest of a thousand lies within a tenth below the bound.
+    /// Asserts that the longest of 1000 backoffs is at most `bound` milliseconds and within a tenth
+    /// of it.
     fn assert_bound(attempts: &[AttemptOutcome], bound: u64) {
         let (longest, bound) = (longest(attempts), Duration::from_millis(bound));
         assert!(

@@ -1,4 +1,4 @@
-//! A connection's handle and its events.
+//! The handle of a connection, and its events.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::session;
 use crate::shared::Shared;
 use crate::{DeliveryHandle, Event, Outcome, Settings, State, Status, Submit};
 
-/// The most events in one batch.
+/// The maximum number of events in one batch.
 const BATCH: usize = 512;
 
-/// Waits until a condition holds, which is checked again whenever the waiting are notified.
+/// Waits until `holds` returns true. Checks again after each notification.
 async fn until(changed: &Notify, holds: impl Fn() -> bool) {
     loop {
-        // Made before the check, so that it also knows of a notification during the check.
+        // Created before the check, so that a notification during the check isn't missed.
         let notified = changed.notified();
         if holds() {
             return;
@@ -24,20 +24,20 @@ async fn until(changed: &Notify, holds: impl Fn() -> bool) {
     }
 }
 
-/// A connection to an SMSC. Cheap to clone; all clones are the same connection.
+/// A connection to an SMSC. Cheap to clone; all clones share one connection.
 #[derive(Clone)]
 pub struct Connection {
     shared: Arc<Shared>,
 }
 
-/// What happens on a connection, in order. Dropping this closes the connection.
+/// The events of a connection, in order. Dropping this closes the connection.
 pub struct Events {
     shared: Arc<Shared>,
 }
 
 impl Connection {
     /// Opens the connection and keeps it bound until it is closed. Must be called within a tokio
-    /// runtime. `seed` is what the back-off is drawn from.
+    /// runtime. `seed` determines the jitter of the backoff.
     pub fn open(settings: Settings, seed: u64) -> (Self, Events) {
         let shared = Arc::new(Shared::new(settings));
         session::start(&shared, seed);
@@ -47,19 +47,20 @@ impl Connection {
         (Self { shared }, events)
     }
 
-    /// How many submits the connection would take now: 0 unless it is bound, during a pause and
-    /// once it is closing; otherwise the free places of the window, or the single place of
-    /// [`Status::probing`], and no more than the rate lets out in about 200 ms.
+    /// Returns how many submits the connection can accept now. Returns 0 while the connection isn't
+    /// bound, during a throttling pause, and once it is closing. Otherwise returns the number of
+    /// free slots in the window, which has a single slot during [`Status::probing`]. With a rate
+    /// limit, returns no more than the rate allows in about 200 ms.
     pub fn free(&self) -> usize {
         self.shared.lock().free(Instant::now())
     }
 
-    /// Resolves when `free()` is more than 0; never once closing.
+    /// Waits until `free()` is more than 0. Never resolves once the connection is closing.
     pub async fn until_free(&self) {
         until(&self.shared.freed, || self.free() > 0).await;
     }
 
-    /// Takes submits and never waits. Those above `free()` are answered [`Outcome::NotSent`].
+    /// Accepts submits without waiting. Submits beyond `free()` get [`Outcome::NotSent`].
     pub fn submit(&self, submits: Vec<Submit>) {
         let mut inner = self.shared.lock();
         let mut free = inner.free(Instant::now());
@@ -75,8 +76,8 @@ impl Connection {
         self.shared.wake[0].notify_one();
     }
 
-    /// Answers a delivery with a command_status, of which 0 means that it was taken. A handle of an
-    /// earlier bind, or of a delivery that was answered already, is ignored.
+    /// Answers a delivery with a command_status; 0 accepts the delivery. Ignores a handle from an
+    /// earlier bind, and a second answer to the same delivery.
     pub fn acknowledge(&self, handle: DeliveryHandle, status: u32) {
         let mut inner = self.shared.lock();
         if let Some(link) = inner.links.get_mut(handle.link) {
@@ -86,14 +87,14 @@ impl Connection {
         }
     }
 
-    /// A snapshot for operators.
+    /// Returns a snapshot for operators.
     pub fn status(&self) -> Status {
         self.shared.lock().status(Instant::now())
     }
 
-    /// Closes the connection: takes no more submits, answers the unwritten ones
-    /// [`Outcome::NotSent`], waits for the other answers for [`crate::Timers::close`] at most, and
-    /// unbinds. The events end after that.
+    /// Closes the connection. Accepts no more submits, answers the unwritten ones with
+    /// [`Outcome::NotSent`], waits at most [`crate::Timers::close`] for the other answers, and
+    /// unbinds. After that, the events end.
     pub async fn close(&self) {
         self.shared.begin_close(Instant::now());
         let is_closed = || self.shared.lock().state() == State::Closed;
@@ -102,8 +103,8 @@ impl Connection {
 }
 
 impl Events {
-    /// Waits for events and returns those that are ready, at most 512. `None` once the connection
-    /// is closed and every event was returned. No event is lost when the future is dropped.
+    /// Waits for events and returns up to 512 of them. Returns `None` once the connection is closed
+    /// and every event was returned. Dropping the future loses no event.
     pub async fn next(&mut self) -> Option<Vec<Event>> {
         loop {
             let (events, closed) = self.shared.take_events(BATCH);

@@ -1,4 +1,4 @@
-//! PDUs that we write, in the codec's types.
+//! Encodes the PDUs that we write, with the codec's types.
 
 use std::str::FromStr;
 
@@ -16,7 +16,7 @@ use tokio_util::codec::Encoder;
 use crate::frames::MAX_LENGTH;
 use crate::{BindMode, Settings, Submit, status_code};
 
-/// Which way a link is bound.
+/// How a link is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Transceiver,
@@ -25,7 +25,7 @@ pub(crate) enum Role {
 }
 
 impl BindMode {
-    /// What each link is bound as. The first one submits.
+    /// Returns the role of each link. The first link submits.
     pub(crate) fn roles(self) -> &'static [Role] {
         match self {
             Self::Transceiver => &[Role::Transceiver],
@@ -37,14 +37,14 @@ impl BindMode {
 /// Appends a PDU.
 pub(crate) fn put(out: &mut BytesMut, status: u32, sequence: u32, pdu: Pdu) {
     let command = Command::new(CommandStatus::from(status), sequence, pdu);
-    // The codec's error is that of a sink, and appending to memory can't fail.
+    // The codec returns only errors of its sink, and appending to memory can't fail.
     let _ = CommandCodec::new().encode(&command, out);
 }
 
-/// The bind PDU of a role.
+/// Builds the bind PDU of a role.
 ///
 /// # Errors
-/// Names a setting that SMPP can't carry.
+/// The error names the setting that SMPP can't carry.
 pub(crate) fn bind(settings: &Settings, role: Role) -> Result<Pdu, &'static str> {
     let system_id = field(
         &settings.system_id,
@@ -70,13 +70,13 @@ pub(crate) fn bind(settings: &Settings, role: Role) -> Result<Pdu, &'static str>
     })
 }
 
-/// An estimate of the octets of a submit_sm.
+/// Estimates the size of a submit_sm in octets.
 pub(crate) fn size(submit: &Submit) -> usize {
     let payload = submit.message_payload.as_ref().map_or(0, Vec::len);
     128 + submit.short_message.len() + payload
 }
 
-/// A submit_sm; the error is the status that an SMSC would refuse it with.
+/// Builds a submit_sm. The error is the status with which an SMSC would refuse it.
 pub(crate) fn submit(submit: Submit) -> Result<Pdu, u32> {
     let payload = submit.message_payload.as_ref().map_or(0, Vec::len);
     if payload > MAX_LENGTH - 1024 {
@@ -115,7 +115,7 @@ pub(crate) fn submit(submit: Submit) -> Result<Pdu, u32> {
     Ok(builder.build().into())
 }
 
-/// The response to a deliver_sm or a data_sm. Its message_id is unused (SMPP 3.4, 4.6.2).
+/// Builds the response to a deliver_sm or a data_sm. Its message_id is unused (SMPP 3.4, 4.6.2).
 pub(crate) fn delivered(data: bool) -> Pdu {
     if data {
         DataSmResp::new(COctetString::empty(), Vec::new()).into()
@@ -124,7 +124,7 @@ pub(crate) fn delivered(data: bool) -> Pdu {
     }
 }
 
-/// A field of a PDU; the error is the given one when SMPP can't carry the text there.
+/// Parses a field of a PDU. Returns `error` if SMPP can't carry the text in that field.
 fn field<T: FromStr, E>(text: &str, error: E) -> Result<T, E> {
     text.parse().map_err(|_| error)
 }

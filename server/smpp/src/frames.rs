@@ -1,7 +1,7 @@
-//! PDUs that the peer writes: where each ends in the stream, and its fields.
+//! Splits the peer's bytes into PDUs, and reads their fields.
 //!
-//! We read them by hand, because the codec refuses a whole PDU for a TLV without its NUL or an
-//! address that is one digit too long, and a refused receipt is lost.
+//! We parse PDUs by hand because the codec rejects a whole PDU if a TLV lacks its NUL or an address
+//! is one digit too long. A rejected receipt would be lost.
 
 use bytes::{Buf, Bytes, BytesMut};
 use rusmpp::CommandId;
@@ -9,9 +9,9 @@ use rusmpp::tlvs::TlvTag;
 
 use crate::Delivery;
 
-/// The shortest PDU: a header.
+/// The length of the shortest PDU: a header.
 pub(crate) const MIN_LENGTH: usize = 16;
-/// The longest PDU that is read or written.
+/// The length of the longest PDU that we read or write.
 pub(crate) const MAX_LENGTH: usize = 64 * 1024;
 
 /// One PDU.
@@ -22,14 +22,14 @@ pub(crate) struct Frame {
     pub(crate) body: Bytes,
 }
 
-/// A PDU's length is out of bounds, so that the beginning of the next PDU can't be known.
+/// The length of a PDU is out of bounds, so we can't know where the next PDU begins.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadLength(pub(crate) u32);
 
-/// Takes the next PDU, if all of it was received.
+/// Takes the next PDU if it was received in full.
 ///
 /// # Errors
-/// When its length is out of bounds, as soon as the length was received.
+/// Fails if the length is out of bounds, even before the rest of the PDU is received.
 pub(crate) fn next(incoming: &mut BytesMut) -> Result<Option<Frame>, BadLength> {
     let Some(length) = incoming.first_chunk::<4>() else {
         return Ok(None);
@@ -52,14 +52,14 @@ pub(crate) fn next(incoming: &mut BytesMut) -> Result<Option<Frame>, BadLength> 
     }))
 }
 
-/// A response's message_id: the text before the NUL, or all of the body if a peer forgot the NUL.
+/// Returns a message_id: the text before the NUL, or the whole value if the peer forgot the NUL.
 pub(crate) fn message_id(body: &[u8]) -> Option<String> {
     let id = body.split(|byte| *byte == 0).next()?;
     let id = std::str::from_utf8(id).ok()?.trim();
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-/// Reads a deliver_sm's body; `None` when it ends before its last mandatory field.
+/// Reads the body of a deliver_sm. Returns `None` if it ends before its last mandatory field.
 pub(crate) fn deliver_sm(body: Bytes) -> Option<Delivery> {
     let mut fields = Fields(body);
     let mut delivery = addressed(&mut fields)?;
@@ -75,7 +75,7 @@ pub(crate) fn deliver_sm(body: Bytes) -> Option<Delivery> {
     Some(delivery)
 }
 
-/// Reads a data_sm's body; `None` when it ends before its last mandatory field.
+/// Reads the body of a data_sm. Returns `None` if it ends before its last mandatory field.
 pub(crate) fn data_sm(body: Bytes) -> Option<Delivery> {
     let mut fields = Fields(body);
     let mut delivery = addressed(&mut fields)?;
@@ -100,7 +100,7 @@ fn addressed(fields: &mut Fields) -> Option<Delivery> {
     })
 }
 
-/// The part of a body that isn't read yet.
+/// The unread part of a body.
 struct Fields(Bytes);
 
 impl Fields {
@@ -116,7 +116,7 @@ impl Fields {
         self.0.try_get_u8().ok()
     }
 
-    /// A C-octet string, of any length.
+    /// Reads a C-octet string of any length.
     fn text(&mut self) -> Option<String> {
         let end = self.0.iter().position(|byte| *byte == 0)?;
         let text = self.take(end)?;
@@ -124,7 +124,7 @@ impl Fields {
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Reads the TLVs. A TLV that is cut off ends them, and one of a wrong size is skipped.
+    /// Reads the TLVs. Stops at a TLV that is cut off, and skips one that has the wrong size.
     fn tlvs(&mut self, delivery: &mut Delivery) {
         while let (Ok(tag), Ok(length)) = (self.0.try_get_u16(), self.0.try_get_u16()) {
             let Some(value) = self.take(usize::from(length)) else {

@@ -1,12 +1,12 @@
-//! Catches panics of a link, which must not end the connection.
+//! Catches panics of a link, so that they don't end the connection.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// The future's result; `None` when it panicked. A future that panicked isn't polled again, and may
-/// have left the values that it worked on half changed.
+/// Returns the future's result, or `None` if it panicked. A future that panicked isn't polled
+/// again. It may have left the values that it was changing inconsistent.
 pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     poll_fn(
@@ -36,7 +36,7 @@ mod tests {
     use crate::stream::Stream;
     use crate::{Address, BindMode, Event, Outcome, Settings, State, Submit, Timers, UnknownCause};
 
-    /// A stream that panics when it reads this byte.
+    /// A [`Panicking`] stream panics when it reads this byte.
     const PANIC: u8 = 0xFF;
 
     struct Panicking(DuplexStream);
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    /// No bytes of a peer are known to make a link panic, so the stream does.
+    /// We know of no bytes from a peer that make a link panic, so the stream panics instead.
     #[tokio::test]
     async fn a_panic_ends_the_link_and_answers_its_submits() {
         let shared = Arc::new(Shared::new(settings()));

@@ -1,4 +1,4 @@
-//! What a link does on each PDU that the peer sends.
+//! Handles the PDUs that the peer sends.
 
 use rusmpp::{CommandId, Pdu};
 use tokio::time::Instant;
@@ -11,7 +11,7 @@ use crate::window::Answered;
 use crate::{Delivery, DeliveryHandle, Event, Outcome, status_code};
 
 impl Link {
-    /// Handles every PDU that was received whole.
+    /// Handles every PDU that was received in full.
     pub(crate) fn read_frames(&mut self) {
         loop {
             if self.parting.is_some() {
@@ -31,8 +31,8 @@ impl Link {
         }
     }
 
-    /// Handles the answers among the PDUs that were received and not handled before the link ended.
-    /// Deliveries among them are left for the peer to repeat.
+    /// Handles the submit responses that were received but not handled before the link ended. Drops
+    /// the deliveries, because the peer will repeat them.
     pub(crate) fn read_left_answers(&mut self) {
         while let Ok(Some(frame)) = frames::next(&mut self.socket.incoming) {
             if frame.command == CommandId::SubmitSmResp {
@@ -62,7 +62,7 @@ impl Link {
             }
             // Neither has a response. An outbind asks us to bind, which we do anyway.
             CommandId::Outbind | CommandId::AlertNotification => {}
-            // The peer could answer a nack of its response with a nack of its own, without end.
+            // We never nack a response: the peer could nack our nack, and so on without end.
             other if other.is_response() => {}
             _ => self.respond(status_code::INVALID_COMMAND_ID, sequence, Pdu::GenericNack),
         }
@@ -85,9 +85,9 @@ impl Link {
             self.end = Some(format!("bind refused: generic_nack {:#010X}", frame.status));
             return;
         }
-        // The nack may be about one of our responses with the same sequence number, and a submit
-        // that was accepted must not be taken for refused. If it is about the submit, that one ends
-        // without an answer.
+        // The nack may be about one of our responses with the same sequence number. Then the submit
+        // must not be reported as refused, because the peer may have accepted it. If the nack is
+        // about the submit after all, that submit gets no answer.
         if self.has_responded(frame.sequence) {
             return;
         }
@@ -98,7 +98,7 @@ impl Link {
         self.answer(frame.sequence, Outcome::Refused { status });
     }
 
-    /// Whether we lately responded to a PDU of the peer with this sequence number.
+    /// Returns whether we recently responded to a PDU of the peer with this sequence number.
     fn has_responded(&self, sequence: u32) -> bool {
         let lately = self.shared.settings.timers.answer;
         let mut responses = self.responses.iter();
@@ -106,7 +106,7 @@ impl Link {
     }
 
     fn answer(&mut self, sequence: u32, outcome: Outcome) {
-        // An answer to no submit, or a second answer to one.
+        // An answer to no submit, or a second answer to the same submit.
         let Some(answered) = self.window.answered(sequence) else {
             return;
         };
@@ -153,7 +153,8 @@ impl Link {
                 self.respond(status, sequence, encode::delivered(data));
                 return;
             }
-            // The peer might take a refusal for final, while it repeats what isn't answered.
+            // The peer repeats a delivery that gets no answer, but it might treat a refusal as
+            // final.
             Phase::Leaving { .. } => return,
         }
         let read = if data {

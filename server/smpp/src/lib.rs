@@ -1,15 +1,16 @@
-//! An SMPP 3.4 ESME session: one bind (or a transmitter's and a receiver's) that is kept up until
-//! it is closed. Submits go in, answers and deliveries come out as events.
+//! An SMPP 3.4 ESME session. The session keeps one bind up (or a transmitter bind and a receiver
+//! bind) until the caller closes it. The caller submits messages and reads answers and deliveries
+//! as events.
 //!
-//! Promises of the session:
-//! - Each [`Submit`] gets one [`Event::Answer`], and a second one only when the peer's answer comes
-//!   late.
-//! - [`Outcome::NotSent`] means that the peer can't have received all of the submit.
-//! - No more submits are unanswered than the window holds. After submits that got no answer, they
-//!   go out one at a time until one is answered, on whatever bind.
-//! - The session acknowledges no delivery by itself.
+//! The session guarantees:
+//! - Each [`Submit`] gets one [`Event::Answer`], and a second one only if the peer answers late.
+//! - [`Outcome::NotSent`] means that the peer can't have received the whole submit.
+//! - The number of unanswered submits never exceeds the window. After a submit gets no answer, the
+//!   session sends one submit at a time until one is answered, even after a reconnect.
+//! - The session never acknowledges a delivery on its own.
 //!
-//! Time is tokio's. The only randomness, the jitter of the back-off, comes from a seed.
+//! All timing uses tokio's clock. The only randomness is the jitter of the backoff, which comes
+//! from a seed.
 
 mod backoff;
 mod connection;

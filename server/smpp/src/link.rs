@@ -1,4 +1,4 @@
-//! One socket from its bind to its end.
+//! A link: one socket, from its bind to its end.
 
 use std::collections::{HashSet, VecDeque};
 use std::future::poll_fn;
@@ -18,24 +18,24 @@ use crate::throttle::Throttle;
 use crate::window::Window;
 use crate::{DeliveryHandle, Event, Outcome, State, Submit, UNACKNOWLEDGED_LIMIT, UnknownCause};
 
-/// Submits are encoded while less than this waits to be written.
+/// While fewer bytes than this are waiting to be written, the link encodes more submits.
 const OUTBOX_FULL: usize = 64 * 1024;
-/// Nothing is read while more than this waits to be written: the peer sends requests and doesn't
-/// read our responses.
+/// While more bytes than this are waiting to be written, the link stops reading: the peer is
+/// sending requests without reading our responses.
 const OUTBOX_LIMIT: usize = 256 * 1024;
-/// How many of our latest responses are remembered.
+/// The link keeps this many of our latest responses.
 const RESPONSES_REMEMBERED: usize = 1000;
-/// How long a link that ends may take to write its last PDUs.
+/// The time limit for writing the last PDUs of a link that is shutting down.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
 
-/// How far the link has come.
+/// The phase of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The bind waits for its response.
+    /// Waiting for the response to the bind.
     Binding { sequence: u32, until: Instant },
     /// In use.
     Bound,
-    /// We sent an unbind, and wait for its response or for the last write.
+    /// Shutting down: waiting for the response to our unbind, or for the last write.
     Leaving { until: Instant },
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The link never bound, or its bind was of no use.
+    /// An end that counts as a failed attempt.
     pub(crate) fn failed(error: String) -> Self {
         Self {
             error,
@@ -55,45 +55,47 @@ impl Ended {
     }
 }
 
-/// One socket.
+/// The state of one link.
 pub(crate) struct Link {
     pub(crate) shared: Arc<Shared>,
     pub(crate) index: usize,
     pub(crate) role: Role,
-    /// Counts the connection's binds; set once bound.
+    /// The number of this bind, counted per connection. Set once bound.
     pub(crate) bind: u64,
     pub(crate) socket: Socket,
     pub(crate) phase: Phase,
     bound_at: Option<Instant>,
-    /// Whether the peer accepted a submit or delivered something. Refusals don't count.
+    /// Whether the peer accepted a submit or sent a delivery. Refusals don't count.
     pub(crate) worked: bool,
     /// When the peer last answered a submit.
     pub(crate) answered_at: Option<Instant>,
-    /// Whether the peer has ceased to answer submits.
+    /// Whether the peer has stopped answering submits.
     pub(crate) unresponsive: bool,
-    /// Whether submits were given up since the lock was last held, and none was answered meanwhile.
+    /// Whether the link gave up a submit since the last `publish`, and the peer answered none after
+    /// that submit was written.
     pub(crate) unanswered: bool,
-    /// Why we end the link; it ends once the submit that is being written is written whole.
+    /// Why we are shutting down the link. The link ends once the partly written submit is written
+    /// in full.
     pub(crate) parting: Option<String>,
     /// Why the link ended.
     pub(crate) end: Option<String>,
     pub(crate) window: Window,
     pub(crate) pace: Pace,
     pub(crate) throttle: Throttle,
-    /// Our latest responses: when, and to which sequence number of the peer.
+    /// Our latest responses: the time of each, and the peer's sequence number.
     pub(crate) responses: VecDeque<(Instant, u32)>,
-    /// Unacknowledged deliveries, by serial number.
+    /// The serial numbers of unacknowledged deliveries.
     pub(crate) unacknowledged: HashSet<u64>,
     pub(crate) deliveries: u64,
-    /// Events since the lock was last held.
+    /// Events since the last `publish`.
     pub(crate) events: Vec<Event>,
-    /// The peer's answers to submits since the lock was last held.
+    /// The number of submits that the peer answered since the last `publish`.
     pub(crate) answered: u64,
-    /// Those of them that asked for a slower pace.
+    /// How many of those answers asked us to slow down.
     pub(crate) throttled: u64,
-    /// Submits that left the window since the lock was last held.
+    /// The number of submits that left the window since the last `publish`.
     pub(crate) finished: usize,
-    /// When an enquire_link was sent that the peer hasn't reacted to.
+    /// When we sent the enquire_link that the peer hasn't reacted to yet.
     pub(crate) enquired: Option<Instant>,
 }
 
@@ -138,11 +140,11 @@ impl Link {
         }
     }
 
-    /// Serves until the link ends. A panic ends it, too, and its submits still get an answer.
+    /// Serves until the link ends. A panic also ends the link, but its submits still get an answer.
     pub(crate) async fn run(mut self) -> Ended {
         if guarded(self.serve()).await.is_none() {
             self.end = Some("the link panicked".to_owned());
-            // Reading on could panic again.
+            // Parsing the remaining bytes could panic again.
             self.socket.incoming.clear();
         }
         self.finish()
@@ -186,8 +188,8 @@ impl Link {
         }
     }
 
-    /// Starts the time of the answers to submits that the socket took whole, and answers submits
-    /// that were taken out because their time was over.
+    /// Starts the answer timeout of each submit that the socket accepted in full. Answers the
+    /// submits that the socket removed because their deadline had passed.
     fn note_written(&mut self) {
         let due = Instant::now() + self.shared.settings.timers.answer;
         while let Some(sequence) = self.socket.outbox.next_written() {
@@ -197,7 +199,7 @@ impl Link {
         self.finish_unwritten(overdue);
     }
 
-    /// The peer accepted the bind.
+    /// Records that the peer accepted the bind.
     pub(crate) fn bound(&mut self) {
         let now = Instant::now();
         self.phase = Phase::Bound;
@@ -209,8 +211,8 @@ impl Link {
         self.shared.enter(self.index, State::Bound, None);
     }
 
-    /// Begins to end the link: it reads nothing more, and finishes only the submit that is partly
-    /// written.
+    /// Begins to shut down the link. The link handles no more PDUs and starts no more submits; it
+    /// only finishes a partly written one.
     pub(crate) fn part(&mut self, reason: String) {
         self.phase = Phase::Leaving {
             until: Instant::now() + FAREWELL,
@@ -220,7 +222,7 @@ impl Link {
         self.shared.link_down(self.index);
     }
 
-    /// Responds to the peer's PDU of that sequence number.
+    /// Responds to the peer's PDU with this sequence number.
     pub(crate) fn respond(&mut self, status: u32, sequence: u32, pdu: rusmpp::Pdu) {
         if self.responses.len() == RESPONSES_REMEMBERED {
             self.responses.pop_front();
@@ -241,13 +243,13 @@ impl Link {
             .append(|out| encode::put(out, status, sequence, pdu));
     }
 
-    /// Reports the outcome of a submit, which leaves the window.
+    /// Reports the outcome of a submit that has left the window.
     pub(crate) fn finish_submit(&mut self, tag: u64, outcome: Outcome) {
         self.finished += 1;
         self.events.push(Event::Answer { tag, outcome });
     }
 
-    /// Whether the link may read PDUs now.
+    /// Returns whether the link may read PDUs now.
     pub(crate) fn may_read(&self) -> bool {
         self.unacknowledged.len() < UNACKNOWLEDGED_LIMIT && self.socket.outbox.len() < OUTBOX_LIMIT
     }
@@ -268,7 +270,7 @@ impl Link {
         }
     }
 
-    /// Moves the submits that may leave now; returns whether there may be more.
+    /// Moves the submits that may be sent now into the outbox. Returns whether there may be more.
     fn take_submits(&mut self, now: Instant) -> bool {
         let shared = Arc::clone(&self.shared);
         let mut inner = shared.lock();
@@ -282,7 +284,7 @@ impl Link {
             && let Some(submit) = inner.queue.pop_front()
         {
             waiting += encode::size(&submit);
-            // In the window at once, so that the submit gets an answer whatever happens.
+            // Added to the window right away, so that the submit gets an answer whatever happens.
             let sequence = self.window.next_sequence();
             self.window.insert(sequence, submit.tag);
             submits.push((sequence, submit));
@@ -319,12 +321,12 @@ impl Link {
         }
     }
 
-    /// Puts events and counts since the last call into the shared part.
+    /// Moves the events and counts since the last call into the shared state.
     fn publish(&mut self) {
         let mut inner = self.shared.lock();
         inner.in_flight = inner.in_flight.saturating_sub(self.finished);
         inner.answered += self.answered;
-        // Submits were given up after the answers that came.
+        // The answers came before the link gave up any submit, so `unanswered` wins.
         inner.probing = (inner.probing && self.answered == 0) || self.unanswered;
         inner.throttled += self.throttled;
         if self.index == 0 {
@@ -340,7 +342,7 @@ impl Link {
         self.shared.announce(inner);
     }
 
-    /// Answers every submit that is left.
+    /// Answers all remaining submits.
     fn finish(mut self) -> Ended {
         self.read_left_answers();
         let cause = if self.shared.is_closing() {
@@ -358,7 +360,7 @@ impl Link {
         self.shared.link_down(self.index);
         self.publish();
         let error = self.end.unwrap_or_default();
-        // The next bind may be no better, however long this one held.
+        // However long this bind held, the next one may be just as useless.
         if self.unresponsive {
             return Ended::failed(error);
         }

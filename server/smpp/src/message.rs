@@ -2,46 +2,48 @@
 
 use tokio::time::Instant;
 
-/// An address as SMPP carries it.
+/// An SMPP address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Address {
     /// Type of number (SMPP 3.4, 5.2.5).
     pub ton: u8,
     /// Numbering plan (SMPP 3.4, 5.2.6).
     pub npi: u8,
-    /// Digits or, for an alphanumeric sender, its name; at most 20 ASCII characters.
+    /// Digits, or the name of an alphanumeric sender. At most 20 ASCII characters.
     pub digits: String,
 }
 
 /// One submit_sm.
 ///
-/// A submit that SMPP can't carry (an address that is too long, a text over 255 octets) isn't
-/// written and is answered [`Outcome::Refused`] with the status that an SMSC would give.
+/// A submit that SMPP can't carry (for example, because an address is too long or the text exceeds
+/// 255 octets) isn't written. It gets [`Outcome::Refused`] with the status that an SMSC would
+/// return.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submit {
-    /// Chosen by the caller; comes back with the answer.
+    /// Chosen by the caller, and returned with the answer.
     pub tag: u64,
-    /// The last time to begin writing the submit; after it, it is answered [`Outcome::NotSent`].
-    /// The time is checked right before each write, so that a process which was stopped for a while
-    /// sends one late submit per link at most. A submit that isn't written whole five seconds after
-    /// this ends the link and is [`Outcome::NotSent`], too. Over TLS a submit counts as written
-    /// when TLS takes it, which is when the one before has left.
+    /// The deadline for beginning to write the submit. After it, the submit gets
+    /// [`Outcome::NotSent`]. The deadline is checked right before each write, so a process that was
+    /// suspended for a while sends at most one late submit per link. If a submit was begun in time
+    /// but isn't written in full five seconds after the deadline, the link ends and the submit also
+    /// gets [`Outcome::NotSent`]. Over TLS, a submit counts as written when TLS accepts it. TLS
+    /// accepts a submit only after the previous one has left.
     pub not_after: Instant,
-    /// At most 5 ASCII characters; mostly empty.
+    /// At most 5 ASCII characters. Usually empty.
     pub service_type: String,
-    /// Who it is from.
+    /// The source address.
     pub source: Address,
-    /// Who it is for.
+    /// The destination address.
     pub destination: Address,
     /// SMPP 3.4, 5.2.12.
     pub esm_class: u8,
-    /// As SMPP writes times: 16 characters (SMPP 3.4, 7.1.1).
+    /// A time in SMPP's format: 16 characters (SMPP 3.4, 7.1.1).
     pub validity_period: Option<String>,
     /// SMPP 3.4, 5.2.17.
     pub registered_delivery: u8,
     /// SMPP 3.4, 5.2.19.
     pub data_coding: u8,
-    /// At most 255 octets; empty when `message_payload` carries the text.
+    /// At most 255 octets. Empty if `message_payload` carries the text.
     pub short_message: Vec<u8>,
     /// TLV 0x020C.
     pub sar_msg_ref_num: Option<u16>,
@@ -55,51 +57,52 @@ pub struct Submit {
     pub user_message_reference: Option<u16>,
 }
 
-/// What happens on a connection.
+/// An event on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// What became of a submit.
+    /// A submit was answered or given up.
     Answer {
-        /// The submit's.
+        /// The tag of the submit.
         tag: u64,
-        /// What became of it.
+        /// The outcome of the submit.
         outcome: Outcome,
     },
-    /// A delivery arrived; to be acknowledged with [`crate::Connection::acknowledge`].
+    /// A delivery arrived. Acknowledge it with [`crate::Connection::acknowledge`].
     Deliver(Delivery),
 }
 
-/// What became of a submit.
+/// The outcome of a submit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Status 0.
+    /// The peer answered with status 0.
     Accepted {
-        /// `None` when the body has none, or one that can't be read.
+        /// `None` if the response has no message ID, or an unreadable one.
         message_id: Option<String>,
     },
-    /// Any other status, also in a generic_nack with the submit's sequence number.
+    /// The peer answered with any other status, or with a generic_nack for the submit's sequence
+    /// number.
     Refused {
         /// The command_status.
         status: u32,
     },
-    /// Not all of the submit left, which is certain: it may be repeated.
+    /// The submit certainly wasn't sent in full, so the caller may send it again.
     NotSent,
-    /// All of the submit was handed to the socket, and what became of it isn't known. After
-    /// [`UnknownCause::NoAnswer`] a late answer on the same bind is still reported, as a second
+    /// The socket accepted the whole submit, but its outcome isn't known. After
+    /// [`UnknownCause::NoAnswer`], a late answer on the same bind is still reported, as a second
     /// [`Event::Answer`] with the same tag.
     Unknown {
-        /// Why it isn't known.
+        /// Why the outcome isn't known.
         cause: UnknownCause,
     },
 }
 
-/// Why a submit's outcome isn't known.
+/// Why the outcome of a submit isn't known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownCause {
-    /// No answer came within [`crate::Timers::answer`]. If no other submit was answered either
+    /// No answer came within [`crate::Timers::answer`]. If the peer also answered no other submit
     /// since this one was written, the link ends and binds again.
     NoAnswer,
-    /// The connection ended first.
+    /// The connection ended before the answer came.
     ConnectionLost,
     /// We closed the connection before the answer came.
     Closed,
@@ -108,17 +111,17 @@ pub enum UnknownCause {
 /// A deliver_sm (or data_sm) from the peer: a receipt or a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Delivery {
-    /// What the acknowledgement names.
+    /// The handle that acknowledges the delivery.
     pub handle: DeliveryHandle,
-    /// The source address's digits.
+    /// The digits of the source address.
     pub source: String,
-    /// The destination address's digits.
+    /// The digits of the destination address.
     pub destination: String,
     /// SMPP 3.4, 5.2.12.
     pub esm_class: u8,
     /// SMPP 3.4, 5.2.19.
     pub data_coding: u8,
-    /// short_message or, when that is empty, message_payload; undecoded.
+    /// The short_message or, if that is empty, the message_payload. Not decoded.
     pub text: Vec<u8>,
     /// TLV 0x001E.
     pub receipted_message_id: Option<String>,
@@ -130,22 +133,23 @@ pub struct Delivery {
     pub user_message_reference: Option<u16>,
 }
 
-/// Names a delivery on the bind that brought it. The default names none.
+/// Identifies a delivery and the bind that it arrived on. The default identifies none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct DeliveryHandle {
-    /// Index of the link.
+    /// The index of the link.
     pub(crate) link: usize,
-    /// Counts the connection's binds; 0 is none.
+    /// The number of the bind, counted per connection. 0 if none.
     pub(crate) bind: u64,
-    /// Counts the bind's deliveries: a peer may use one sequence number twice.
+    /// The number of the delivery, counted per bind. The sequence number isn't enough, because a
+    /// peer may use one twice.
     pub(crate) serial: u64,
     /// The peer's sequence number.
     pub(crate) sequence: u32,
-    /// Whether it came as a data_sm and must be answered as one.
+    /// Whether the delivery came as a data_sm, and must be answered as one.
     pub(crate) data: bool,
 }
 
-/// Values of command_status (SMPP 3.4, 5.1.3) that callers and this crate name.
+/// The values of command_status (SMPP 3.4, 5.1.3) that this crate and its callers use.
 pub mod status_code {
     /// No error.
     pub const OK: u32 = 0x00;
@@ -153,7 +157,7 @@ pub mod status_code {
     pub const INVALID_MESSAGE_LENGTH: u32 = 0x01;
     /// Command length is invalid.
     pub const INVALID_COMMAND_LENGTH: u32 = 0x02;
-    /// Command id is invalid.
+    /// Command ID is invalid.
     pub const INVALID_COMMAND_ID: u32 = 0x03;
     /// Not possible in this bind state.
     pub const INCORRECT_BIND_STATUS: u32 = 0x04;

@@ -1,20 +1,20 @@
-//! Bytes that wait to be written to a socket, and how much of them it took.
+//! The bytes waiting to be written to a socket, and how many bytes the socket has accepted.
 
 use std::collections::VecDeque;
 
 use bytes::{Buf, BytesMut};
 use tokio::time::Instant;
 
-/// Bytes for one socket. Offsets count all bytes since the socket was opened, so that it is known
-/// when the last byte of each submit was taken.
+/// The bytes for one socket. Offsets count all bytes since the socket was opened, so that the
+/// outbox knows when the socket accepts the last byte of each submit.
 #[derive(Default)]
 pub(crate) struct Outbox {
     bytes: BytesMut,
-    /// How many bytes the socket took.
+    /// The number of bytes that the socket has accepted.
     taken: u64,
-    /// Submits that the socket hasn't taken whole, in order.
+    /// Submits that the socket hasn't accepted in full, in order.
     submits: VecDeque<Pending>,
-    /// Submits that the socket took whole, until `next_written` returns them.
+    /// Submits that the socket accepted in full and that `next_written` hasn't returned yet.
     written: VecDeque<u32>,
 }
 
@@ -25,7 +25,8 @@ struct Pending {
     not_after: Instant,
 }
 
-/// An offset from the first byte that waits, of which there are far fewer than this type holds.
+/// Converts an offset from the first pending byte. There are far fewer pending bytes than a `usize`
+/// holds.
 fn index(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
@@ -35,12 +36,12 @@ impl Outbox {
         self.bytes.len()
     }
 
-    /// Appends a PDU that isn't a submit, by `put`.
+    /// Appends a PDU that isn't a submit. `put` writes its bytes.
     pub(crate) fn append(&mut self, put: impl FnOnce(&mut BytesMut)) {
         put(&mut self.bytes);
     }
 
-    /// Appends a submit, by `put`.
+    /// Appends a submit. `put` writes its bytes.
     pub(crate) fn append_submit(
         &mut self,
         sequence: u32,
@@ -57,27 +58,27 @@ impl Outbox {
         });
     }
 
-    /// The bytes to offer to the socket next: up to the end of the first submit, whose time is
-    /// checked before each write. However long the process is stopped between the check and the
-    /// write, one late submit leaves at most.
+    /// Returns the bytes to write next, up to the end of the first submit. The socket checks that
+    /// submit's deadline before each write. So even if the process is suspended between the check
+    /// and the write, at most one late submit is sent.
     pub(crate) fn offer(&self) -> &[u8] {
         let first = self.submits.front();
         let end = first.map(|first| index(first.end - self.taken));
         &self.bytes[..end.unwrap_or(self.bytes.len())]
     }
 
-    /// Whether the next write would begin a submit whose time is over.
+    /// Returns whether the next write would begin a submit whose deadline has passed.
     pub(crate) fn is_overdue(&self, now: Instant) -> bool {
         let first = self.submits.front();
         first.is_some_and(|first| first.start >= self.taken && first.not_after < now)
     }
 
-    /// Whether more than one write is needed for all of it.
+    /// Returns whether the pending bytes need more than one write.
     pub(crate) fn takes_several(&self) -> bool {
         self.submits.len() > 1
     }
 
-    /// Notes that the socket took `count` bytes.
+    /// Records that the socket accepted `count` bytes.
     pub(crate) fn took(&mut self, count: usize) {
         self.bytes.advance(count);
         self.taken += count as u64;
@@ -89,17 +90,17 @@ impl Outbox {
         }
     }
 
-    /// The next submit of which the socket took the last byte.
+    /// Returns the next submit whose last byte the socket accepted.
     pub(crate) fn next_written(&mut self) -> Option<u32> {
         self.written.pop_front()
     }
 
-    /// Removes the submits of which the socket took no byte and for whose time `drop` is true;
-    /// their sequence numbers.
+    /// Removes the submits that aren't begun and whose deadline satisfies `drop`. Returns their
+    /// sequence numbers.
     pub(crate) fn remove(&mut self, drop: impl Fn(Instant) -> bool) -> Vec<u32> {
         let (taken, bytes) = (self.taken, &self.bytes);
         let (mut removed, mut kept) = (Vec::new(), BytesMut::new());
-        // How far the bytes are copied or skipped, and how many of them are skipped.
+        // The offset up to which bytes are copied or skipped, and the number of skipped bytes.
         let (mut copied, mut skipped) = (taken, 0);
         self.submits.retain_mut(|submit| {
             if submit.start < taken || !drop(submit.not_after) {
@@ -120,20 +121,20 @@ impl Outbox {
         removed
     }
 
-    /// Drops the bytes that weren't written. Submits that the socket took whole are still returned
-    /// by `next_written`.
+    /// Drops the unwritten bytes. `next_written` still returns the submits that the socket accepted
+    /// in full.
     pub(crate) fn abandon(&mut self) {
         self.bytes.clear();
         self.submits.clear();
     }
 
-    /// The time of the submit of which the socket took only a part.
+    /// Returns the deadline of the submit that is partly written, if there is one.
     pub(crate) fn begun_not_after(&self) -> Option<Instant> {
         let first = self.submits.front()?;
         (first.start < self.taken).then_some(first.not_after)
     }
 
-    /// When the time of the first submit that can still be removed is over.
+    /// Returns the earliest deadline of the submits that can still be removed.
     pub(crate) fn not_after(&self) -> Option<Instant> {
         let whole = self
             .submits
@@ -163,7 +164,7 @@ mod tests {
         outbox
     }
 
-    /// A test through the public face couldn't see how many bytes the socket took.
+    /// A test through the public API couldn't see how many bytes the socket accepted.
     #[test]
     fn a_submit_is_written_with_its_last_byte() {
         let mut outbox = filled(Instant::now());
@@ -204,7 +205,7 @@ mod tests {
             assert_eq!(outbox.remove(|_| true), removed, "{taken}");
             assert_eq!(outbox.bytes, rest, "{taken}");
             assert_eq!(outbox.not_after(), None);
-            // The submit that was begun still ends with its own last byte.
+            // A submit that was begun still counts as written with its own last byte.
             outbox.took(rest.len());
             let written = std::iter::from_fn(|| outbox.next_written());
             assert_eq!(written.count(), 3 - removed.len(), "{taken}");
@@ -233,7 +234,7 @@ mod tests {
         let mut offered = Vec::new();
         while outbox.len() > 0 {
             offered.push(outbox.offer().to_vec());
-            // The socket takes all but one octet of an offer, and that octet the next time.
+            // The socket accepts all but one octet of an offer, and that octet with the next write.
             outbox.took(outbox.offer().len().saturating_sub(1).max(1));
         }
         let expected: [&[u8]; 7] = [b"raaa", b"a", b"bbbb", b"b", b"ccccc", b"c", b"R"];

@@ -1,22 +1,22 @@
-//! The rate of submits.
+//! The rate limit of submits.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How far the pace may catch up after a late wake. In any span of time no more leaves than the
-/// rate times that span and this.
+/// How far the pace may catch up after a late wakeup. In any period, the pace lets out at most as
+/// many submits as the rate allows in that period plus this time.
 const CATCH_UP: Duration = Duration::from_millis(20);
 
-/// Lets submits out evenly.
+/// Spaces submits evenly.
 pub(crate) struct Pace {
-    /// `None` without a limit.
+    /// `None` if there is no limit.
     interval: Option<Duration>,
     next: Instant,
 }
 
 impl Pace {
-    /// `rate` per second; 0 is no limit.
+    /// `rate` is per second; 0 means no limit.
     pub(crate) fn new(rate: u32, now: Instant) -> Self {
         let interval = (rate > 0).then(|| Duration::from_secs(1) / rate);
         Self {
@@ -25,7 +25,7 @@ impl Pace {
         }
     }
 
-    /// Whether a submit may leave now; counts it if so.
+    /// Returns whether a submit may be sent now, and counts it if so.
     pub(crate) fn let_out(&mut self, now: Instant) -> bool {
         let Some(interval) = self.interval else {
             return true;
@@ -38,7 +38,7 @@ impl Pace {
         true
     }
 
-    /// When the next submit may leave.
+    /// Returns when the next submit may be sent.
     pub(crate) fn next(&self) -> Instant {
         self.next
     }

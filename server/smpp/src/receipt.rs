@@ -1,4 +1,4 @@
-//! Delivery receipts, by TLV or by text (SMPP 3.4, Appendix B, and its many dialects).
+//! Reads delivery receipts, from TLVs or from text (SMPP 3.4, Appendix B, and its many dialects).
 
 mod dates;
 mod fields;
@@ -8,51 +8,52 @@ use std::borrow::Cow;
 use crate::Delivery;
 use fields::Fields;
 
-/// Message type bits of esm_class (SMPP 3.4, 5.2.12).
+/// The message type bits of esm_class (SMPP 3.4, 5.2.12).
 const MESSAGE_TYPE: u8 = 0x3C;
-/// The bits of a delivery receipt or an intermediate notification, whose text is a receipt's.
+/// The message types of a delivery receipt and of an intermediate notification. Both carry the text
+/// of a receipt.
 const RECEIPT_BIT: u8 = 0x04;
 const INTERMEDIATE: u8 = 0x20;
 
-/// What a receipt says.
+/// A parsed receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// The message id as the text writes it.
+    /// The message ID in the text.
     pub message_id: Option<String>,
-    /// The message id as the TLV writes it, mostly as the submit's answer did.
+    /// The message ID in the TLV. Usually written as in the answer to the submit.
     pub receipted_message_id: Option<String>,
-    /// Whether it is an intermediate notification, after which another receipt follows.
+    /// Whether this is an intermediate notification. Another receipt follows it.
     pub intermediate: bool,
-    /// Whether only its text says that it is a receipt: a mobile could have written that.
+    /// Whether only the text marks the delivery as a receipt. A mobile phone can send such a text.
     pub by_text_alone: bool,
-    /// What became of it.
+    /// The state of the message.
     pub state: State,
-    /// The network's error code: the text's `err` as it stands there, otherwise the TLV's number in
-    /// decimal. `None` when neither is there; most write `000` for no error.
+    /// The network's error code: the text's `err` as written there, otherwise the TLV's number in
+    /// decimal. `None` if there is neither. Most SMSCs write `000` for no error.
     pub error: Option<String>,
-    /// When the message came to the SMSC, in ms since 1970 as if the peer's clock were UTC:
-    /// receipts carry no time zone.
+    /// When the message reached the SMSC, in Unix milliseconds. Receipts carry no time zone, so the
+    /// peer's clock counts as UTC.
     pub submitted_at: Option<i64>,
-    /// When the message came to its state, in the same form.
+    /// When the message reached its state, in the same form.
     pub done_at: Option<i64>,
 }
 
-/// A message's state (SMPP 3.4, 5.2.28).
+/// The state of a message (SMPP 3.4, 5.2.28).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Delivered to the handset.
     Delivered,
-    /// Not delivered, for good.
+    /// Permanently not delivered.
     Failed(Failure),
-    /// Its validity period ran out.
+    /// The validity period ran out.
     Expired,
-    /// Accepted on the recipient's behalf; most SMSCs mean by it that the message is on the way.
+    /// Accepted on the recipient's behalf. Most SMSCs mean that the message is on the way.
     Accepted,
     /// On the way.
     Enroute,
-    /// The SMSC says that it doesn't know.
+    /// The SMSC doesn't know the state.
     Unknown,
-    /// The receipt has no state, or one that we don't know.
+    /// The receipt has no state, or a state that we don't recognise.
     Unrecognised,
 }
 
@@ -67,11 +68,12 @@ pub enum Failure {
     Deleted,
 }
 
-/// Reads a receipt; `None` when the delivery is a mobile's message.
+/// Parses a receipt. Returns `None` if the delivery is a message from a mobile phone.
 ///
-/// A delivery is a receipt if its esm_class says so or a TLV names a message. Some SMSCs do
-/// neither: then the text must have everything that Appendix B asks for, since a mobile's message
-/// may begin with `id:`, too. The TLVs count more than the text, which some SMSCs cut off.
+/// A delivery is a receipt if its esm_class says so or a TLV contains a message ID. Some SMSCs do
+/// neither. Then the text must contain a message ID, a known state and both dates, because a
+/// message from a phone may begin with `id:`, too. TLVs take precedence over the text, which some
+/// SMSCs cut off.
 pub fn parse(delivery: &Delivery) -> Option<Receipt> {
     let marked = matches!(
         delivery.esm_class & MESSAGE_TYPE,
@@ -100,7 +102,7 @@ pub fn parse(delivery: &Delivery) -> Option<Receipt> {
     })
 }
 
-/// Whether a text has every field of a receipt.
+/// Returns whether a text has all fields that an unmarked receipt needs.
 fn is_whole(fields: &Fields<'_>) -> bool {
     let known = |word| by_word(word) != State::Unrecognised;
     fields.get("id").is_some()
@@ -109,12 +111,14 @@ fn is_whole(fields: &Fields<'_>) -> bool {
         && fields.get("done date").is_some()
 }
 
-/// The error code, whose low octet is the third one. The first octet tells the network's type.
+/// Returns the error code, which is in the second and third octets. The first octet is the network
+/// type.
 fn error_number([_, high, low]: [u8; 3]) -> String {
     u16::from_be_bytes([high, low]).to_string()
 }
 
-/// The state for a message_state; `None` for values that the specification doesn't have.
+/// Returns the state for a message_state, or `None` for values that the specification doesn't
+/// define.
 fn by_number(state: u8) -> Option<State> {
     Some(match state {
         1 => State::Enroute,
@@ -129,8 +133,8 @@ fn by_number(state: u8) -> Option<State> {
     })
 }
 
-/// The state for a word of `stat`. Its first letters decide: some SMSCs cut the word, some write it
-/// out.
+/// Returns the state for a value of `stat`. Only the first letters count: some SMSCs cut the word
+/// short, and some write it out.
 fn by_word(word: &str) -> State {
     let word = word.to_ascii_uppercase();
     let known = [
@@ -145,18 +149,18 @@ fn by_word(word: &str) -> State {
     ];
     let matches = |stem: &str| {
         let length = word.len().min(stem.len());
-        // With three letters, DEL could be two words.
+        // With three letters, DEL could be DELIVRD or DELETED.
         length >= 4 && word.as_bytes()[..length] == stem.as_bytes()[..length]
     };
     let found = known.into_iter().find(|(stem, _)| matches(stem));
     found.map_or(State::Unrecognised, |(_, state)| state)
 }
 
-/// The text as characters. Receipts are ASCII in whatever coding they come; the rest doesn't
-/// matter.
+/// Decodes the text. Receipts are ASCII in any coding, so other characters don't matter.
 fn decode(text: &[u8]) -> Cow<'_, str> {
-    // The octets tell whether it is UCS-2, and not data_coding, which many SMSCs copy from the
-    // message: a text in another coding begins neither with an octet 0 nor with a byte order mark.
+    // The octets tell whether the text is UCS-2. The data_coding doesn't, because many SMSCs copy
+    // it from the message. A text in another coding begins neither with an octet 0 nor with a byte
+    // order mark.
     let text = text.strip_prefix(&[0xfe, 0xff]).unwrap_or(text);
     let wide = text.len() >= 2 && text[0] == 0 && text[1] != 0;
     if !wide {

@@ -16,14 +16,14 @@ use crate::{State, stream};
 pub(crate) fn start(shared: &Arc<Shared>, seed: u64) {
     for (index, role) in shared.settings.bind.roles().iter().enumerate() {
         let seed = seed.wrapping_add(index as u64);
-        // The span is handed on for the log, and not entered: the link's task is polled for every
-        // message.
+        // The task gets the span for its log events but doesn't enter it, because the task is
+        // polled for every message.
         let span = Span::current();
         tokio::spawn(keep(Arc::clone(shared), index, *role, seed, span));
     }
 }
 
-/// Connects, binds and serves, over and over.
+/// Connects, binds and serves in a loop.
 async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64, span: Span) {
     let timers = shared.settings.timers;
     let mut backoff = Backoff::new(timers.backoff_min, timers.backoff_max, seed);
@@ -40,7 +40,7 @@ async fn keep(shared: Arc<Shared>, index: usize, role: Role, seed: u64, span: Sp
         let address = &shared.settings.address;
         tracing::warn!(parent: &span, %address, ?role, error = ended.error, "SMPP link down");
         shared.enter(index, State::Waiting, Some(ended.error));
-        // Until the next attempt is due or the connection is closing.
+        // Waits until the next attempt is due or the connection is closing.
         let _ = timeout(backoff.next(ended.attempt), closed(&shared, index)).await;
     }
     shared.enter(index, State::Closed, None);

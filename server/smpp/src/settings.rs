@@ -1,4 +1,4 @@
-//! Settings of a connection.
+//! The settings of a connection.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,26 +9,26 @@ use std::time::Duration;
 pub struct Settings {
     /// `host:port`.
     pub address: String,
-    /// TLS from the first byte, or plain TCP.
+    /// TLS from the first byte, or plain TCP if `None`.
     pub tls: Option<Tls>,
     /// At most 15 ASCII characters (SMPP 3.4, 5.2.1).
     pub system_id: String,
     /// At most 8 ASCII characters (SMPP 3.4, 5.2.2).
     pub password: String,
-    /// At most 12 ASCII characters (SMPP 3.4, 5.2.3); mostly empty.
+    /// At most 12 ASCII characters (SMPP 3.4, 5.2.3). Usually empty.
     pub system_type: String,
     /// One bind for both directions, or one for each.
     pub bind: BindMode,
-    /// Submits that may wait for an answer; at least 1, 0 counts as 1.
+    /// The maximum number of unanswered submits. 0 counts as 1.
     pub window: usize,
-    /// Submits per second; 0 is no limit.
+    /// The maximum number of submits per second; 0 means no limit.
     pub rate: u32,
-    /// How long things may take.
+    /// Time limits.
     pub timers: Timers,
 }
 
 impl fmt::Debug for Settings {
-    /// Without the password: settings end up in logs.
+    /// Omits the password, because settings end up in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("address", &self.address)
@@ -43,38 +43,38 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// How the carrier's certificate is checked.
+/// How the peer's certificate is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
-    /// PEM file of the authorities to trust instead of the public ones. Read at each connect.
+    /// A PEM file with the authorities to trust instead of the public ones. Read at each connect.
     pub ca_file: Option<PathBuf>,
-    /// The name that the certificate must be for; the address's host as a rule.
+    /// The name that the certificate must be for. Usually the host of the address.
     pub server_name: String,
 }
 
 /// How the two directions are bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BindMode {
-    /// One socket for both.
+    /// One socket for both directions.
     Transceiver,
-    /// Two sockets; the connection counts as bound when both are.
+    /// Two sockets. The connection counts as bound when both are.
     TransmitterAndReceiver,
 }
 
-/// How long things may take.
+/// Time limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timers {
-    /// Name look-up, TCP and TLS together.
+    /// For the DNS lookup, TCP and TLS together.
     pub connect: Duration,
-    /// Until the response to a bind or a submit, until any PDU after an enquire_link, and until the
-    /// socket takes a byte of those that wait to be written.
+    /// For the response to a bind or a submit, for any PDU after an enquire_link, and for the
+    /// socket to accept the next pending byte.
     pub answer: Duration,
-    /// Silence after which an enquire_link is sent.
+    /// The link sends an enquire_link after this much silence.
     pub enquire_link: Duration,
-    /// Upper bound of the first back-off, from which it doubles. No back-off is shorter than a
+    /// The upper bound of the first backoff, which doubles from there. No backoff is shorter than a
     /// quarter of this.
     pub backoff_min: Duration,
-    /// Upper bound of every back-off.
+    /// The upper bound of every backoff.
     pub backoff_max: Duration,
     /// How long a close waits for answers.
     pub close: Duration,

@@ -1,4 +1,4 @@
-//! The state that the handles, the events and the links of a connection share.
+//! The state that a connection's handles, events and links share.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,11 +9,11 @@ use tokio::time::Instant;
 
 use crate::{DeliveryHandle, Event, Outcome, Settings, State, Status, Submit};
 
-/// How far ahead of the rate's permission submits are taken.
+/// How far ahead of the rate limit the connection accepts submits.
 const AHEAD: Duration = Duration::from_millis(200);
 
-/// The shared state of a connection. Links work on their own state, and lock this once or twice
-/// each time they wake.
+/// The shared state of a connection. Links work on their own state, and lock this only once or
+/// twice per wakeup.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     inner: Mutex<Inner>,
@@ -21,16 +21,16 @@ pub(crate) struct Shared {
     pub(crate) wake: Vec<Notify>,
     /// Notified when `free()` may have become more than 0.
     pub(crate) freed: Notify,
-    /// Notified when there are events, or no more will come.
+    /// Notified when there are events, or when no more will come.
     pub(crate) ready: Notify,
-    /// Notified when the last link ended.
+    /// Notified when the last link has ended.
     pub(crate) ended: Notify,
 }
 
 /// The state behind the lock.
 pub(crate) struct Inner {
     pub(crate) window: usize,
-    /// Whether the peer left submits unanswered, and has answered none since.
+    /// Whether the peer left submits unanswered and has answered none since.
     pub(crate) probing: bool,
     rate: u32,
     pub(crate) queue: VecDeque<Submit>,
@@ -41,7 +41,7 @@ pub(crate) struct Inner {
     pub(crate) delivered: u64,
     pub(crate) binds: u64,
     pub(crate) last_error: Option<String>,
-    /// Until when answers are waited for; set once closing.
+    /// The deadline for answers. Set once the connection is closing.
     pub(crate) closing: Option<Instant>,
     pub(crate) links: Vec<LinkFace>,
     state: State,
@@ -49,7 +49,7 @@ pub(crate) struct Inner {
     events: VecDeque<Event>,
 }
 
-/// A link as the handles see it.
+/// The part of a link's state that handles use.
 pub(crate) struct LinkFace {
     pub(crate) state: State,
     pub(crate) acknowledgements: Vec<(DeliveryHandle, u32)>,
@@ -69,7 +69,7 @@ impl Shared {
         }
     }
 
-    /// A panic elsewhere leaves counters off by one at worst, which is no reason to panic here.
+    /// Ignores poisoning, because a panic elsewhere leaves counters off by one at worst.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,7 +78,7 @@ impl Shared {
         self.lock().closing.is_some()
     }
 
-    /// Wakes those who wait for places and for events, after a change.
+    /// Notifies the callers that wait for free slots or for events. Called after a change.
     pub(crate) fn announce(&self, inner: MutexGuard<'_, Inner>) {
         let freed = inner.free(Instant::now()) > 0;
         let ready = !inner.events.is_empty() || inner.state == State::Closed;
@@ -91,7 +91,8 @@ impl Shared {
         }
     }
 
-    /// Takes up to `max` events; true when no events will come but those that are left.
+    /// Takes up to `max` events. Also returns whether the connection is closed, so that no new
+    /// events will come.
     pub(crate) fn take_events(&self, max: usize) -> (Vec<Event>, bool) {
         let mut inner = self.lock();
         let count = inner.events.len().min(max);
@@ -99,7 +100,7 @@ impl Shared {
         (inner.events.drain(..count).collect(), closed)
     }
 
-    /// Begins to close; links see it at once.
+    /// Begins to close the connection, and wakes all links.
     pub(crate) fn begin_close(&self, now: Instant) {
         let mut inner = self.lock();
         if inner.closing.is_none() {
@@ -112,7 +113,8 @@ impl Shared {
         }
     }
 
-    /// Notes that a link ended or is about to: its connection takes no more submits for now.
+    /// Records that a link has ended or is about to end. The connection accepts no submits until
+    /// the link is bound again.
     pub(crate) fn link_down(&self, link: usize) {
         let mut inner = self.lock();
         inner.links[link].acknowledgements.clear();
@@ -124,7 +126,7 @@ impl Shared {
         self.announce(inner);
     }
 
-    /// Moves a link to another state.
+    /// Sets the state of a link, and the connection's last error if there is one.
     pub(crate) fn enter(&self, link: usize, state: State, error: Option<String>) {
         let mut inner = self.lock();
         if let Some(error) = error {
@@ -168,7 +170,7 @@ impl Inner {
         }
     }
 
-    /// How many submits would be taken now.
+    /// Returns how many submits the connection can accept now.
     pub(crate) fn free(&self, now: Instant) -> usize {
         let throttled = self.throttled_until.is_some_and(|until| until > now);
         if self.closing.is_some() || self.state != State::Bound || throttled {
@@ -184,7 +186,7 @@ impl Inner {
         window.min(ahead.saturating_sub(self.queue.len()))
     }
 
-    /// Derives the connection's state from those of its links.
+    /// Derives the connection's state from the states of its links.
     fn settle(&mut self, now: Instant) {
         let any = |state| self.links.iter().any(|link| link.state == state);
         let state = if self.links.iter().all(|link| link.state == State::Closed) {
@@ -214,7 +216,7 @@ impl Inner {
         self.push(Event::Answer { tag, outcome });
     }
 
-    /// Answers the queued submits [`Outcome::NotSent`] for which `drop` is true.
+    /// Removes the queued submits that satisfy `drop`. Answers them with [`Outcome::NotSent`].
     pub(crate) fn drop_queued(&mut self, drop: impl Fn(&Submit) -> bool) {
         if !self.queue.iter().any(&drop) {
             return;

@@ -13,7 +13,7 @@ use tokio_util::io::poll_read_buf;
 use crate::outbox::Outbox;
 use crate::stream::Stream;
 
-/// What is read at once.
+/// The buffer space for one read, in bytes.
 const READ: usize = 64 * 1024;
 
 /// A socket, the bytes read from it and the bytes to be written to it.
@@ -22,15 +22,15 @@ pub(crate) struct Socket {
     tls: bool,
     pub(crate) incoming: BytesMut,
     pub(crate) outbox: Outbox,
-    /// When something was last read.
+    /// When the last bytes were read.
     pub(crate) heard: Instant,
-    /// Whether the last read found nothing: only then is it the peer that is silent.
+    /// Whether the last read found nothing. Only then does silence mean that the peer sent nothing.
     pub(crate) caught_up: bool,
-    /// Submits that were removed right before their write because their time was over.
+    /// Submits that the socket removed right before their write because their deadline had passed.
     pub(crate) overdue: Vec<u32>,
-    /// Why a write failed; nothing is written after that.
+    /// Why a write failed. Nothing is written after that.
     pub(crate) write_error: Option<io::Error>,
-    /// Since when the socket has taken no byte though some wait.
+    /// Since when the socket has accepted none of the pending bytes.
     stalled: Option<Instant>,
     unflushed: bool,
 }
@@ -51,7 +51,7 @@ impl Socket {
         }
     }
 
-    /// Since when the socket has taken no byte though some wait to be written.
+    /// Returns since when the socket has accepted none of the pending bytes, if it is stalled.
     pub(crate) fn stalled(&self) -> Option<Instant> {
         self.stalled
     }
@@ -60,8 +60,8 @@ impl Socket {
         self.outbox.len() == 0 && !self.unflushed
     }
 
-    /// Removes the submits of which the socket took no byte and for whose time `drop` is true;
-    /// their sequence numbers.
+    /// Removes the submits that aren't begun and whose deadline satisfies `drop`. Returns their
+    /// sequence numbers.
     pub(crate) fn take_back(&mut self, drop: impl Fn(Instant) -> bool) -> Vec<u32> {
         let removed = self.outbox.remove(drop);
         if self.outbox.len() == 0 {
@@ -70,8 +70,8 @@ impl Socket {
         removed
     }
 
-    /// Reads once and writes as much as the socket takes; pending when nothing was read or written.
-    /// The error is that of the read; `write_error` has that of a write.
+    /// Reads once, and writes as much as the socket accepts. Pending if nothing was read or
+    /// written. Returns the error of a read; `write_error` holds the error of a write.
     pub(crate) fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -82,10 +82,11 @@ impl Socket {
             match self.poll_read(context) {
                 Poll::Ready(Ok(())) => progress = true,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                // Many writes in a row use up the task's turn, which says nothing about the peer.
+                // Many writes in a row use up the task's budget. That says nothing about the peer.
                 Poll::Pending if !has_budget_remaining() => self.caught_up = false,
                 Poll::Pending => {
-                    // Returns once, so that the link can do what it does when all is written.
+                    // Reports progress once, so that the link runs the checks that need
+                    // `caught_up`.
                     progress = !self.caught_up;
                     self.caught_up = true;
                 }
@@ -118,7 +119,7 @@ impl Socket {
         })
     }
 
-    /// Writes until the socket takes no more; whether anything changed.
+    /// Writes until the socket accepts no more. Returns whether anything changed.
     fn poll_write(&mut self, context: &mut Context<'_>) -> bool {
         let mut changed = false;
         let several = self.outbox.takes_several();
@@ -141,8 +142,7 @@ impl Socket {
     }
 
     fn poll_write_next(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // A submit that TLS holds can't be removed, so TLS is given the next one only when it is
-        // empty.
+        // A submit inside TLS can't be removed, so TLS gets the next submit only when it is empty.
         if self.unflushed {
             match ready!(Pin::new(&mut self.stream).poll_flush(context)) {
                 Ok(()) => self.unflushed = false,
@@ -161,8 +161,8 @@ impl Socket {
         Poll::Ready(())
     }
 
-    /// Removes the submits whose time is over, if the next one is among them. This is the last
-    /// check before a submit is begun.
+    /// Removes the submits whose deadline has passed, if the next submit is one of them. This is
+    /// the last check before a submit is begun.
     fn drop_overdue(&mut self) {
         let now = Instant::now();
         if self.outbox.is_overdue(now) {
@@ -177,11 +177,10 @@ impl Socket {
         self.outbox.took(count);
     }
 
-    /// Notes that a write failed. Earlier submits may have been answered, so reading goes on to the
-    /// end.
+    /// Records that a write failed. The peer may have answered earlier submits, so reading
+    /// continues to the end.
     fn fail(&mut self, error: Option<io::Error>) {
-        // TLS may send a part of the bytes that it took before it fails, so that all bytes offered
-        // to it may have left.
+        // TLS may send some of the bytes before it fails, so all offered bytes may have left.
         if self.tls && !self.unflushed {
             self.took(self.outbox.offer().len());
         }
@@ -203,7 +202,7 @@ mod tests {
 
     impl Stream for DuplexStream {}
 
-    /// A socket with these submits to be written, over a stream that holds `width` bytes.
+    /// Returns a socket with these submits to be written, over a stream that holds `width` bytes.
     fn filled(width: usize, submits: [(u32, &str, Instant); 3]) -> (Socket, DuplexStream) {
         let (ours, peer) = tokio::io::duplex(width);
         let mut socket = Socket::new(Box::new(ours), false);
@@ -221,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Through the public face this would depend on when exactly the peer reads.
+    /// Through the public API, the result would depend on when exactly the peer reads.
     #[tokio::test]
     async fn a_socket_without_bytes_to_write_is_not_stalled() {
         let later = Instant::now() + Duration::from_mins(1);
@@ -234,8 +233,8 @@ mod tests {
         assert_eq!(socket.stalled(), None);
     }
 
-    /// Nothing checks the time between the stall and the next write, as if the process had been
-    /// stopped.
+    /// Nothing checks the deadline between the stall and the next write, as if the process had been
+    /// suspended.
     #[tokio::test]
     async fn after_its_time_only_a_submit_that_was_begun_is_written() {
         let soon = Instant::now() + Duration::from_millis(200);

@@ -2,17 +2,17 @@
 
 use tokio::time::Instant;
 
-/// Most deliveries that may wait to be acknowledged. A link that has so many isn't read.
+/// The maximum number of unacknowledged deliveries per link. At this limit, the link stops reading.
 pub const UNACKNOWLEDGED_LIMIT: usize = 1000;
 
-/// State of a connection.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Connects and binds.
+    /// Connecting or binding.
     Connecting,
-    /// All its links are bound.
+    /// All links are bound.
     Bound,
-    /// Backs off before the next attempt.
+    /// Backing off before the next attempt.
     Waiting,
     /// Closed for good.
     Closed,
@@ -23,30 +23,30 @@ pub enum State {
 pub struct Status {
     /// The connection's state.
     pub state: State,
-    /// Since when it has been in this state.
+    /// Since when the connection has been in this state.
     pub since: Instant,
-    /// Submits written, or being written, and not answered.
+    /// Submits that are written or being written, and not answered yet.
     pub in_flight: usize,
-    /// Bound of `in_flight` and `queued` together.
+    /// The limit of `in_flight` and `queued` together.
     pub window: usize,
-    /// Whether submits were left unanswered, and none was answered since: until one is answered,
-    /// the connection takes one at a time, whatever its window. That outlasts the link, since a
-    /// bind and the responses to enquire_links prove nothing about submits.
+    /// Whether submits were left unanswered and none has been answered since. Until one is
+    /// answered, the connection accepts one submit at a time, whatever its window. This outlasts
+    /// the link, because a bind or a response to an enquire_link proves nothing about submits.
     pub probing: bool,
-    /// Submits taken of which nothing is written yet.
+    /// Accepted submits that the link hasn't begun to write.
     pub queued: usize,
-    /// Answers since the start that asked for a slower pace.
+    /// The number of answers since the start that asked us to slow down.
     pub throttled: u64,
-    /// End of the pause that the peer asked for.
+    /// The end of the pause that the peer asked for.
     pub throttled_until: Option<Instant>,
-    /// The peer's answers to submits since the start.
+    /// The number of submits that the peer answered since the start.
     pub answered: u64,
-    /// Deliveries since the start.
+    /// The number of deliveries since the start.
     pub delivered: u64,
-    /// Binds that the peer accepted since the start.
+    /// The number of binds that the peer accepted since the start.
     pub binds: u64,
     /// Why the last link or attempt ended.
     pub last_error: Option<String>,
-    /// Deliveries that wait to be acknowledged.
+    /// Deliveries that aren't acknowledged yet.
     pub unacknowledged: usize,
 }

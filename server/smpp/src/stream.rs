@@ -17,14 +17,14 @@ use crate::{Settings, Tls};
 
 /// A connected socket.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Tells whether several writes follow, so that packets should wait until they are full. When
-    /// no more follow, waiting bytes leave at once.
+    /// Sets whether several writes follow. If so, the kernel waits until packets are full. If not,
+    /// it sends all bytes immediately.
     fn gather(&self, _several: bool) {}
 }
 
 impl Stream for TcpStream {
     fn gather(&self, several: bool) {
-        // If the socket is broken, the next write says so.
+        // If the socket is broken, the next write reports the error.
         let _ = self.set_nodelay(!several);
     }
 }
@@ -35,11 +35,11 @@ impl Stream for TlsStream<TcpStream> {
     }
 }
 
-/// Connects. The caller limits the time.
+/// Connects. The caller sets the timeout.
 pub(crate) async fn connect(settings: &Settings) -> io::Result<Box<dyn Stream>> {
     let socket = TcpStream::connect(&settings.address).await?;
-    // The writer knows when more follows (`gather`). Waiting for more otherwise would only delay
-    // what there is.
+    // The writer calls `gather` when more bytes follow. At all other times, waiting for more bytes
+    // would only delay the pending ones.
     socket.set_nodelay(true)?;
     let Some(tls) = &settings.tls else {
         return Ok(Box::new(socket));

@@ -9,7 +9,7 @@ use crate::status_code;
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The length of the next pause.
+/// The current pause, and the length of the next one.
 pub(crate) struct Throttle {
     next: Duration,
     until: Option<Instant>,
@@ -23,12 +23,13 @@ impl Throttle {
         }
     }
 
-    /// Whether a status asks for a slower pace.
+    /// Returns whether a status asks us to slow down.
     pub(crate) fn is_throttling(status: u32) -> bool {
         matches!(status, status_code::THROTTLED | status_code::QUEUE_FULL)
     }
 
-    /// Notes that the peer asked for a slower pace. A whole window of such answers is one pause.
+    /// Records that the peer asked us to slow down. A whole window of such answers causes one
+    /// pause.
     pub(crate) fn throttled(&mut self, now: Instant) {
         if self.until(now).is_none() {
             self.until = Some(now + self.next);
@@ -36,12 +37,12 @@ impl Throttle {
         }
     }
 
-    /// The peer took one: the next pause is short again.
+    /// Records that the peer accepted a submit, so that the next pause is short again.
     pub(crate) fn accepted(&mut self) {
         self.next = FIRST;
     }
 
-    /// When the pause ends, if there is one.
+    /// Returns when the current pause ends, if there is one.
     pub(crate) fn until(&self, now: Instant) -> Option<Instant> {
         self.until.filter(|until| *until > now)
     }

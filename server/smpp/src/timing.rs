@@ -1,4 +1,4 @@
-//! What a link does because time went by.
+//! The deadlines and timeouts of a link.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use tokio::time::Instant;
 use crate::link::{FAREWELL, Link, Phase};
 use crate::{Outcome, UnknownCause};
 
-/// How long after its time the rest of a submit may leave that was begun in time. Without this
-/// limit a peer that takes a byte now and then would get the rest at any time.
+/// How long the rest of a submit may take after its deadline, if the submit was begun in time.
+/// Without this limit, a peer that accepts a byte now and then could get the rest at any time.
 const OVERTIME: Duration = Duration::from_secs(5);
 
 impl Link {
-    /// Does what is due by now.
+    /// Does everything that is due by `now`.
     pub(crate) fn check_time(&mut self, now: Instant) {
         let timers = self.shared.settings.timers;
         self.take_back(|not_after| not_after < now);
@@ -49,14 +49,14 @@ impl Link {
         self.check_close(now);
     }
 
-    /// Answers the submits [`Outcome::NotSent`] of which nothing was written and for whose time
-    /// `over` is true.
+    /// Removes the submits that aren't begun and whose deadline satisfies `over`. Answers them with
+    /// [`Outcome::NotSent`].
     pub(crate) fn take_back(&mut self, over: impl Fn(Instant) -> bool) {
         let removed = self.socket.take_back(over);
         self.finish_unwritten(removed);
     }
 
-    /// Answers submits that were removed from the outbox before anything of them was written.
+    /// Answers submits that were removed from the outbox before they were begun.
     pub(crate) fn finish_unwritten(&mut self, sequences: Vec<u32>) {
         for sequence in sequences {
             if let Some(tag) = self.window.remove(sequence) {
@@ -65,9 +65,9 @@ impl Link {
         }
     }
 
-    /// Gives up submits whose answers are overdue. If the peer has answered none since one of them
-    /// was written, the link ends: such a peer takes submits and doesn't answer any, however well
-    /// it answers enquire_links.
+    /// Gives up submits whose answers are overdue. If the peer has answered no submit since one of
+    /// them was written, the link ends: the peer accepts submits without answering them, however
+    /// well it answers enquire_links.
     fn give_up_overdue(&mut self, now: Instant) {
         let answer = self.shared.settings.timers.answer;
         while let Some((tag, due)) = self.window.overdue(now) {
@@ -100,7 +100,8 @@ impl Link {
         }
     }
 
-    /// Unbinds the link of a closing connection once every submit is answered or the time is over.
+    /// Unbinds the link of a closing connection once every submit is answered or the time limit is
+    /// over.
     fn check_close(&mut self, now: Instant) {
         let Some(until) = self.shared.lock().closing else {
             return;
@@ -119,7 +120,7 @@ impl Link {
         }
     }
 
-    /// When to check again though nothing happens.
+    /// Returns when to check again if nothing happens before.
     pub(crate) fn next_time(&mut self, now: Instant) -> Instant {
         let timers = self.shared.settings.timers;
         let mut next = now + timers.enquire_link.max(Duration::from_secs(1));
@@ -142,8 +143,9 @@ impl Link {
         at(self.throttle.until(now));
         let inner = self.shared.lock();
         at(inner.closing.filter(|until| *until > now));
-        // Only a bound link takes submits from the queue. For another link their time would be in
-        // the past, and the link would wake without end.
+        // Only the first link takes submits from the queue, and only while it is bound. In any
+        // other case, the deadlines of queued submits could lie in the past, and the link would
+        // wake without end.
         let takes = self.index == 0 && matches!(self.phase, Phase::Bound);
         if takes && !inner.queue.is_empty() {
             at(inner
@@ -157,7 +159,7 @@ impl Link {
     }
 }
 
-/// The first time after `not_after`, which itself is still in time.
+/// Returns the first time after a deadline. The deadline itself is still in time.
 fn just_after(time: Instant) -> Instant {
     time + Duration::from_millis(1)
 }

@@ -1,4 +1,4 @@
-//! Submits that wait for an answer, by sequence number.
+//! Submits waiting for an answer, by sequence number.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,16 +6,16 @@ use tokio::time::Instant;
 
 /// The highest sequence number (SMPP 3.4, 5.1.4).
 const MAX_SEQUENCE: u32 = 0x7FFF_FFFF;
-/// Most submits of a bind that are remembered after they were given up, for an answer that comes
-/// late. A caller that stores something for each of them has to store as many.
+/// The maximum number of given-up submits per bind whose late answers are still reported. A caller
+/// that stores something for each of them must have room for as many.
 pub const LATE_ANSWERS_MAX: usize = 10_000;
 
 /// The submits of one bind.
 pub(crate) struct Window {
     last: u32,
     waiting: HashMap<u32, Waiting>,
-    /// When the answers to written submits are due, in order. Submits that were answered since are
-    /// still in it.
+    /// When the answers to written submits are due, in order. Entries remain after the submit is
+    /// answered.
     due: VecDeque<(Instant, u32)>,
     /// Tags of submits that got no answer in time.
     late: HashMap<u32, u64>,
@@ -24,21 +24,21 @@ pub(crate) struct Window {
 
 struct Waiting {
     tag: u64,
-    /// When the answer is due; `None` until the socket took the last byte.
+    /// When the answer is due. `None` until the socket has accepted the last byte.
     due: Option<Instant>,
 }
 
 /// The submit that an answer is for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answered {
-    /// A submit that waits for its answer.
+    /// A submit that was waiting for its answer.
     InTime(u64),
     /// A submit that was given up.
     Late(u64),
 }
 
 impl Window {
-    /// `last` is the sequence number before the first.
+    /// `last` is the sequence number before the first one to assign.
     pub(crate) fn new(last: u32) -> Self {
         Self {
             last,
@@ -49,7 +49,7 @@ impl Window {
         }
     }
 
-    /// The next sequence number that no submit has.
+    /// Returns the next sequence number that isn't in use.
     pub(crate) fn next_sequence(&mut self) -> u32 {
         loop {
             self.last = if self.last >= MAX_SEQUENCE {
@@ -68,7 +68,7 @@ impl Window {
         self.waiting.insert(sequence, Waiting { tag, due: None });
     }
 
-    /// Notes that the socket took the last byte of a submit, and when its answer is due.
+    /// Records that the socket accepted the last byte of a submit, and when its answer is due.
     pub(crate) fn written(&mut self, sequence: u32, due: Instant) {
         if let Some(waiting) = self.waiting.get_mut(&sequence) {
             waiting.due = Some(due);
@@ -76,13 +76,13 @@ impl Window {
         }
     }
 
-    /// Removes a submit that won't be written; its tag.
+    /// Removes a submit that won't be written, and returns its tag.
     pub(crate) fn remove(&mut self, sequence: u32) -> Option<u64> {
         self.waiting.remove(&sequence).map(|waiting| waiting.tag)
     }
 
-    /// The submit that the peer answered; `None` also for one that isn't written whole, which the
-    /// peer can't have answered.
+    /// Returns the submit that the peer answered. Returns `None` if the submit isn't written in
+    /// full, because the peer can't have answered it yet.
     pub(crate) fn answered(&mut self, sequence: u32) -> Option<Answered> {
         if let Some(waiting) = self.waiting.get(&sequence) {
             waiting.due?;
@@ -91,13 +91,14 @@ impl Window {
         self.late.remove(&sequence).map(Answered::Late)
     }
 
-    /// Gives up the next submit whose answer is overdue; its tag and when the answer was due.
+    /// Gives up the next submit whose answer is overdue. Returns its tag and when the answer was
+    /// due.
     pub(crate) fn overdue(&mut self, now: Instant) -> Option<(u64, Instant)> {
         let (due, sequence) = self.first_due().filter(|(due, _)| *due <= now)?;
         Some((self.give_up(sequence)?, due))
     }
 
-    /// When the next answer is due.
+    /// Returns when the next answer is due.
     pub(crate) fn next_due(&mut self) -> Option<Instant> {
         self.first_due().map(|(due, _)| due)
     }
@@ -106,13 +107,14 @@ impl Window {
         self.waiting.is_empty()
     }
 
-    /// Removes all submits; their tags, and whether each was written.
+    /// Removes all submits. Returns their tags, and whether each was written.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (u64, bool)> {
         let waiting = self.waiting.drain();
         waiting.map(|(_, waiting)| (waiting.tag, waiting.due.is_some()))
     }
 
-    /// The submit whose answer is due first, after the answered ones before it were removed.
+    /// Returns the submit whose answer is due first. Removes the entries of answered submits before
+    /// it.
     fn first_due(&mut self) -> Option<(Instant, u32)> {
         while let Some((due, sequence)) = self.due.front().copied() {
             let waiting = self.waiting.get(&sequence);
@@ -141,7 +143,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Through the public face this would take two thousand million submits.
+    /// Through the public API, this would take two billion submits.
     #[tokio::test]
     async fn sequence_numbers_wrap_and_skip_those_in_use() {
         let mut window = Window::new(MAX_SEQUENCE - 2);

@@ -204,7 +204,7 @@ fn a_receipt_is_read_in_other_data_codings() {
         (0, wide(text)),
         (8, marked_wide),
         (3, latin),
-        // data_coding is copied from the message.
+        // The SMSC copied data_coding from the message.
         (8, ascii),
     ] {
         let delivery = Delivery {
@@ -247,7 +247,7 @@ fn the_number_of_a_state_in_a_tlv_is_read() {
         (8, State::Failed(Failure::Rejected)),
     ];
     for (number, state) in table {
-        // The TLVs are enough without a text and without the bit of esm_class.
+        // The TLVs are enough, even without a text and without the bit of esm_class.
         let delivery = Delivery {
             receipted_message_id: Some("1".to_owned()),
             message_state: Some(number),
@@ -271,7 +271,7 @@ fn a_message_from_a_phone_is_no_receipt() {
         };
         assert_eq!(parse(&delivery), None, "{esm_class:#04X}");
     }
-    // A text with every field of a receipt is one.
+    // An unmarked text that has every field of a receipt counts as a receipt.
     let whole =
         b"id:1 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000";
     let unmarked = Delivery {

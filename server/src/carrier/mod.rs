@@ -1,4 +1,4 @@
-//! Carriers: what the worker needs of a connection to one, and the kinds of carriers.
+//! Carriers: the worker's interface to a connection, and the kinds of carriers.
 
 pub mod http;
 pub mod refused;
@@ -15,73 +15,75 @@ use tokio::time::Instant;
 
 use refused::Refused;
 
-/// A connection to a carrier, whatever it speaks.
+/// A connection to a carrier, over any protocol.
 ///
-/// The worker calls `submit` with messages that are claimed for the carrier, stores what
-/// `report` returns, and confirms with `stored`; only then are receipts acknowledged.
+/// The worker calls `submit` with messages that are claimed for the carrier, stores what `report`
+/// returns, and then calls `stored`. The connection acknowledges receipts only after that.
 #[async_trait]
 pub trait CarrierConnection: Send + Sync + 'static {
-    /// How many messages the connection would take now.
+    /// Returns how many messages the connection can accept now.
     fn free(&self) -> usize;
 
-    /// Waits until the connection would take a message.
+    /// Waits until the connection can accept a message.
     async fn until_free(&self);
 
-    /// Takes messages to submit; never waits. The outcome of each is reported once. No submit
-    /// begins after the lease's time: such a message is reported as not sent.
+    /// Accepts messages to submit, without waiting. Reports the outcome of each message once. No
+    /// submit begins after the lease's `not_after`; such a message is reported as not sent.
     fn submit(&self, lease: Lease, messages: Vec<Claimed>);
 
-    /// Waits for answers and receipts, and returns those that came since the last report; `None`
-    /// once the connection is closed and everything is reported.
+    /// Waits for answers and receipts, and returns those that came since the last report. Returns
+    /// `None` once the connection is closed and everything is reported.
     async fn report(&self) -> Option<CarrierReport>;
 
-    /// Notes that a report is stored, and which of its messages are stored as taken. Its receipts
-    /// were taken out of it; what was submitted and the deliveries to acknowledge are left.
+    /// Notifies the connection that a report is stored. `taken` lists the messages that are stored
+    /// as accepted. The report still has the submitted messages and the deliveries to acknowledge,
+    /// but no longer its receipts.
     fn stored(&self, report: CarrierReport, taken: &[Transid]);
 
-    /// The connection's state and counts, for operators.
+    /// Returns the connection's state and counts, for operators.
     fn state(&self) -> ConnectionStatus;
 
-    /// Takes no more messages, reports the unsubmitted ones as not sent, and waits a short time for
-    /// answers.
+    /// Accepts no more messages, reports the unsubmitted ones as not sent, and waits a short time
+    /// for answers.
     async fn close(&self);
 }
 
-/// Answers and receipts of a carrier.
+/// The answers and receipts of a carrier.
 #[derive(Default)]
 pub struct CarrierReport {
     pub submitted: Vec<Submitted>,
-    /// Receipts that name a message by its own id.
+    /// Receipts that identify a message by our ID.
     pub receipts: Vec<Receipt>,
-    /// Receipts that name a message by the carrier's id.
+    /// Receipts that identify a message by the carrier message ID.
     pub carrier_receipts: Vec<CarrierReceipt>,
-    /// SMPP deliveries to be acknowledged when the report is durable.
+    /// SMPP deliveries to acknowledge once the report is durable.
     pub deliveries: Vec<::smpp::DeliveryHandle>,
 }
 
-/// The last time to begin a submit whose answer may take `answer`, so that the answer comes
+/// Returns the last time at which a submit may begin. Its answer may take `answer`, and must come
 /// before the lease ends.
 fn last_start(lease: Lease, answer: Duration) -> Instant {
     let not_after = Instant::from_std(lease.not_after);
     not_after.checked_sub(answer).unwrap_or(not_after)
 }
 
-/// How a connection is.
+/// The state and counts of a connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionStatus {
     pub state: ConnectionState,
     pub since: Instant,
-    /// Submits that wait for an answer.
+    /// The number of unanswered submits.
     pub in_flight: usize,
-    /// The most submits that may wait for an answer.
+    /// The maximum number of unanswered submits.
     pub window: usize,
-    /// Answers since the start.
+    /// The number of answers since the start.
     pub answered: u64,
-    /// Answers since the start that asked for a slower pace.
+    /// The number of answers since the start that asked us to slow down.
     pub throttled: u64,
-    /// It is asked to pause until then.
+    /// The end of the pause that the carrier asked for.
     pub throttled_until: Option<Instant>,
-    /// Whether a connection that is [`ConnectionState::Probing`] would take the one message now.
+    /// Whether a connection in the state [`ConnectionState::Probing`] can accept its single message
+    /// now.
     pub takes_probe: bool,
     /// Refusals since the start.
     pub refused: Refused,

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
-/// Most reasons that are counted apart. A carrier's own numbers can be reasons, and there are many.
+/// The maximum number of reasons with a count of their own. A reason can contain a carrier's own
+/// error number, and there are many such numbers.
 const REASONS_MAX: usize = 30;
 /// Stands for all further reasons.
 const OTHER: &str = "other";
 
-/// Submits that a carrier refused, for good or for now, but not those that it was too busy for.
+/// Submits that a carrier refused, permanently or for now. Submits that came too fast don't count.
 #[derive(Clone, Debug, Default)]
 pub struct Refused {
     counts: BTreeMap<String, u64>,
@@ -17,7 +18,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Counts a refusal. The reason is a stable word without any part of the message.
+    /// Counts a refusal. The reason is a stable code that contains no part of the message.
     pub fn count(&mut self, reason: &str) {
         self.add_to(reason, 1);
         self.last = Some((reason.to_owned(), Instant::now()));
@@ -48,7 +49,7 @@ impl Refused {
         self.counts.values().sum()
     }
 
-    /// The last reason, and when that was.
+    /// Returns the last reason, and the time of that refusal.
     pub fn last(&self) -> Option<(&str, Instant)> {
         self.last
             .as_ref()

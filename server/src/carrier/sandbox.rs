@@ -1,7 +1,7 @@
-//! The sandbox: a carrier that sends to nobody and answers as the number says.
+//! The sandbox: a carrier that delivers to nobody. Its answers depend on the number.
 //!
-//! A restart loses nothing: when a receipt is due, and what it says, follows from the message's
-//! number and the time of its submit, both of which are stored.
+//! A restart loses nothing: the due time and the status of a receipt follow from the message's
+//! number and submit time, and both are stored.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -19,13 +19,14 @@ use tokio::time::Instant;
 use super::refused::Refused;
 use super::{CarrierConnection, CarrierReport, ConnectionStatus};
 
-/// Most messages whose answers aren't stored yet.
+/// The maximum number of messages whose answers aren't stored yet.
 const WINDOW: usize = 1024;
-/// Most receipts of one report.
+/// The maximum number of receipts in one report.
 const RECEIPTS_MAX: usize = 500;
 
-/// The outcome for a number: reserved local numbers have their own, all others are delivered. A
-/// number that answers a code to a test key is like all others here.
+/// Returns the outcome for a number. Reserved local numbers have their own outcome; all other
+/// numbers are delivered. A number that only the API refuses, for a test key, counts as any other
+/// number.
 fn outcome(number: &Number) -> TestNumber {
     match TestNumber::of(number) {
         None | Some(TestNumber::Answers(_)) => TestNumber::Delivered,
@@ -33,7 +34,7 @@ fn outcome(number: &Number) -> TestNumber {
     }
 }
 
-/// A receipt that is due at some time.
+/// A receipt, and when it is due.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Timestamp,
@@ -42,7 +43,7 @@ struct Due {
     outcome: TestNumber,
 }
 
-/// A carrier that sends to nobody.
+/// A carrier that delivers to nobody.
 pub struct Sandbox {
     clock: Clock,
     delay_ms: i64,
@@ -76,8 +77,7 @@ impl Sandbox {
         }
     }
 
-    /// Takes over messages that an earlier process stored as taken and whose receipts are still to
-    /// come.
+    /// Adds messages that an earlier process stored as accepted and whose receipts are still due.
     pub fn expect_receipts(&self, messages: &[Outstanding]) {
         let mut inner = self.inner();
         inner
@@ -106,7 +106,7 @@ impl Sandbox {
         }
     }
 
-    /// The next report, or the time until there is one.
+    /// Returns the next report, or the time until there is one.
     fn take(&self) -> NextReport {
         let now = self.clock.now();
         let mut inner = self.inner();
@@ -137,7 +137,7 @@ impl Sandbox {
 
 enum NextReport {
     Report(CarrierReport),
-    /// Until the next receipt is due, if one is.
+    /// The time until the next receipt is due, if there is one.
     Wait(Option<Duration>),
     End,
 }
@@ -150,7 +150,7 @@ impl Due {
                 Some(DeliveryError::HandsetUnavailable),
             ),
             TestNumber::Expired => (MessageStatus::Expired, Some(DeliveryError::ValidityExpired)),
-            // A refused message is never taken, so that it has no receipt.
+            // A refused message is never accepted, so it has no receipt.
             TestNumber::Delivered
             | TestNumber::DeliveredSlowly
             | TestNumber::Refused
@@ -286,8 +286,8 @@ mod tests {
     /// Longer than any of these tests.
     const LONG: Duration = Duration::from_mins(1);
 
-    /// The receipt of a message to this number: its time in milliseconds after the submit, its
-    /// status and its error.
+    /// Returns the receipt of a message to this number: its time in milliseconds after the submit,
+    /// its status and its error.
     fn receipt(number: &str) -> (i64, MessageStatus, Option<String>) {
         let now = Arc::new(AtomicI64::new(START_MS));
         let sandbox = Sandbox::new(Clock::fixed(Arc::clone(&now)), DELAY_MS.unsigned_abs());
@@ -341,7 +341,7 @@ mod tests {
         }
     }
 
-    /// The answer to a message to this number under a lease that ends at this time.
+    /// Returns the answer to a message to this number, under a lease that ends at `not_after`.
     async fn outcome(number: &str, not_after: Instant) -> SubmitOutcome {
         let sandbox = Sandbox::new(Clock::system(), 0);
         let expires_at = Timestamp::from_unix_ms(START_MS);

@@ -45,7 +45,7 @@ pub async fn run(
     }
 }
 
-/// Does what is said in a sentence, and prints the account as it is then.
+/// Makes a change and prints the changed account. A person gets one sentence.
 async fn change(service: &Service, command: Account, output: Output) -> Result<(), CommandError> {
     let actor = Actor::CommandLine;
     let (email, done) = match command {
@@ -55,7 +55,7 @@ async fn change(service: &Service, command: Account, output: Output) -> Result<(
         }
         Account::Enable { email } => {
             service.enable_account(&actor, &email).await?;
-            (email, "is enabled; messages that were deferred go on")
+            (email, "is enabled; its deferred messages continue")
         }
         Account::SignOut { email } => {
             service.sign_out_account(&actor, &email).await?;
@@ -100,16 +100,16 @@ struct Shown {
     disabled_reason: Option<String>,
 }
 
-/// What `show` adds.
+/// An account with the details that only `show` prints.
 #[derive(Serialize)]
 struct Whole {
     #[serde(flatten)]
     account: Shown,
     second_factor_since: Option<DateTime>,
     recovery_codes_left: Option<i64>,
-    /// How many devices are signed in.
+    /// The number of signed-in devices.
     devices: usize,
-    /// The references of its applications.
+    /// The references of the account's applications.
     applications: Vec<String>,
     /// Newest first.
     notes: Vec<Note>,

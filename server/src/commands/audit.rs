@@ -9,7 +9,7 @@ use super::{CommandError, Output};
 use crate::cli::Audit;
 use crate::json::DateTime;
 
-/// How many entries are asked for at once.
+/// The number of entries per page.
 const PAGE: i64 = 1000;
 
 /// An entry as the command line shows it.

@@ -24,7 +24,7 @@ struct Shown {
 
 #[derive(Serialize)]
 struct Connection {
-    /// Number of the process that has the connection.
+    /// The number of the process that holds the connection.
     node: i64,
     number: i64,
     state: &'static str,
@@ -41,7 +41,7 @@ struct Connection {
 struct Done {
     name: String,
     drained: bool,
-    /// False when the carrier was in that state before.
+    /// False if the carrier was already in that state.
     changed: bool,
 }
 
@@ -84,7 +84,9 @@ const COLUMNS: [Column<Shown>; 7] = [
         let oldest = carrier.oldest_waiting_at.map(|at| at.0.to_table());
         or_dash(oldest.as_deref())
     }),
-    ("COLUMNS", |carrier| carrier.receipts_unmatched.to_string()),
+    ("UNMATCHED", |carrier| {
+        carrier.receipts_unmatched.to_string()
+    }),
     ("MATCHED", |carrier| carrier.receipts_matched.to_string()),
     ("BOUND", |carrier| {
         let bound = ConnectionState::Bound.as_str();
@@ -124,7 +126,7 @@ async fn drain(service: &Service, name: &str, even_the_last: bool) -> Result<boo
 fn sentence(done: &Done) -> String {
     let name = &done.name;
     match (done.drained, done.changed) {
-        (true, true) => format!("{name} is drained: it is handed nothing until it is resumed."),
+        (true, true) => format!("{name} is drained: it gets no messages until it is resumed."),
         (true, false) => format!("{name} was drained before."),
         (false, true) => format!("{name} is resumed."),
         (false, false) => format!("{name} wasn't drained."),
@@ -144,7 +146,7 @@ async fn list(service: &Service, output: Output) -> Result<(), CommandError> {
     })?)
 }
 
-/// The connections with the name of their carrier.
+/// Returns the carrier's connections, each with the name of the carrier.
 fn named_connections(carrier: &Shown) -> impl Iterator<Item = (&str, &Connection)> {
     (carrier.connections.iter()).map(|connection| (carrier.name.as_str(), connection))
 }

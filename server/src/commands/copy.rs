@@ -10,7 +10,7 @@ use super::{CommandError, Output};
 use crate::config::{ConfigError, Settings, read_secret};
 use crate::json::Amount;
 
-/// What was copied as the command line shows it.
+/// The result of a copy as the command line shows it.
 #[derive(Serialize)]
 struct Shown {
     tables: Vec<Rows>,
@@ -57,7 +57,7 @@ impl From<Copied> for Shown {
     }
 }
 
-/// The URL of the new database.
+/// Returns the URL of the new database.
 pub fn target(
     settings: &Settings,
     to: Option<&str>,
@@ -101,10 +101,10 @@ fn human(shown: &Shown) -> String {
     );
     format!(
         "{tables}\n\n{ledger}\n\n\
-         All invariants hold on both sides; {} accounts of the ledger come to the same; {} rows of \
+         All invariants hold on both sides. The balances of {} ledger accounts match. {} rows of \
          uploads were moved.\n\
-         Now set HELIOGRAPH_DATABASE_URL to the new database and start. Keep the old file, and \
-         never serve it again: what waits in it would be sent twice.",
+         Now set HELIOGRAPH_DATABASE_URL to the new database and start. Keep the old file, but \
+         never serve it again: its waiting messages would be sent twice.",
         shown.accounts, shown.upload_rows,
     )
 }

@@ -13,7 +13,7 @@ use super::{CommandError, Output};
 use crate::cli::{Deposit, amount};
 use crate::json::{Amount, DateTime};
 
-/// The first line of a file of payments.
+/// The header of a file of payments.
 const HEADER: [&str; 3] = ["bank_id", "reference", "amount"];
 
 #[derive(Serialize)]
@@ -22,7 +22,7 @@ struct Added {
     bank_id: String,
     reference: String,
     amount: Amount,
-    /// An earlier call credited it; this one changed nothing.
+    /// Whether an earlier call credited it. Then this call changed nothing.
     already: bool,
     balance: Option<Amount>,
 }
@@ -131,7 +131,7 @@ async fn import(service: &Service, file: &Path, output: Output) -> Result<(), Co
     let checked = service.check_deposits(&orders).await;
     checked.map_err(|error| refused(error, NONE_CREDITED))?;
     let imported = service.import_deposits(&Actor::CommandLine, &orders).await;
-    // Somebody else entered other data under a bank id since the check.
+    // Fails here if somebody has entered other data under a bank ID since the check.
     let outcome = imported.map_err(|error| refused(error, SOME_CREDITED))?;
     let imported = Imported {
         credited: outcome.credited,
@@ -148,7 +148,7 @@ async fn import(service: &Service, file: &Path, output: Output) -> Result<(), Co
 
 const NONE_CREDITED: &str = "no line was credited";
 const SOME_CREDITED: &str =
-    "lines before it may be credited: correct it and import the file again, which skips those";
+    "earlier lines may be credited: correct this line and import the file again, which skips them";
 
 fn bad_line(file: &Path, line: usize, what: &dyn Display) -> String {
     at_line(file, line, what, NONE_CREDITED)
@@ -156,14 +156,14 @@ fn bad_line(file: &Path, line: usize, what: &dyn Display) -> String {
 
 fn at_line(file: &Path, line: usize, what: &dyn Display, end: &str) -> String {
     let shown = file.display();
-    // Some of the errors end with a full stop already.
+    // Some of the errors already end with a full stop.
     let what = what.to_string();
     let what = what.trim_end_matches('.');
     format!("{shown}, line {line}: {what}; {end}")
 }
 
-/// Reads a file of payments: where each begins, and what it says. The first bad line refuses the
-/// file.
+/// Reads a file of payments. Returns the byte position and the content of each. A single invalid
+/// line rejects the whole file.
 fn read_orders(file: &Path, bytes: &[u8]) -> Result<(Vec<u64>, Vec<DepositRequest>), String> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
@@ -210,8 +210,8 @@ fn read_orders(file: &Path, bytes: &[u8]) -> Result<(Vec<u64>, Vec<DepositReques
     }
 }
 
-/// The line of the record at this byte. The CSV reader's place of a record is where the blank lines
-/// before it begin.
+/// Returns the line number of the record at this byte. The CSV reader's position of a record is
+/// before the blank lines that precede it.
 fn line(bytes: &[u8], start: u64) -> usize {
     let start = usize::try_from(start).map_or(bytes.len(), |start| start.min(bytes.len()));
     let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
@@ -220,7 +220,7 @@ fn line(bytes: &[u8], start: u64) -> usize {
         .take_while(|byte| is_end(byte))
         .count();
     let before = &bytes[..start + blank];
-    // CR LF is one end of line.
+    // CR LF is one line ending.
     let pairs = before.windows(2).filter(|pair| pair == b"\r\n").count();
     1 + before.iter().filter(|byte| is_end(byte)).count() - pairs
 }
@@ -232,7 +232,7 @@ fn order(cells: &[&str]) -> Result<DepositRequest, String> {
     payment(bank_id, reference, amount(sum)?)
 }
 
-/// A payment as it was typed or exported, without white space around its parts.
+/// Builds a payment from typed or exported texts, without the white space around them.
 fn payment(bank_id: &str, reference: &str, amount: Money) -> Result<DepositRequest, String> {
     let (bank_id, reference) = (bank_id.trim(), reference.trim());
     if bank_id.is_empty() || reference.is_empty() {

@@ -7,7 +7,7 @@ use super::output::table;
 use super::{CommandError, Output, service_config};
 use crate::config::Settings;
 
-/// What is told as the command line shows it, a line of JSON each.
+/// A step or the result, as the command line shows it. In JSON, each is one line.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Shown {
@@ -68,7 +68,7 @@ impl From<Distributed> for Shown {
 
 pub async fn run(settings: &Settings, shards: i64, output: Output) -> Result<(), CommandError> {
     let tell = |step: DistributionStep| {
-        // The work goes on when nobody reads what it tells.
+        // The work continues even if nobody reads the output.
         if let Err(error) = output.print(&Shown::from(step), human) {
             tracing::warn!(%error, "a step can't be printed");
         }

@@ -42,7 +42,7 @@ pub async fn run(service: &Service, command: Incident, output: Output) -> Result
         Incident::List => return Ok(output.list(service.incidents().await?, &COLUMNS)?),
         Incident::Open { text, carrier } => {
             let opening = service.open_incident(&actor, &text, carrier.as_deref());
-            (opening.await?, "is open: customers read it")
+            (opening.await?, "is open: customers can see it")
         }
         Incident::End { id } => (service.end_incident(&actor, id).await?, "is ended"),
     };

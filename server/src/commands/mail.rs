@@ -9,7 +9,7 @@ use super::{CommandError, Output};
 use crate::cli::Mail;
 use crate::json::DateTime;
 
-/// How many mails are asked for at once.
+/// The number of mails per page.
 const PAGE: i64 = 200;
 
 /// A mail as the command line shows it.
@@ -20,7 +20,7 @@ struct Shown {
     state: &'static str,
     recipient: String,
     subject: String,
-    /// Empty once the mail is sent; never with a secret link.
+    /// Empty once the mail is sent. Never contains a secret link.
     text: String,
     created_at: DateTime,
     attempts: i64,

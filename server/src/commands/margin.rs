@@ -10,7 +10,7 @@ use super::{CommandError, Output};
 use crate::cli::Margin;
 use crate::json::Amount;
 
-/// The figures of a day, an application and a prefix as the command line shows them.
+/// The figures of a day, an application and a prefix, as the command line shows them.
 #[derive(Serialize)]
 struct Line {
     day: String,

@@ -17,10 +17,10 @@ struct Shown<'a> {
     account: String,
     reference: String,
     carrier: Option<String>,
-    /// Its `message` is empty unless the text was asked for.
+    /// Its `message` is empty unless the text was requested.
     #[serde(flatten)]
     report: Report<'a>,
-    /// How many characters the text has.
+    /// The number of characters in the text.
     characters: usize,
     timeline: Vec<Step>,
     charge: Charge,

@@ -1,4 +1,5 @@
-//! The commands that aren't `serve`: open the database, call one verb, print.
+//! The commands other than `serve`. Each opens the database, calls the service and prints the
+//! result.
 
 mod account;
 mod application;
@@ -25,7 +26,7 @@ use crate::config::carriers::{CarrierKind, CarrierSettings};
 use crate::config::{ConfigError, Settings};
 pub use output::Output;
 
-/// Why a command failed; printed to standard error, with exit code 1.
+/// Why a command failed. It is printed to standard error, and the exit code is 1.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     #[error("{}", .0.for_operator())]
@@ -89,7 +90,7 @@ pub async fn run(cli: Cli, settings: &Settings) -> Result<(), CommandError> {
     result
 }
 
-/// What the service needs of the settings, and of the address that customers use.
+/// Returns the service's configuration. `base_url` is the address that customers use.
 pub fn service_config(settings: &Settings, base_url: String) -> service::Config {
     service::Config {
         database_url: settings.database_url.clone(),
@@ -107,7 +108,7 @@ pub fn service_config(settings: &Settings, base_url: String) -> service::Config 
     }
 }
 
-/// The carriers and routes; the sandbox alone when none are set up.
+/// Returns the carriers and routes, or the sandbox alone if none are set up.
 fn network(settings: &Settings) -> Network {
     let (country_code, default_sender) = (
         settings.country_code.clone(),

@@ -1,4 +1,4 @@
-//! Results on standard output: for a person, or as one line of JSON.
+//! Prints results to standard output, as text or as one line of JSON.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -17,7 +17,7 @@ impl Output {
         Self { json }
     }
 
-    /// Prints one result. `human` makes the text for a person, which is empty when there is none.
+    /// Prints one result. `human` returns the text for a person. An empty text isn't printed.
     pub fn print<T: Serialize>(
         self,
         value: &T,
@@ -36,7 +36,7 @@ impl Output {
         stdout.flush()
     }
 
-    /// Prints records in the form `T`, for a person as a table.
+    /// Prints records in the form `T`. Without JSON, prints a table.
     pub fn list<T: Serialize>(
         self,
         records: Vec<impl Into<T>>,
@@ -47,13 +47,13 @@ impl Output {
     }
 }
 
-/// JSON with the control characters that its texts may have as they are written as escapes.
+/// Escapes control characters that JSON allows unescaped in strings.
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         if is_control(c) {
-            // All of them have four digits at most.
-            // Writing into a text never fails.
+            // No control character needs more than four digits. Writing into a `String` never
+            // fails.
             let _ = write!(text, "\\u{:04x}", u32::from(c));
         } else {
             text.push(c);
@@ -62,15 +62,15 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// A column of a table: its heading, and the cell of a record.
+/// A column of a table: its heading, and the function that returns a record's cell.
 pub type Column<T> = (&'static str, fn(&T) -> String);
 
-/// Records under headings, each column as wide as its widest cell.
+/// Formats records as a table. Each column is as wide as its widest cell.
 pub fn table<T>(records: &[T], columns: &[Column<T>]) -> String {
     let headings = columns.iter().map(|(heading, _)| (*heading).to_owned());
     let mut rows: Vec<Vec<String>> = vec![headings.collect()];
     for record in records {
-        // A cell's own line ends would break the table.
+        // A line break in a cell would break the table.
         let shown = |cell: fn(&T) -> String| printable(&cell(record)).into_owned();
         rows.push(columns.iter().map(|(_, cell)| shown(*cell)).collect());
     }
@@ -87,7 +87,7 @@ pub fn table<T>(records: &[T], columns: &[Column<T>]) -> String {
     lines.join("\n")
 }
 
-/// Values behind their names, each on a line of its own.
+/// Formats names and values, one pair per line.
 pub fn facts(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let line = |(name, value): &(&str, String)| format!("{name:<width$}  {}", printable(value));
@@ -95,7 +95,7 @@ pub fn facts(rows: &[(&str, String)]) -> String {
     lines.join("\n")
 }
 
-/// A value, or `-` if there is none.
+/// Returns the value, or `-` if there is none.
 pub fn or_dash(text: Option<&str>) -> String {
     text.unwrap_or("-").to_owned()
 }

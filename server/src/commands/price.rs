@@ -41,7 +41,7 @@ struct Set {
     from: DateTime,
 }
 
-/// What a number costs, and why.
+/// The price of a number, and the reason.
 #[derive(Serialize)]
 struct OfNumber {
     per_page: Amount,

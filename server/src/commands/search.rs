@@ -10,7 +10,7 @@ use super::output::{Column, or_dash, table};
 use super::{CommandError, Output};
 use crate::json::{Amount, DateTime};
 
-/// What was found, as the command line shows it.
+/// The search results as the command line shows them.
 #[derive(Serialize)]
 struct Shown {
     accounts: Vec<Account>,
@@ -18,7 +18,7 @@ struct Shown {
     batches: Vec<Batch>,
     deposits: Vec<Deposit>,
     messages: Vec<Message>,
-    /// There wasn't time to look through the messages of every application.
+    /// Whether there wasn't time to search the messages of every application.
     incomplete: bool,
 }
 
@@ -243,7 +243,7 @@ fn words(shown: &Shown) -> String {
     parts.join("\n\n")
 }
 
-/// Adds a table of what was found of a kind, if anything was.
+/// Adds a table of one kind of results, if there are any.
 fn add<T>(parts: &mut Vec<String>, found: &[T], columns: &[Column<T>]) {
     if !found.is_empty() {
         parts.push(table(found, columns));

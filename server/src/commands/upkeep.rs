@@ -74,7 +74,7 @@ pub fn config(settings: &Settings, output: Output) -> Result<(), CommandError> {
     })?)
 }
 
-/// The document is JSON with and without `--json`; with it, in one line.
+/// Prints the document as JSON with and without `--json`. With it, the document is one line.
 pub fn openapi(settings: &Settings, output: Output) -> Result<(), CommandError> {
     let base_url = settings.base_url(settings.addr);
     let document = crate::openapi::document(&base_url, settings.limits.message_pages_max)

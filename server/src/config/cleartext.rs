@@ -1,4 +1,5 @@
-//! What would cross a network in the clear is refused, unless the settings ask for it.
+//! Refuses settings that would send data unencrypted over a network, unless `allow_cleartext`
+//! permits it.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -8,7 +9,7 @@ use reqwest::Url;
 use super::ConfigError;
 use super::carriers::{CarrierKind, CarrierSettings};
 
-/// A way off the machine on which somebody in between could read along.
+/// A connection that others could read if it leaves the machine unencrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cleartext {
     /// Health and metrics.
@@ -49,12 +50,12 @@ impl FromStr for Cleartext {
     }
 }
 
-/// The ways that the settings ask for.
+/// The connections that the settings allow to be unencrypted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowed(Vec<Cleartext>);
 
 impl Allowed {
-    /// Reads words that are separated by commas.
+    /// Parses codes that are separated by commas.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let words = text.split(',').map(str::trim);
         let ways = words.filter(|word| !word.is_empty()).map(str::parse);
@@ -71,26 +72,27 @@ impl Allowed {
         }
         let word = way.word();
         Err(ConfigError::new(format!(
-            "{fault}; where the network between is yours alone, allow_cleartext={word} lets it pass"
+            "{fault}. If nobody else has access to that network, set allow_cleartext={word} instead"
         )))
     }
 
     pub fn check_ops(&self, addr: SocketAddr) -> Result<(), ConfigError> {
         let harmless = addr.ip().to_canonical().is_loopback();
         let fault = format!(
-            "ops_addr {addr} can be reached from outside, in the clear and without a sign-in: take \
-             a loopback address"
+            "ops_addr {addr} can be reached from outside, unencrypted and without a sign-in: use a \
+             loopback address"
         );
         self.unless(Cleartext::Ops, harmless, &fault)
     }
 
-    /// The database of a setting or an argument, which the error calls by its name.
+    /// Checks the database URL of a setting or an argument. `name` is that setting or argument, for
+    /// the error.
     pub fn check_database(&self, name: &str, url: &str) -> Result<(), ConfigError> {
         let host = service::unprotected_host(url);
         let fault = format!(
-            "{name}: between here and {} passwords and messages could be read and changed on the \
-             way: end the URL with ?sslmode=verify-full (sslrootcert=FILE names an authority of \
-             your own)",
+            "{name}: passwords and messages could be read and changed on the way to {}: end the \
+             URL with ?sslmode=verify-full (and add &sslrootcert=FILE if the certificate authority \
+             is your own)",
             host.as_deref().unwrap_or_default()
         );
         self.unless(Cleartext::Postgres, host.is_none(), &fault)
@@ -103,14 +105,14 @@ impl Allowed {
                 CarrierKind::Http(http) => (
                     Cleartext::HttpCarriers,
                     http.example_url().is_none_or(|url| is_harmless(&url)),
-                    "its url is http://, so that its password and all messages could be read on \
-                     the way: take https://",
+                    "its url is http://, so its password and all messages could be read in \
+                     transit: use https://",
                 ),
                 CarrierKind::Smpp(smpp) => (
                     Cleartext::SmppCarriers,
                     smpp.tls.is_some() || is_loopback(smpp.address.host()),
-                    "it has no tls = true, so that its password and all messages could be read on \
-                     the way: take TLS, for which carriers mostly have a port of its own",
+                    "it has no tls = true, so its password and all messages could be read in \
+                     transit: set tls = true, for which most carriers have a separate port",
                 ),
             };
             let fault = format!("[[carrier]] {}: {why}", carrier.name);
@@ -122,21 +124,21 @@ impl Allowed {
     pub fn check_base_url(&self, base_url: &str) -> Result<(), ConfigError> {
         let harmless = Url::parse(base_url).is_ok_and(|url| is_harmless(&url));
         let fault = format!(
-            "customers would use {base_url}, where passwords and keys could be read on the way: \
+            "customers would use {base_url}, where passwords and keys could be read in transit: \
              set base_url to the https:// address that they use"
         );
         self.unless(Cleartext::BaseUrl, harmless, &fault)
     }
 }
 
-/// Whether nobody between can read what is sent to a URL.
+/// Returns whether nobody else can read the requests to a URL.
 fn is_harmless(url: &Url) -> bool {
-    // An IPv6 address stands in brackets.
+    // `host_str` returns an IPv6 address in brackets.
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     url.scheme() == "https" || is_loopback(host)
 }
 
-/// Whether a host, an IPv6 address without brackets, is this machine.
+/// Returns whether a host is this machine. An IPv6 address must be without brackets.
 fn is_loopback(host: &str) -> bool {
     match host.parse::<std::net::IpAddr>() {
         Ok(address) => address.to_canonical().is_loopback(),

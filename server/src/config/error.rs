@@ -1,4 +1,4 @@
-//! What is wrong with the settings.
+//! Errors in the settings.
 
 /// A sentence that names the setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Reads a TOML file into texts that know their line.
+//! Reads a TOML file, and keeps the line of each value.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,10 +8,10 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use super::ConfigError;
 
-/// The values of a table by their keys.
+/// The values of a table, by key.
 pub type Table = BTreeMap<String, Item>;
 
-/// A value and the line of its key.
+/// A value, and the line of its key.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub line: usize,
@@ -20,7 +20,7 @@ pub struct Item {
 
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A text, a number or a boolean, as the environment would have it.
+    /// A text, a number or a boolean, written as in an environment variable.
     Plain(String),
     List(Vec<Item>),
     Table(Table),
@@ -29,7 +29,7 @@ pub enum Value {
 }
 
 impl Item {
-    /// The text of a plain value; the texts of a list, joined by commas.
+    /// Returns the text of a plain value, or the texts of a list joined by commas.
     pub fn text(&self) -> Option<String> {
         match &self.value {
             Value::Plain(text) => Some(text.clone()),
@@ -42,7 +42,7 @@ impl Item {
     }
 }
 
-/// Reads a file.
+/// Reads and parses a file.
 pub fn read(path: &Path) -> Result<Table, ConfigError> {
     let file = path.display();
     let bytes = std::fs::read(path)
@@ -55,13 +55,14 @@ pub fn read(path: &Path) -> Result<Table, ConfigError> {
     parse(&text, &file.to_string())
 }
 
-/// Parses the text of a file, which errors name.
+/// Parses the text of a file. `file` is its name for errors.
 pub fn parse(text: &str, file: &str) -> Result<Table, ConfigError> {
     let line = |offset| line_at(text.as_bytes(), offset);
     let parsed = DeTable::parse(text).map_err(|error| {
         let span = error.span().unwrap_or_default();
         let at = line(span.start);
-        // The error's own display quotes the line, which may hold a secret. A repeated key doesn't.
+        // The error's own display quotes the line, which may contain a secret. A key isn't secret,
+        // so an error about a repeated key names the key.
         let what = match (error.message(), text.get(span)) {
             ("duplicate key", Some(key)) => format!("{key} is set twice"),
             (what, _) => what.to_owned(),

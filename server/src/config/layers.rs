@@ -1,5 +1,5 @@
-//! The layers of settings: defaults < file < environment < flags. `heliograph.default.toml` has the
-//! defaults, and names every setting there is.
+//! The layers of settings: defaults < file < environment < flags. `heliograph.default.toml`
+//! contains the defaults, and lists every setting.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,13 +11,13 @@ use crate::spelling;
 
 /// The prefix of our environment variables.
 const PREFIX: &str = "HELIOGRAPH_";
-/// Names the settings file. It isn't a setting.
+/// The variable that names the settings file. It isn't a setting.
 const CONFIG_VARIABLE: &str = "HELIOGRAPH_CONFIG";
 /// Read if it exists and no other file is named.
 const SETTINGS_FILE: &str = "heliograph.toml";
 const DEFAULTS_FILE: &str = "heliograph.default.toml";
-/// Settings that may hold a password. They are masked wherever settings are shown, and `NAME_FILE`
-/// may name a file that has the value.
+/// Settings that may contain a password. They are masked wherever settings are shown. `NAME_FILE`
+/// may name a file that contains the value.
 pub const SECRETS: [&str; 2] = ["database_url", "smtp_url"];
 
 /// The layer that a value comes from.
@@ -40,28 +40,28 @@ impl Source {
     }
 }
 
-/// The value of a setting. An empty text means that it isn't set.
+/// The value of a setting. An empty text means that the setting isn't set.
 #[derive(Clone, Debug)]
 pub struct Value {
     pub text: String,
     pub source: Source,
-    /// As errors name it: a file and a line, a variable or a flag.
+    /// Where it is set, for errors: a file and a line, a variable or a flag.
     pub origin: String,
 }
 
-/// Every setting's value by its name.
+/// The values of all settings, by name.
 pub type Values = BTreeMap<String, Value>;
 
-/// The `[[carrier]]` and `[[route]]` tables, which only the settings file has.
+/// The `[[carrier]]` and `[[route]]` tables. Only the settings file can contain them.
 #[derive(Debug, Default)]
 pub struct Tables {
-    /// As errors name the file.
+    /// The settings file, for errors.
     pub file: String,
     pub carriers: Vec<(usize, Table)>,
     pub routes: Vec<(usize, Table)>,
 }
 
-/// Reads all layers, the strongest last.
+/// Reads all layers in order. Each layer overrides the ones before.
 pub fn read(
     config_flag: Option<&Path>,
     environment: impl Iterator<Item = (OsString, OsString)>,
@@ -155,7 +155,7 @@ fn plain(name: &str, item: &Item, file: &str) -> Result<String, ConfigError> {
     })
 }
 
-/// The tables under a name that stands in double brackets, each with its line.
+/// Returns the tables under a name in double brackets, each with its line.
 fn listed(name: &str, item: Item, file: &str) -> Result<Vec<(usize, Table)>, ConfigError> {
     let line = item.line;
     let tables = match item.value {
@@ -174,7 +174,7 @@ fn listed(name: &str, item: Item, file: &str) -> Result<Vec<(usize, Table)>, Con
     })
 }
 
-/// Sets a value in place of a weaker layer's.
+/// Sets a value, and overrides the value of a weaker layer.
 fn set(
     values: &mut Values,
     name: &str,
@@ -213,7 +213,7 @@ pub(super) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -
     closest.map_or_else(String::new, |known| format!("; did you mean {known}?"))
 }
 
-/// Reads the file that is named in the place of a secret.
+/// Reads the file that contains a secret.
 pub fn read_secret(path: impl AsRef<Path>, shown: &str) -> Result<String, ConfigError> {
     let path = path.as_ref();
     let text = std::fs::read_to_string(path).map_err(|error| {

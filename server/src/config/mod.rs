@@ -28,37 +28,40 @@ pub use layers::{Source, read_secret};
 use layers::{Tables, Values};
 pub use network::Network;
 
-/// Most pages a message may be allowed; a body may be as large as the longest message needs, and
-/// each request holds one.
+/// The highest `message_pages_max`. A request's body may be as large as the longest message needs,
+/// and each request holds its body in memory.
 const MESSAGE_PAGES_LIMIT: usize = 100;
-/// Most rows an upload may be allowed; the ids of its messages are made for one time, 2,048 per
+/// The highest `bulk_rows_max`. Every 2,048 rows of an upload use up the message IDs of one
 /// millisecond.
 const BULK_ROWS_LIMIT: u64 = 10_000_000;
-/// Most bytes an upload may be allowed: 4 GiB of disk for each one under way.
+/// The highest `bulk_bytes_max`: each upload under way may take 4 GiB of disk.
 const BULK_BYTES_LIMIT: u64 = 4 * 1024 * 1024 * 1024;
-/// Most uploads that an application may be allowed at a time.
+/// The highest `uploads_per_application`.
 const UPLOADS_LIMIT: usize = 1_000;
-/// Most connections of clients that may be allowed: each costs some 10 KiB and a descriptor.
+/// The highest limit of client connections. Each connection costs about 10 KiB and a file
+/// descriptor.
 const CONNECTIONS_LIMIT: usize = 1_000_000;
-/// Most requests per second that a key may be limited to.
+/// The highest `requests_per_second`.
 const REQUESTS_LIMIT: u32 = 1_000_000;
-/// A proxy looks every second or two.
+/// The limits of `stop_delay_seconds`. A proxy checks us every second or two.
 const STOP_DELAY_LIMITS_S: RangeInclusive<u64> = 0..=60;
-/// Segments and their names are kept for a week, and a message lives for two days.
+/// The limits of `history_days`. Segments and their carrier message IDs are kept for a week, and a
+/// message lives for two days.
 const HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 10..=36_500;
-/// Days that messages of test keys may be told to be kept: none is dropped before it is final.
+/// The limits of `test_history_days`. No message is dropped before it is final.
 const TEST_HISTORY_LIMITS_DAYS: RangeInclusive<i64> = 3..=36_500;
-/// Seconds that a claim may be told to hold. Carriers' times shrink with it, but not that for the
-/// rest of a submit of which a part is written; and after a crash its messages wait so long.
+/// The limits of `lease_seconds`. The timeouts of carriers shrink with the lease, but the time for
+/// the rest of a partly written submit doesn't. After a crash, the claimed messages wait until the
+/// lease ends.
 const LEASE_LIMITS_S: RangeInclusive<i64> = 10..=600;
-/// How many changes in the portal an account may be given, at once and per second.
+/// The limits of `changes_at_once` and `changes_per_second`.
 const CHANGES_LIMITS: RangeInclusive<u32> = 1..=1_000_000;
-/// Longest text about how to pay in.
+/// The maximum length of `payment_instructions`.
 const PAYMENT_INSTRUCTIONS_CHARS: usize = 1_000;
-/// Longest that the sandbox carrier may be told to take: an hour.
+/// The highest `sandbox_delay_ms`: an hour.
 const SANDBOX_DELAY_LIMIT_MS: u64 = 3_600_000;
 
-/// How many connections clients may have at a time.
+/// The maximum numbers of client connections at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
     pub all: usize,
@@ -71,38 +74,39 @@ pub struct ConnectionLimits {
 pub struct Settings {
     /// Portal and API.
     pub addr: SocketAddr,
-    /// Health and metrics, never on the public address.
+    /// Health and metrics. They are never on the public address.
     pub ops_addr: SocketAddr,
-    /// For links and snippets, without a slash at its end; made from the address when not set.
+    /// For links and snippets, without a slash at its end. If it isn't set, it is derived from the
+    /// address.
     pub base_url: Option<String>,
     pub database_url: String,
     pub data_dir: PathBuf,
     /// ISO 4217 code.
     pub currency: String,
     pub prices: Prices,
-    /// Whom customers pay, and how; lines of text.
+    /// Whom customers pay, and how. Lines of text.
     pub payment_instructions: Option<String>,
-    /// Put before a local number when it goes to a carrier.
+    /// Put before a local number that is submitted to a carrier.
     pub country_code: String,
     pub tls: Option<TlsFiles>,
-    /// A proxy before us does TLS.
+    /// Whether a proxy in front of us does TLS.
     pub behind_proxy: bool,
-    /// What may cross a network in the clear.
+    /// What may cross a network unencrypted.
     pub allow_cleartext: Allowed,
-    /// Mails are kept for staff when it isn't set.
+    /// If it isn't set, mails are kept for staff.
     pub mail: Option<MailServer>,
-    /// What a carrier is given for an application without sender name.
+    /// The sender name of applications that have none.
     pub default_sender: String,
-    /// Only from these is `X-Forwarded-For` believed.
+    /// `X-Forwarded-For` is trusted only from these networks.
     pub trusted_proxies: Vec<Network>,
     pub connections: ConnectionLimits,
-    /// Sending to the sandbox outside a demo is meant.
+    /// Whether sending to the sandbox outside a demo is intended.
     pub allow_sandbox: bool,
     pub sandbox_delay_ms: u64,
     pub limits: service::Limits,
-    /// How long to go on as before once a stop is asked for.
+    /// How long to keep serving after a stop is requested.
     pub stop_delay: Duration,
-    /// Where the portal's files are.
+    /// The folder of the portal's files.
     pub site_root: PathBuf,
     /// `error`, `warn`, `info` or `debug`.
     pub log: tracing::Level,
@@ -112,7 +116,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads and checks everything.
+    /// Reads and checks all settings.
     pub fn load(
         config_flag: Option<&Path>,
         environment: impl Iterator<Item = (OsString, OsString)>,
@@ -167,20 +171,21 @@ impl Settings {
         Ok(Self { values, ..settings })
     }
 
-    /// Passwords and keys must not cross a network in the clear.
+    /// Refuses a public address without TLS, because passwords and keys must not cross a network
+    /// unencrypted.
     fn refuse_plain_http(&self) -> Result<(), ConfigError> {
         if self.addr.ip().is_loopback() || self.tls.is_some() || self.behind_proxy {
             return Ok(());
         }
         Err(ConfigError::new(format!(
-            "addr {} can be reached from outside, and without TLS keys and passwords would be \
-             readable on the way: set tls_cert and tls_key, or behind_proxy=true when a proxy does \
-             TLS",
+            "addr {} can be reached from outside, and without TLS, keys and passwords could be \
+             read in transit: set tls_cert and tls_key, or behind_proxy=true if a proxy does TLS",
             self.addr
         )))
     }
 
-    /// Nor may what else leaves the machine, unless it is asked for.
+    /// Refuses other unencrypted connections that leave the machine, unless the settings allow
+    /// them.
     fn refuse_cleartext(&self) -> Result<(), ConfigError> {
         let allowed = &self.allow_cleartext;
         allowed.check_base_url(&self.base_url(self.addr))?;
@@ -189,7 +194,7 @@ impl Settings {
         allowed.check_carriers(&self.carriers.list)
     }
 
-    /// The address for links, given where the server really listens.
+    /// Returns the address for links. `bound` is the address that the server really listens on.
     pub fn base_url(&self, bound: SocketAddr) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         self.base_url
@@ -197,7 +202,7 @@ impl Settings {
             .unwrap_or_else(|| format!("{scheme}://{bound}"))
     }
 
-    /// Each setting with its value (secrets masked) and where it came from.
+    /// Returns each setting with its value (secrets masked) and its source.
     pub fn shown(&self) -> Vec<(String, Option<String>, Source)> {
         let plain = self.values.iter().map(|(name, value)| {
             let is_secret = layers::SECRETS.contains(&name.as_str());
@@ -217,7 +222,7 @@ impl Settings {
     }
 }
 
-/// A URL without its password; anything else that is secret is hidden whole.
+/// Masks the password of a URL. Masks any other secret completely.
 fn masked(text: &str) -> String {
     if text.starts_with("sqlite:") {
         text.to_owned()
@@ -228,7 +233,7 @@ fn masked(text: &str) -> String {
     }
 }
 
-/// Turns texts into values; every error names its setting.
+/// Parses the texts of settings. Every error names its setting.
 struct Reader<'a>(&'a Values);
 
 impl Reader<'_> {
@@ -237,7 +242,7 @@ impl Reader<'_> {
         ConfigError::new(format!("{origin}: {name} must be {wanted}"))
     }
 
-    /// The text of a setting, unless it isn't set.
+    /// Returns the text of a setting, or `None` if it isn't set.
     fn optional(&self, name: &str) -> Option<&str> {
         Some(self.text(name)).filter(|text| !text.is_empty())
     }

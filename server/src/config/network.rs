@@ -21,8 +21,8 @@ impl FromStr for Network {
 }
 
 impl Network {
-    /// Whether the address lies in the range. An IPv4 address that came in over IPv6 counts as
-    /// IPv4.
+    /// Returns whether the address is in the range. An IPv4 address that came in over IPv6 counts
+    /// as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }

@@ -1,6 +1,6 @@
-//! A text that never shows itself.
+//! A text that debug output hides.
 
-/// A password or the like: it isn't in debug output, and whoever wants it says so.
+/// A password or a similar secret. Debug output hides it; callers read it with `expose`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 

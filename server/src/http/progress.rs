@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use super::connections::Place;
+use super::connections::Slot;
 
 /// The time that a client has to read the next bytes of a response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -21,7 +21,7 @@ const WRITE_BYTES_MIN: usize = 16 * 1024;
 /// A connection's stream. Its writes fail if they make too little progress.
 pub struct Progress<S> {
     stream: S,
-    place: Arc<Place>,
+    slot: Arc<Slot>,
     /// Set while the client is slow to read.
     waiting: Option<Waiting>,
 }
@@ -33,10 +33,10 @@ struct Waiting {
 }
 
 impl<S> Progress<S> {
-    pub const fn new(stream: S, place: Arc<Place>) -> Self {
+    pub const fn new(stream: S, slot: Arc<Slot>) -> Self {
         Self {
             stream,
-            place,
+            slot,
             waiting: None,
         }
     }
@@ -49,7 +49,7 @@ impl<S> Progress<S> {
     ) -> Poll<io::Result<usize>> {
         match written {
             Poll::Ready(Ok(count)) => {
-                self.place.used();
+                self.slot.used();
                 if let Some(waiting) = &mut self.waiting {
                     waiting.taken += count;
                     if waiting.taken >= WRITE_BYTES_MIN {
@@ -68,7 +68,7 @@ impl<S> Progress<S> {
                 if waiting.until.as_mut().poll(context).is_pending() {
                     return Poll::Pending;
                 }
-                self.place.is_unread();
+                self.slot.is_unread();
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
         }

@@ -1,4 +1,4 @@
-//! The portal's files: styles, scripts, the icon.
+//! The portal's files: styles, scripts and the icon.
 
 use std::path::{Path, absolute};
 
@@ -14,13 +14,13 @@ use leptos_axum::{site_pkg_dir_service, site_pkg_dir_service_route_path};
 
 const ICON: &str = include_str!("icon.svg");
 
-/// Lists the hashes in the files' names, in the folder of the site. `make build` names files by
-/// their content and writes it; cargo-leptos, while developing, does neither.
+/// A file in the site's folder that lists the hashes in the files' names. `make build` adds the
+/// hashes and writes this file. During development, cargo-leptos does neither.
 const HASHES: &str = "hash.txt";
 
-/// Where the build put the portal's files, and what it called them.
+/// Returns the folder of the portal's files, and their names.
 pub fn options(site: &Path) -> LeptosOptions {
-    // Read from the environment, which cargo-leptos sets while developing.
+    // Reads the environment variables that cargo-leptos sets during development.
     let mut options = match get_configuration(None) {
         Ok(file) => file.leptos_options,
         Err(_) => LeptosOptions::builder().output_name("heliograph").build(),
@@ -28,15 +28,15 @@ pub fn options(site: &Path) -> LeptosOptions {
     options.site_root = site.to_string_lossy().into();
     let hashes = site.join(HASHES);
     options.hash_files = hashes.is_file();
-    // A relative path would be looked for beside the program.
+    // leptos resolves a relative path against the program's folder.
     options.hash_file = absolute(&hashes).unwrap_or(hashes).to_string_lossy().into();
     options
 }
 
-/// Serves the files that the build made, compressed as it left them.
+/// Serves the files that the build made, in the compressed form that the build left.
 pub fn router(options: &LeptosOptions) -> Router {
-    // A name with a hash in it never gets another content; without one, browsers ask whether the
-    // file changed, and are told by its date.
+    // The content of a file with a hash in its name never changes. For other files, browsers ask
+    // whether the file changed since its date.
     let cache = if options.hash_files {
         "public, max-age=31536000, immutable"
     } else {

@@ -17,7 +17,8 @@ use super::csv::{Fault, refuse, refused, value_of};
 use super::portal_request::{Portal, ServedRequest};
 use crate::report_csv::{safe, write};
 
-/// Entries read at a time: the file is as long as the list, and never in memory as a whole.
+/// The number of entries per read. The file can be as long as the list, so it is never in memory as
+/// a whole.
 const ENTRIES_AT_ONCE: i64 = 1000;
 
 /// `GET /support/audit.csv`, with the filters of the page.
@@ -49,7 +50,8 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
         Ok(filter) => filter,
         Err(problem) => return refuse(StatusCode::BAD_REQUEST, &problem),
     };
-    // The first entries are read before the answer begins: once it has, nothing can be refused.
+    // Reads the first entries before the response begins. An error after that can't change the
+    // status.
     match portal.service.audit(&filter).await {
         Ok(page) => file(portal.service, filter, page),
         Err(error) => refused(&error),

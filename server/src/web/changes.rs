@@ -1,5 +1,5 @@
-//! The limit of changes: a server function that changes something is refused, before it runs, to a
-//! signed-in account that has changed as much as it may.
+//! Limits the number of changes by an account. A server function that changes something doesn't run
+//! if the account has no changes left.
 
 use app::portal_request::{CurrentRequest, PortalRequest};
 use app::problem::Problem;
@@ -13,20 +13,20 @@ use domain::Refusal;
 use domain::records::AccountRecord;
 use leptos::server_fn::error::{FromServerFnError as _, SERVER_FN_ERROR_HEADER};
 
-/// A refusal, as a server function answers it, and the seconds to wait.
+/// A refusal in the form of a server function's answer, and the seconds to wait.
 struct Limited {
     problem: Problem,
     retry_after_s: i64,
 }
 
-/// Refuses a POST to a server function where the account's bucket is empty. Functions that only
-/// read are asked by GET.
+/// Refuses a POST to a server function if the account's bucket is empty. Functions that only read
+/// are called by GET.
 pub async fn limit(request: Request, next: Next) -> Response {
     let path = request.uri().path();
     if request.method() == Method::POST && path.starts_with("/fn/") {
         let current = request.extensions().get::<CurrentRequest>();
         let account = match current {
-            // Where the account can't be read, the function says so itself.
+            // If the account can't be read, the function reports that itself.
             Some(current) => current.session_account().await.ok().flatten(),
             None => None,
         };
@@ -39,7 +39,7 @@ pub async fn limit(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Takes a change out of an account's bucket; the refusal where it is empty.
+/// Takes a change out of an account's bucket. Returns the refusal if the bucket is empty.
 fn limited(current: &dyn PortalRequest, account: &AccountRecord) -> Option<Limited> {
     let error = current.service().take_change(account).err()?;
     let retry_after_s = match error.refusal() {
@@ -62,8 +62,8 @@ fn answer(limited: &Limited, function: &str) -> Response {
     response
 }
 
-/// The refusal of a file that an account sends, as a sentence; `None` where the account may change
-/// something.
+/// Takes a change out of an account's bucket for a file. Returns the refusal as a sentence if the
+/// bucket is empty.
 pub fn refuse_file(current: &dyn PortalRequest, account: &AccountRecord) -> Option<Response> {
     let limited = limited(current, account)?;
     let sentence = limited.problem.cause.sentence().into_owned();

@@ -1,4 +1,4 @@
-//! The portal's cookies: what they are called, and how an answer gets those that a request makes.
+//! The portal's cookies: their names, and how a request's new cookies get into its response.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,17 +9,17 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tower_sessions::cookie::{Cookie, SameSite};
 
-/// What a cookie's name begins with under HTTPS: browsers then take it from this very host alone,
+/// The prefix of cookie names under HTTPS. Browsers accept such a cookie only from this exact host,
 /// and only with the attribute Secure.
 const HOST_PREFIX: &str = "__Host-";
 
-/// The cookies that an answer is to have beside the session's; a request carries them as an
+/// The cookies to add to the response, besides the session's. A request carries them as an
 /// extension.
 #[derive(Clone, Default)]
 pub struct NewCookies(Arc<Mutex<Vec<Cookie<'static>>>>);
 
 impl NewCookies {
-    /// Adds a cookie, in place of one that has its name.
+    /// Adds a cookie. It replaces a cookie with the same name.
     pub fn add(&self, cookie: Cookie<'static>) {
         let mut cookies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cookies.retain(|other| other.name() != cookie.name());
@@ -31,7 +31,7 @@ impl NewCookies {
     }
 }
 
-/// Hands out the cookies that the request made, behind the session's.
+/// Adds the request's new cookies to the response, after the session's cookie.
 pub async fn hand_out(mut request: Request, next: Next) -> Response {
     let new = NewCookies::default();
     request.extensions_mut().insert(new.clone());
@@ -44,7 +44,7 @@ pub async fn hand_out(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// A cookie that the browser keeps from scripts and from other sites.
+/// Makes a cookie that scripts can't read and that browsers don't send with forms of other sites.
 pub fn make(
     name: &'static str,
     text: String,
@@ -60,7 +60,7 @@ pub fn make(
         .build()
 }
 
-/// The cookie of this name that a request brings.
+/// Returns the value of a request's cookie.
 pub fn brought(headers: &HeaderMap, name: &str, is_https: bool) -> Option<String> {
     let name = cookie_name(name, is_https);
     headers
@@ -73,12 +73,12 @@ pub fn brought(headers: &HeaderMap, name: &str, is_https: bool) -> Option<String
         .map(|cookie| cookie.value().to_owned())
 }
 
-/// Whether browsers reach the portal by HTTPS, here or at a proxy before it.
+/// Whether browsers reach the portal by HTTPS, either directly or through a proxy.
 pub fn is_https(base_url: &str) -> bool {
     base_url.starts_with("https://")
 }
 
-/// A cookie's name, as it is under HTTPS or without it.
+/// Returns a cookie's full name, which has a prefix under HTTPS.
 pub fn cookie_name(name: &str, is_https: bool) -> String {
     let prefix = if is_https { HOST_PREFIX } else { "" };
     format!("{prefix}{name}")

@@ -1,4 +1,5 @@
-//! A text that a browser without scripts posts to be counted: the answer is the page with the count.
+//! The text counter for browsers without scripts. They post the text, and the response is the page
+//! with the count.
 
 use app::counter::TypedText;
 use axum::Form;
@@ -7,7 +8,7 @@ use axum::extract::{FromRequest as _, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-/// Reads the posted form, for the page that is rendered.
+/// Reads the posted form and passes it to the page.
 pub async fn read(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let posted = Request::from_parts(parts.clone(), body);
@@ -15,7 +16,7 @@ pub async fn read(request: Request, next: Next) -> Response {
         Ok(form) => form,
         Err(refused) => return refused.into_response(),
     };
-    // Forms have CR and LF at the end of a line, where scripts see an LF alone.
+    // Forms end a line with CR LF. Scripts see only the LF.
     typed.message = typed.message.replace("\r\n", "\n");
     let mut request = Request::from_parts(parts, Body::empty());
     request.extensions_mut().insert(typed);

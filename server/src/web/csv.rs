@@ -1,4 +1,4 @@
-//! The reports page's messages as a CSV file (RFC 4180).
+//! The messages of the reports page as a CSV file (RFC 4180).
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use service::{MessageFilter, Refusal, Service};
 use super::portal_request::{Portal, ServedRequest};
 use crate::report_csv;
 
-/// Messages read at a time: the file is as long as the list, and never in memory as a whole.
+/// The number of messages per read. The file can be as long as the list, so it is never in memory
+/// as a whole.
 const MESSAGES_AT_ONCE: i64 = 1000;
 
 /// `GET /reports/messages.csv`, with the filters of the page.
@@ -53,8 +54,8 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
         reference,
         filter,
     };
-    // The first messages are read before the answer begins: once it has, nothing can be refused any
-    // more.
+    // Reads the first messages before the response begins. An error after that can't change the
+    // status.
     match list.read().await {
         Ok(page) => file(list, page),
         Err(error) => refused(&error),
@@ -69,7 +70,7 @@ pub(super) fn refused(error: &service::Error) -> Response {
         };
         return (status, refusal.to_string()).into_response();
     }
-    tracing::error!(detail = ?error, "a CSV file can't be begun");
+    tracing::error!(detail = ?error, "a CSV file can't be started");
     if error.is_busy() {
         return busy(Refusal::Busy.to_string());
     }
@@ -96,7 +97,7 @@ fn busy(sentence: String) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, retry_after, sentence).into_response()
 }
 
-/// The messages that go into a file.
+/// The messages of a file.
 struct List {
     service: Service,
     site: Arc<SiteSettings>,
@@ -105,7 +106,7 @@ struct List {
     filter: MessageFilter,
 }
 
-/// What isn't written yet of a file: the list, and what was read of it already.
+/// The rest of a file: the list, and messages that were read but not written yet.
 type Rest = (List, Option<Paged<MessageRecord>>);
 
 fn file(list: List, first: Paged<MessageRecord>) -> Response {
@@ -114,7 +115,7 @@ fn file(list: List, first: Paged<MessageRecord>) -> Response {
             return Ok(None);
         };
         let chunk = list.chunk(first).await.map(Some);
-        chunk.inspect_err(|error| tracing::error!(%error, "a CSV file breaks off"))
+        chunk.inspect_err(|error| tracing::error!(%error, "a CSV file ended early"))
     });
     let headers = [
         (CONTENT_TYPE, "text/csv; charset=utf-8"),
@@ -132,8 +133,7 @@ impl List {
             .await
     }
 
-    /// The next part of the file, and what comes after it: the head with the first messages, else
-    /// the messages that follow.
+    /// Returns the next part of the file, and the rest after it. The first part has the header.
     async fn chunk(
         mut self,
         first: Option<Paged<MessageRecord>>,

@@ -1,4 +1,4 @@
-//! The cookie by which a browser is known to an account that was signed in there.
+//! The cookie that identifies a browser to the accounts that signed in there.
 
 use axum::http::HeaderMap;
 use time::Duration;
@@ -10,12 +10,12 @@ const NAME: &str = "heliograph-device";
 /// How long a browser stays known after a sign-in.
 const KEPT: Duration = Duration::days(180);
 
-/// The cookie that a sign-in makes.
+/// Makes the cookie after a sign-in.
 pub fn make(text: String, is_https: bool) -> Cookie<'static> {
     cookies::make(NAME, text, KEPT, is_https)
 }
 
-/// The cookie that a request brings.
+/// Returns the cookie of a request.
 pub fn of(headers: &HeaderMap, is_https: bool) -> Option<String> {
     cookies::brought(headers, NAME, is_https)
 }

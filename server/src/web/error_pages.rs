@@ -1,5 +1,5 @@
-//! Pages for refusals and faults that are no page of the portal: where a person's browser asked,
-//! the sentence becomes a page in the portal's design, with the request's id.
+//! Pages for errors outside the portal's own pages. If a browser asked for a page, the sentence of
+//! the error becomes a page in the portal's design, with the request ID.
 
 use app::document;
 use axum::body::{Body, to_bytes};
@@ -11,20 +11,21 @@ use leptos::prelude::LeptosOptions;
 
 use super::theme_cookie;
 
-/// The longest sentence that becomes a page, in bytes.
+/// The maximum length of a sentence that becomes a page, in bytes.
 const SENTENCE_MAX: usize = 4096;
 
-/// What is said of an answer that the web framework gives without a sentence, to a method that an
-/// address doesn't take.
-const NO_SENTENCE: &str = "Nothing is done here in this way. Go back and use the page's own forms.";
+/// The sentence for a response without one. The web framework sends such a response if an address
+/// doesn't support the method.
+const NO_SENTENCE: &str =
+    "This address can't be used like this. Go back and use the links and forms of the page.";
 
-/// Such a page loads the portal's styles and nothing else.
+/// An error page loads only the portal's styles and images.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'",
 );
 
-/// Makes pages of answers that are a sentence.
+/// Turns error responses that consist of a sentence into pages.
 #[derive(Clone)]
 pub struct ErrorPages {
     options: LeptosOptions,
@@ -36,12 +37,13 @@ impl ErrorPages {
         Self { options, is_https }
     }
 
-    /// The theme of the page that a browser asks for, if it asks for one.
+    /// Returns the theme of the page that a browser asks for. Returns `None` if the client didn't
+    /// ask for a page.
     pub fn asked_for(&self, headers: &HeaderMap) -> Option<Theme> {
         wants_page(headers).then(|| theme_cookie::of(headers, self.is_https))
     }
 
-    /// The answer as it is sent: a page in place of a sentence if one was asked for.
+    /// Returns the response to send: a page instead of the sentence if the client asked for a page.
     pub async fn apply(
         &self,
         asked_for: Option<Theme>,
@@ -68,7 +70,7 @@ impl ErrorPages {
     }
 }
 
-/// Whether a browser asks for a page: scripts and programs accept other types, or any.
+/// Whether a browser asks for a page. Scripts and programs accept other types, or any type.
 pub fn wants_page(headers: &HeaderMap) -> bool {
     let accept = headers.get(ACCEPT).map_or(&[][..], HeaderValue::as_bytes);
     accept.starts_with(b"text/html")

@@ -1,5 +1,5 @@
-//! The data of an account as a JSON file, for its owner: the account, its devices, its security
-//! events, and its applications with their statements. Nothing in it gives access.
+//! The data of an account as a JSON file for its owner: the account, its devices, its security
+//! events, and its applications with their statements. Nothing in the file gives access.
 
 use app::account::EXPORT_PATH;
 use app::portal_request::PortalRequest as _;
@@ -20,7 +20,7 @@ use service::{Service, StatementFilter};
 use super::csv::{Fault, refuse, refused};
 use super::portal_request::{Portal, ServedRequest};
 
-/// Lines of a statement read at a time: a file is never in memory as a whole.
+/// The number of statement lines per read. A file is never in memory as a whole.
 const LINES_AT_ONCE: i64 = 200;
 
 /// `GET /account/export.json`.
@@ -38,7 +38,8 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
         Err(problem) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, &problem),
     };
     let token = current.token().unwrap_or_default();
-    // All but the statements is read before the answer begins: once it has, nothing can be refused.
+    // Reads everything but the statements before the response begins. An error after that can't
+    // change the status.
     match Export::begin(portal.service, &account, &token).await {
         Ok(export) => file(export),
         Err(error) => refused(&error),
@@ -52,7 +53,7 @@ fn file(export: Export) -> Response {
         };
         let written = export.write(next).await;
         let (chunk, next) =
-            written.inspect_err(|error| tracing::error!(%error, "an export breaks off"))?;
+            written.inspect_err(|error| tracing::error!(%error, "an export ended early"))?;
         Ok(Some((chunk, next.map(|next| (export, next)))))
     });
     let headers = [
@@ -69,15 +70,15 @@ fn file(export: Export) -> Response {
 struct Export {
     service: Service,
     account_id: i64,
-    /// What stands before the applications.
+    /// The part of the file before the applications.
     head: Value,
     applications: Vec<ApplicationRecord>,
 }
 
-/// What is written next.
+/// The part of the file to write next.
 enum Next {
     Head,
-    /// The application with this index, or the end.
+    /// The application with this index, or the end of the file if there is none.
     Application(usize),
     Lines {
         application: usize,
@@ -109,7 +110,7 @@ impl Export {
         })
     }
 
-    /// A part of the file, and what comes after it.
+    /// Returns a part of the file, and the part to write after it.
     async fn write(&self, next: Next) -> Result<(String, Option<Next>), service::Error> {
         match next {
             Next::Head => {
@@ -137,7 +138,7 @@ impl Export {
         (format!("{comma}{text}"), Some(next))
     }
 
-    /// Some lines of an application's statement, the newest first.
+    /// Returns some lines of an application's statement, newest first.
     async fn lines(
         &self,
         index: usize,
@@ -177,7 +178,8 @@ impl Export {
     }
 }
 
-/// An object without its end, after which the values of its last member, a list, follow.
+/// Returns an object as JSON, up to the start of its last member, which is a list. The caller
+/// writes the items and the end.
 fn open(object: &Value, list: &str) -> String {
     let text = object.to_string();
     let members = text.strip_suffix('}').unwrap_or(&text);

@@ -1,6 +1,7 @@
-//! Sends the changes of what an open page shows, as server-sent events.
+//! Sends changes to open pages, as server-sent events.
 //!
-//! The portal's time limit is for the beginning of an answer; these answers go on after it.
+//! The portal's time limit applies only until a response begins. These responses continue after
+//! that.
 
 pub mod batch;
 pub mod carriers;
@@ -26,35 +27,36 @@ use service::Service;
 use super::portal_request::{Portal, ServedRequest};
 use followers::Entry;
 
-/// After this time without an event a comment is sent: proxies end a connection that is silent for
-/// a minute, and only a write shows that the client has left.
+/// The time without an event after which a comment is sent. Proxies end a connection that is silent
+/// for a minute. Without writes, the server also wouldn't notice that a client has left.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How long a page waits before it asks again after its answer was ended.
+/// How long a page waits before it reconnects, after the server has ended its response.
 const BACK_AFTER: Duration = Duration::from_secs(5);
 
-/// What an open page follows.
+/// The data that an open page follows, such as a batch.
 trait Subject: Send + Sync + 'static {
-    /// The subject's state.
+    /// The state of the subject.
     type State: PartialEq + Send + Sync;
-    /// Pause between two reads.
+    /// The interval between two reads.
     const READ_EVERY: Duration;
 
-    /// Whether this account may follow it. It is asked before each read: a role may be taken.
+    /// Whether this account may follow the subject. Checked before each read, because an account
+    /// can lose its role.
     fn is_open_to(&self, account: &AccountRecord) -> bool;
 
-    /// Reads the state; `None` when the subject isn't there any more.
+    /// Reads the state. Returns `None` if the subject no longer exists.
     fn read(
         &self,
         service: &Service,
     ) -> impl Future<Output = service::Result<Option<Self::State>>> + Send;
 
-    /// The event of a state, in JSON, and whether another state may follow.
+    /// Returns the event for a state, in JSON, and whether another state may follow.
     fn event(&self, state: &Self::State) -> serde_json::Result<(String, bool)>;
 }
 
-/// The answer to a request for the changes of the subject that `find` has for its account;
-/// `missing` says that there is none. A browser asks again after every end of the events but a
-/// refusal.
+/// Responds with the changes of a subject. `find` returns the subject for the account, and
+/// `missing` is the sentence to send if there is none. A browser reconnects whenever the events
+/// end, except after a refusal.
 async fn answer<S: Subject>(
     portal: Portal,
     request: Request,
@@ -98,24 +100,24 @@ async fn follow<S: Subject>(
     let mut response = events.into_response();
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Without it nginx collects events before it passes them on.
+    // Without this header, nginx buffers events.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
 
-/// A subject that a page follows.
+/// A subject that an open page follows.
 struct Following<S: Subject> {
     service: Service,
     token: String,
     entry: Entry,
     subject: S,
-    /// The state that was sent last.
+    /// The last state that was sent.
     state: S::State,
 }
 
 impl<S: Subject> Following<S> {
-    /// The state that was just read, then each change. It ends with the subject, the session or the
-    /// server.
+    /// Returns the state that was just read, and then each change. The events end with the subject,
+    /// the session or the server.
     fn events(self) -> impl Stream<Item = Result<Event, Infallible>> {
         unfold(Some((self, true)), |state| async move {
             let (mut following, first) = state?;
@@ -134,7 +136,7 @@ impl<S: Subject> Following<S> {
         })
     }
 
-    /// Waits for a change; `None` when no further change may be sent.
+    /// Waits for a change. Returns `None` if no more changes may be sent.
     async fn change(&mut self) -> Option<()> {
         loop {
             tokio::time::sleep(S::READ_EVERY).await;
@@ -154,7 +156,7 @@ impl<S: Subject> Following<S> {
         }
     }
 
-    /// The state, as long as session and account still open it.
+    /// Reads the state. Returns `None` if the session has ended or the account has lost its access.
     async fn read(&self) -> service::Result<Option<S::State>> {
         let account = self.service.session_follower(&self.token).await?;
         let open = account.is_some_and(|account| {

@@ -1,12 +1,12 @@
-//! How a server function's answer reaches a form, with and without JavaScript.
+//! Passes the answers of server functions to forms, with and without JavaScript.
 //!
-//! With JavaScript the answer is the page's to read. Without it the browser is led to another page:
-//! the one that the function names, else back to the page of the form, with the function's problem
-//! in a cookie. Nothing that was typed comes into an address, and no address that the client names
-//! leads to another site.
+//! With JavaScript, the page reads the answer itself. Without JavaScript, the browser is redirected
+//! to the page that the function names. If the function names none, the browser goes back to the
+//! page of the form, with the function's problem in a cookie. Typed text never gets into an
+//! address, and an address from the client never leads to another site.
 //!
-//! A form that came when nobody was signed in any more is kept in another cookie, with and without
-//! JavaScript, and comes back to its page when the same account has signed in again.
+//! If nobody is signed in any more, another cookie keeps the form, with and without JavaScript. The
+//! form comes back to its page after the same account has signed in again.
 
 use std::sync::Arc;
 
@@ -28,46 +28,49 @@ use tower_sessions::Session;
 use super::cookies::{self, is_https};
 use super::{device_cookie, guard, seal};
 
-/// A cookie in which a form comes back.
+/// A kind of cookie that brings a form back to its page.
 struct Way {
     name: &'static str,
-    /// How long the form may take.
+    /// How long the cookie is valid.
     kept: Duration,
-    /// Before the page in what a form is sealed for: a cookie can't be taken for another one.
+    /// A prefix of the page that the cookie is sealed for. It keeps one kind of cookie from being
+    /// used as the other.
     prefix: &'static str,
 }
 
-/// A refused form comes back at once.
+/// The cookie of a refused form, which comes back at once.
 const REFUSED: Way = Way {
     name: "heliograph-form",
     kept: Duration::MINUTE,
     prefix: "",
 };
-/// A form that waits for a sign-in: as long as a sign-in waits for its code.
+/// The cookie of a form that waits for a sign-in. It is valid for as long as a sign-in waits for
+/// its code.
 const SIGNED_OUT: Way = Way {
     name: "heliograph-signed-out-form",
     kept: Duration::minutes(10),
     prefix: "signed out ",
 };
-/// Browsers drop a cookie of more than 4,096 bytes, with its name and attributes.
+/// Browsers drop a cookie of more than 4,096 bytes, including its name and attributes.
 const SEALED_BYTES_MAX: usize = 3_800;
-/// A problem repeats what was typed, and a form has a limit.
+/// The maximum size of a problem. A problem repeats the typed text, and the size of a form is
+/// limited.
 const PROBLEM_BYTES_MAX: usize = 1024 * 1024;
 
-/// Hands the answers of server functions to forms.
+/// Passes the answers of server functions to forms.
 #[derive(Clone)]
 pub struct Forms {
     pub service: Service,
-    /// What the cookie is sealed with, the same in all processes.
+    /// The key that seals the cookies. It is the same in all processes.
     pub key: Arc<str>,
     pub base_url: Arc<str>,
 }
 
-/// What is sealed; its page is what it is about.
+/// The content of a cookie. The cookie is sealed for the page of the form.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     at_ms: i64,
-    /// Whose form it is, where it waits for a sign-in.
+    /// The account that owns the form, if the form waits for a sign-in.
     account_id: Option<i64>,
     form: ReturnedForm,
 }
@@ -75,11 +78,11 @@ struct Sealed {
 /// A form that came back to its page.
 struct Returned {
     way: &'static Way,
-    /// `None` for another account than the one whose form it is.
+    /// `None` if an account other than the owner has signed in.
     form: Option<ReturnedForm>,
 }
 
-/// The layer of the portal's pages and server functions.
+/// The middleware of the portal's pages and server functions.
 pub async fn hand_back(State(forms): State<Forms>, request: Request, next: Next) -> Response {
     if request.uri().path().starts_with("/fn/") {
         forms.call(request, next).await
@@ -89,9 +92,9 @@ pub async fn hand_back(State(forms): State<Forms>, request: Request, next: Next)
 }
 
 impl Forms {
-    /// Runs a server function. The library sees neither that a browser asks for a page nor which
-    /// page it comes from: it would lead the browser there, be it another site, with the problem
-    /// in the address.
+    /// Runs a server function. Hides from leptos that a browser asks for a page, and which page the
+    /// request comes from. Otherwise leptos would redirect the browser to that page, even on
+    /// another site, with the problem in the address.
     async fn call(&self, mut request: Request, next: Next) -> Response {
         let page = self.calling_page(request.headers());
         let accept = request.headers_mut().remove(ACCEPT);
@@ -132,8 +135,9 @@ impl Forms {
         response
     }
 
-    /// Leads a browser without scripts on: to where the function says, else back to the page, and
-    /// there to the form that was refused.
+    /// Redirects a browser without scripts: to the page that the function names, or back to the
+    /// form's page. If the form was refused, the address names the form, so that the browser
+    /// scrolls to it.
     fn lead(
         &self,
         response: Response,
@@ -141,7 +145,7 @@ impl Forms {
         page: Option<&str>,
     ) -> Response {
         if refused.is_none() && !response.status().is_success() {
-            // No server function answered.
+            // The response isn't from a server function.
             return response;
         }
         if let Some(next) = response.headers().get(LOCATION) {
@@ -166,14 +170,14 @@ impl Forms {
         answer
     }
 
-    /// The cookie in which a form waits until its account has signed in again.
+    /// Returns the cookie that keeps a form until its account has signed in again.
     fn keep(&self, form: &ReturnedForm, page: &str, owner: i64) -> Option<HeaderValue> {
         let mut form = form.clone();
         form.problem.cause = Cause::SignedOutBefore;
         self.cookie_of(&SIGNED_OUT, form, page, Some(owner))
     }
 
-    /// The page of ours that a request comes from.
+    /// Returns the page of this site that a request comes from.
     fn calling_page(&self, headers: &HeaderMap) -> Option<String> {
         let referer: Uri = headers.get(REFERER)?.to_str().ok()?.parse().ok()?;
         let origin = format!("{}://{}", referer.scheme_str()?, referer.authority()?);
@@ -182,7 +186,7 @@ impl Forms {
         (guard::is_ours(&origin, host, &self.base_url) && is_local(page)).then(|| page.to_owned())
     }
 
-    /// The cookie in which a form comes back to its page.
+    /// Returns the cookie that brings a form back to its page.
     fn cookie_of(
         &self,
         way: &Way,
@@ -240,7 +244,7 @@ impl Forms {
         response
     }
 
-    /// A form that waited for a sign-in. It goes on waiting while nobody is signed in.
+    /// Returns a form that waited for a sign-in. The form keeps waiting while nobody is signed in.
     async fn after_sign_in(&self, sealed: Sealed, session: Option<Session>) -> Option<Returned> {
         let token = session?.id()?.to_string();
         let account = self.service.session_account(&token).await.ok()??;
@@ -253,7 +257,7 @@ impl Forms {
         })
     }
 
-    /// What a cookie has for the requested page.
+    /// Opens the cookie of the requested page.
     fn opened(&self, way: &Way, request: &Request) -> Option<Sealed> {
         if request.method() != Method::GET {
             return None;
@@ -267,8 +271,8 @@ impl Forms {
     }
 }
 
-/// Reads the problem of a refused form out of its answer, which has a header that names the server
-/// function; the answer stays as it was.
+/// Reads the problem of a refused form from the response, and returns the response unchanged. A
+/// header of the response names the server function.
 async fn refused(response: Response) -> (Response, Option<ReturnedForm>) {
     let function = response.headers().get(SERVER_FN_ERROR_HEADER);
     let Some(function) = function.and_then(|path| Some(path.to_str().ok()?.to_owned())) else {
@@ -281,14 +285,14 @@ async fn refused(response: Response) -> (Response, Option<ReturnedForm>) {
     (response, Some(ReturnedForm { function, problem }))
 }
 
-/// What the refusal of somebody over a limit says in `Retry-After`.
+/// Returns `Retry-After` if the response refuses a client over a limit.
 fn retry_after_of_limit(response: &Response) -> Option<HeaderValue> {
     let limited = response.status() == StatusCode::TOO_MANY_REQUESTS;
     limited.then(|| response.headers().get(RETRY_AFTER).cloned())?
 }
 
-/// The refusal of somebody over a limit, where no scripts run: the status and a sentence say so,
-/// and the browser goes on to the form, where the sentence stands too.
+/// Refuses a client over a limit that runs no scripts. The response has the status and a sentence.
+/// The browser then goes on to the form, which shows the sentence too.
 fn wait_at_form(led: Response, retry_after: HeaderValue, sentence: String) -> Response {
     let (mut parts, _) = led.into_parts();
     parts.status = StatusCode::TOO_MANY_REQUESTS;

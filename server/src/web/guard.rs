@@ -1,4 +1,4 @@
-//! Refuses forms of other sites, which would act for whoever is signed in (CSRF).
+//! Refuses forms of other sites (CSRF). Such a form would act for the person who is signed in.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-/// Refuses a request that changes something and doesn't come from our own pages. Browsers say where
-/// a request comes from, and no page can change what they say. Programs that say nothing don't have
-/// the cookie of a person.
+/// Refuses a request that changes something, unless it comes from our own pages. Browsers send
+/// headers that say where a request comes from, and pages can't change these headers. A program
+/// that sends none of them has no person's cookie either.
 pub async fn refuse_foreign(
     State(site): State<Arc<SiteSettings>>,
     request: Request,
@@ -44,7 +44,7 @@ fn is_our_own(headers: &HeaderMap, base_url: &str) -> bool {
     is_ours(origin, text(HOST.as_str()), base_url)
 }
 
-/// Whether an origin is this site, as its settings or the request name it.
+/// Whether an origin is this site, according to the settings or to the host of the request.
 pub fn is_ours(origin: &str, host: Option<&str>, base_url: &str) -> bool {
     let named = origin.split_once("://").map(|(_, host)| host);
     origin == base_url || (named.is_some() && named == host)

@@ -1,4 +1,4 @@
-//! The headers of the portal's answers.
+//! The headers of the portal's responses.
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -12,20 +12,21 @@ use leptos::nonce::use_nonce;
 use leptos::prelude::use_context;
 use leptos_axum::ResponseOptions;
 
-/// Most bytes of one header that repeats what the browser sent: where it is led, or a cookie, of
-/// which browsers keep no more. A proxy takes heads of a size of its own (deploy/nginx.conf).
+/// The maximum size of a header that repeats text from the browser, in bytes. Such a header is a
+/// redirect or a cookie. Browsers drop larger cookies, and a proxy has its own limit for all
+/// headers (deploy/nginx.conf).
 const REPEATED_BYTES_MAX: usize = 4096;
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// Allows a page the scripts, styles and calls of this site, and nothing of others. Called where a
-/// page is about to be rendered and its nonce is known.
+/// Allows a page to load scripts, styles and data from this site only. Call it when a page is about
+/// to be rendered and its nonce is known.
 pub fn provide_policy() {
     let (Some(nonce), Some(response)) = (use_nonce(), use_context::<ResponseOptions>()) else {
         return;
     };
-    // During development a page is told of changes over a socket at another port.
+    // During development, a socket on another port notifies the page of changes.
     let reload = if std::env::var_os("LEPTOS_WATCH").is_some() {
         " ws:"
     } else {
@@ -41,15 +42,15 @@ pub fn provide_policy() {
     }
 }
 
-/// Adds the headers of every answer of the portal, unless the answer has its own. What every answer
-/// of the public address has is added in `public.rs`.
+/// Adds the headers that every response of the portal has, unless the response has its own.
+/// `public.rs` adds the headers of all responses on the public address.
 pub async fn protect(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     bound(&mut response);
     let always = [
         // Pages show balances, numbers and, once, keys.
         (CACHE_CONTROL, "no-store"),
-        // Without scripts a form comes back to the page that the header Referer names.
+        // Without scripts, a form comes back to the page that the Referer header names.
         (REFERRER_POLICY, "same-origin"),
         (OPENER_POLICY, "same-origin"),
         (RESOURCE_POLICY, "same-origin"),
@@ -61,7 +62,8 @@ pub async fn protect(request: Request, next: Next) -> Response {
     response
 }
 
-/// Leads to the first page instead of an address that is too long, and drops a cookie that is.
+/// If the address of a redirect is too long, redirects to the home page instead. Drops cookies that
+/// are too long.
 fn bound(response: &mut Response) {
     let headers = response.headers_mut();
     let fits = |value: &HeaderValue| value.len() <= REPEATED_BYTES_MAX;

@@ -1,4 +1,4 @@
-//! Files of bank statements that staff send.
+//! Receives the files with bank statements that staff send.
 
 use std::fs::File;
 use std::io;
@@ -20,10 +20,10 @@ use tokio::io::AsyncWriteExt as _;
 use super::changes;
 use super::portal_request::{Portal, ServedRequest};
 
-/// Most bytes of a form with a file.
+/// The maximum size of a form with a file, in bytes.
 pub const FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// `POST /support/import/file`: stores the statement, and leads back to the page.
+/// `POST /support/import/file`: stores the statement and redirects to the page.
 pub async fn upload(State(portal): State<Portal>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let current = ServedRequest::new(portal.clone(), &parts);
@@ -46,13 +46,13 @@ pub async fn upload(State(portal): State<Portal>, request: Request) -> Response 
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let boundary = multer::parse_boundary(content_type.unwrap_or_default());
     let Ok(boundary) = boundary else {
-        return (StatusCode::BAD_REQUEST, "Send the form of the page.").into_response();
+        return (StatusCode::BAD_REQUEST, "Use the form on the page.").into_response();
     };
     let sent = match receive(body, boundary, &portal.data_dir).await {
         Ok(sent) => sent,
         Err(error) => {
             tracing::info!(%error, "a bank statement can't be received");
-            let sentence = "The file didn't arrive whole, or is larger than 64 MiB.";
+            let sentence = "The file arrived incomplete, or it is larger than 64 MiB.";
             return (StatusCode::BAD_REQUEST, sentence).into_response();
         }
     };
@@ -82,15 +82,15 @@ fn failed(problem: &Problem) -> Response {
     (StatusCode::INTERNAL_SERVER_ERROR, sentence).into_response()
 }
 
-/// What the page's form sent.
+/// The content of the page's form.
 struct Sent {
     file: File,
     /// Whether staff want to choose the file's columns again.
     choose_again: bool,
 }
 
-/// Writes the form's file as it comes, into a file without a name: the system deletes it when it is
-/// closed, however the process ends.
+/// Writes the file of the form to disk as it arrives. The file has no name, so the system deletes
+/// it when it is closed, however the process ends.
 async fn receive(body: Body, boundary: String, data_dir: &Path) -> io::Result<Sent> {
     let mut form = Multipart::new(body.into_data_stream(), boundary);
     let mut file = fs::File::from_std(tempfile::tempfile_in(data_dir)?);

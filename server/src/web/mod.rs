@@ -67,15 +67,15 @@ use forms::Forms;
 use portal_request::{Portal, ServedRequest};
 use session_store::ServiceSessions;
 
-/// Name of the session's cookie.
+/// The name of the session's cookie.
 const COOKIE: &str = "heliograph";
-/// Most bytes of a form. The largest one has a few lines, and server functions read a form of any
-/// size into memory.
+/// The maximum size of a form, in bytes. The largest form has a few lines. Without this limit,
+/// server functions would read forms of any size into memory.
 const FORM_BYTES_MAX: usize = 64 * 1024;
 
-/// Pages, their server functions and their files. Answers without an end of their own end when
-/// `stop` is cancelled. The API reference is that of the OpenAPI `document`. Forms that come back
-/// are sealed with `form_key`.
+/// Returns the router for the pages, their server functions and their files. Responses with events
+/// end when `stop` is cancelled. The API reference is built from the OpenAPI `document`. `form_key`
+/// seals the cookies that bring forms back.
 pub fn router(
     service: Service,
     settings: &Settings,
@@ -125,13 +125,13 @@ pub fn router(
             Arc::clone(&portal.site),
             guard::refuse_foreign,
         ))
-        // Outside of all that read an answer.
+        // Outside of all layers that read a response.
         .layer(compression())
         .merge(assets)
         .layer(from_fn(headers::protect))
 }
 
-/// What makes pages of the portal's other refusals.
+/// Returns the pages for errors outside the portal's own pages.
 pub fn error_pages(settings: &Settings, base_url: &str) -> ErrorPages {
     ErrorPages::new(assets::options(&settings.site_root), is_https(base_url))
 }
@@ -167,9 +167,9 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
         .merge(others)
 }
 
-/// Puts what pages and server functions know of their request into its extensions: itself as the
-/// portal serves it, and for a page the zone of its times, which is asked for before the page is
-/// made.
+/// Adds what pages and server functions know about their request to its extensions: a
+/// [`CurrentRequest`] and, for a page, its time zone. Reads the time zone before the page is
+/// rendered.
 async fn bring_request(State(portal): State<Portal>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let current: CurrentRequest = Arc::new(ServedRequest::new(portal, &parts));
@@ -182,8 +182,8 @@ async fn bring_request(State(portal): State<Portal>, request: Request, next: Nex
     next.run(Request::from_parts(parts, body)).await
 }
 
-/// Packs pages and the data of pages; events go out as they come. The least work is asked for: a
-/// page becomes a fifth of its size that way too.
+/// Compresses pages and their data. Events are not compressed, so that they are sent at once. The
+/// fastest level is enough: it reduces a page to a fifth of its size.
 fn compression() -> CompressionLayer<impl Predicate> {
     let is_packed = |_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions| {
         let kind = headers
@@ -196,15 +196,14 @@ fn compression() -> CompressionLayer<impl Predicate> {
         .compress_when(SizeAbove::default().and(is_packed))
 }
 
-/// Every page. They are listed once in a process: while leptos lists them, the pages that other
-/// threads render load no data, and such a page is never answered (`SuppressResourceLoad` in
-/// `leptos_server`).
+/// Returns all pages. They are listed once per process: while leptos lists them, pages that other
+/// threads render load no data and are never sent (`SuppressResourceLoad` in `leptos_server`).
 fn pages_listed() -> Vec<AxumRouteListing> {
     static PAGES: LazyLock<Vec<AxumRouteListing>> = LazyLock::new(|| generate_route_list(app::App));
     PAGES.clone()
 }
 
-/// The portal's routes: each one's method, and the template of its path.
+/// Returns the portal's routes: the method and the path template of each.
 pub fn routes() -> Vec<(String, String)> {
     let pages = pages_listed()
         .into_iter()
@@ -218,7 +217,7 @@ pub fn routes() -> Vec<(String, String)> {
     reads.chain(functions).chain(posts).collect()
 }
 
-/// What the portal has beside its pages and their server functions.
+/// Returns the routes other than pages and server functions.
 fn others() -> [(&'static str, MethodRouter<Portal>); 9] {
     [
         (EXPORT_PATH, get(export::download)),
@@ -233,13 +232,13 @@ fn others() -> [(&'static str, MethodRouter<Portal>); 9] {
     ]
 }
 
-/// What takes files, which are larger than forms.
+/// Returns the routes that accept files, which are larger than forms.
 fn files() -> [(&'static str, MethodRouter<Portal>); 1] {
     [(IMPORT_FILE_PATH, post(import::upload))]
 }
 
-/// The cookie has no lifetime of its own and ends with the browser at the latest. The service
-/// decides when a session is over: half an hour after its last use.
+/// Returns the layer for sessions. The session's cookie has no lifetime of its own and ends with
+/// the browser at the latest. The service ends a session half an hour after its last use.
 fn sessions(portal: &Portal, is_https: bool) -> SessionManagerLayer<ServiceSessions> {
     SessionManagerLayer::new(ServiceSessions(portal.service.clone()))
         .with_name(cookie_name(COOKIE, is_https))

@@ -1,4 +1,4 @@
-//! What is answered to a form while too many passwords wait to be hashed: 503 with `Retry-After`.
+//! Answers a form with 503 and `Retry-After` while too many passwords wait to be hashed.
 
 use app::overload::{Overload, RETRY_AFTER_S};
 use axum::extract::Request;
@@ -10,8 +10,8 @@ use domain::Refusal;
 
 use super::wants_page;
 
-/// With JavaScript the page reads the problem in the answer; without it the answer is a page of its
-/// own, to go back from to the form.
+/// Sets the status and the header. With JavaScript, the page reads the problem in the response.
+/// Without JavaScript, the response is a page of its own, and the person goes back to the form.
 pub async fn answer(mut request: Request, next: Next) -> Response {
     let overload = Overload::default();
     request.extensions_mut().insert(overload.clone());
@@ -21,7 +21,7 @@ pub async fn answer(mut request: Request, next: Next) -> Response {
         return response;
     }
     if wants_page {
-        let back = "Go back in your browser to come to the form again.";
+        let back = "Go back in your browser to return to the form.";
         response = format!("{} {back}", Refusal::Busy).into_response();
     }
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

@@ -20,34 +20,34 @@ use super::follow::followers::Followers;
 use super::{device_cookie, language_cookie, seal, theme_cookie, time_zone_cookie};
 use crate::client_address::ClientAddress;
 
-/// What all requests to the portal share.
+/// The state that all requests to the portal share.
 #[derive(Clone)]
 pub struct Portal {
     pub service: Service,
     pub site: Arc<SiteSettings>,
     pub followers: Followers,
-    /// Where files are kept while they are read.
+    /// The folder for files that are being read.
     pub data_dir: Arc<Path>,
 }
 
 /// A request to the portal, as the server serves it.
 pub struct ServedRequest {
     portal: Portal,
-    /// The portal's service, as this client asks it.
+    /// The portal's service, with this client as the caller.
     service: Service,
     session: Option<Session>,
     client: ClientInfo,
     returned_form: Option<ReturnedForm>,
     new_cookies: NewCookies,
     is_https: bool,
-    /// The theme that the browser brought.
+    /// The theme in the browser's cookie.
     theme: Theme,
-    /// The name of its time zone that the browser brought.
+    /// The time zone in the browser's cookie.
     browser_zone: Option<String>,
-    /// The language of programs that the browser brought.
+    /// The programming language in the browser's cookie.
     language: Option<String>,
-    /// Header and page both ask for the account; the database is asked once, also where it doesn't
-    /// answer.
+    /// The account. The header and the page both need it, but the database is queried only once,
+    /// even if the query fails.
     account: OnceCell<Result<Option<AccountRecord>, Problem>>,
 }
 
@@ -85,7 +85,7 @@ impl ServedRequest {
         }
     }
 
-    /// Makes this browser known to the account, and gives it the account's theme.
+    /// Makes this browser known to the account, and applies the account's theme.
     async fn remember_device(&self, account: &AccountRecord) -> Result<(), Problem> {
         self.keep_theme(account.theme);
         let cookie = self.service.make_device_cookie(account.id).await?;
@@ -103,8 +103,8 @@ impl ServedRequest {
         })
     }
 
-    /// Begins a session and returns its token. Nothing of an earlier session may go on, least of
-    /// all its id: an id that somebody else knows must not become one that is signed in.
+    /// Starts a session and returns its token. Nothing of an earlier session is kept. Above all,
+    /// its ID is not reused: somebody else may know it.
     async fn new_session(&self) -> Result<String, Problem> {
         let session = self.session()?;
         session.clear().await;
@@ -116,12 +116,12 @@ impl ServedRequest {
     }
 }
 
-/// The name under which a session keeps the encrypted keys of an application.
+/// Returns the session entry that holds the encrypted keys of an application.
 fn keys_entry(reference: Reference) -> String {
     format!("keys-{reference}")
 }
 
-/// A session that can't be read or written.
+/// Logs that a session can't be read or written.
 fn failed(error: impl std::fmt::Display) -> Problem {
     tracing::error!(%error, "a session can't be read or written");
     Cause::Failed.into()
@@ -193,7 +193,7 @@ impl PortalRequest for ServedRequest {
     }
 
     async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem> {
-        // Each sign-in is stored: somebody who knows the password can't repeat it without end.
+        // Each sign-in is stored. This limits the sign-ins of somebody who knows the password.
         self.service.take_change(account)?;
         let token = self.new_session().await?;
         if account.second_factor {
@@ -208,7 +208,8 @@ impl PortalRequest for ServedRequest {
     async fn sign_in_by_code(&self, step: &SecondStep) -> Result<AccountRecord, Problem> {
         let token = self.token().unwrap_or_default();
         let account = self.service.sign_in_step(&token, step).await?;
-        // The code is used up: whatever fails from here on, the sign-in has to begin anew.
+        // The code is used up. If anything fails from here on, the person has to start the sign-in
+        // again.
         let token = self.new_session().await.map_err(Problem::after_change)?;
         self.service
             .device_sign_in_by_code(&token, &account, &self.client)
@@ -227,8 +228,8 @@ impl PortalRequest for ServedRequest {
             hex::encode(self.service.entropy().bytes::<16>())
         );
         session.load().await.map_err(failed)?;
-        // The session layer deletes the old session and stores a new one; what the stored session
-        // knows moves around both.
+        // The session layer deletes the old session and stores a new one. The service renames its
+        // row before and after that, so that the row keeps its data.
         self.service.session_rename(&old, &aside).await?;
         session.cycle_id().await.map_err(failed)?;
         session.save().await.map_err(failed)?;

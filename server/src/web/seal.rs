@@ -1,8 +1,8 @@
-//! Encrypts what is kept to be shown once: new keys in a session, a form in a cookie.
+//! Encrypts data that is shown only once: new keys in a session, or a form in a cookie.
 //!
-//! The database holds only fingerprints of keys. What a session keeps can be decrypted only with
-//! the session's token, and of that too the database has only a fingerprint. A form is encrypted so
-//! that nobody can make one up, and no typed text lies readable on a disk.
+//! The database has only fingerprints of keys. Decrypting the data of a session takes the session's
+//! token, and the database has only a fingerprint of that token too. Forms are encrypted so that
+//! nobody can forge one, and so that typed text can't be read on a disk.
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
@@ -11,11 +11,11 @@ use sha2::Sha256;
 
 const NONCE_BYTES: usize = 12;
 const KEY_BYTES: usize = 32;
-/// Separates the key that is derived here from keys for other uses of the secret.
+/// Separates the key derived here from keys for other uses of the secret.
 const PURPOSE: &[u8] = b"heliograph one-time display";
 
-/// Encrypts a text for whoever has the secret. `about` must be the same to decrypt it. The nonce
-/// must be random.
+/// Encrypts a text. Decrypting it takes the same secret and the same `about`. The nonce must be
+/// random.
 pub fn seal(secret: &str, about: &str, text: &[u8], nonce: [u8; NONCE_BYTES]) -> Option<String> {
     let payload = Payload {
         msg: text,
@@ -25,7 +25,7 @@ pub fn seal(secret: &str, about: &str, text: &[u8], nonce: [u8; NONCE_BYTES]) ->
     Some(hex::encode([nonce.as_slice(), &sealed].concat()))
 }
 
-/// Decrypts what [`seal`] encrypted; `None` when secret, `about` or text are others.
+/// Decrypts a text from [`seal`]. Returns `None` if the secret, `about` or the text is wrong.
 pub fn open(secret: &str, about: &str, sealed: &str) -> Option<Vec<u8>> {
     let bytes = hex::decode(sealed).ok()?;
     let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>()?;

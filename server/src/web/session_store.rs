@@ -1,4 +1,4 @@
-//! Keeps sessions in the service's database, where they are the devices of accounts too.
+//! Stores sessions in the service's database, where they are also the devices of accounts.
 
 use std::fmt;
 

@@ -18,7 +18,8 @@ use super::csv::{Fault, refuse, refused, value_of};
 use super::portal_request::{Portal, ServedRequest};
 use crate::report_csv::{safe, write};
 
-/// Lines read at a time: the file is as long as the list, and never in memory as a whole.
+/// The number of lines per read. The file can be as long as the list, so it is never in memory as a
+/// whole.
 const LINES_AT_ONCE: i64 = 1000;
 
 const COLUMNS: [&str; 6] = [
@@ -66,14 +67,15 @@ pub async fn download(
         reference,
         query,
     };
-    // The first lines are read before the answer begins: once it has, nothing can be refused.
+    // Reads the first lines before the response begins. An error after that can't change the
+    // status.
     match lines.read(None).await {
         Ok(first) => file(lines, first),
         Err(error) => refused(&error),
     }
 }
 
-/// The lines that go into a file.
+/// The lines of a file.
 struct Lines {
     service: Service,
     site: Arc<SiteSettings>,
@@ -82,7 +84,7 @@ struct Lines {
     query: StatementQuery,
 }
 
-/// What of a file isn't written yet.
+/// The rest of a file.
 enum Rest {
     All(Paged<StatementLine>),
     From(String),
@@ -95,7 +97,7 @@ fn file(lines: Lines, first: Paged<StatementLine>) -> Response {
             return Ok(None);
         };
         let chunk = lines.chunk(rest).await.map(Some);
-        chunk.inspect_err(|error| tracing::error!(%error, "a CSV file breaks off"))
+        chunk.inspect_err(|error| tracing::error!(%error, "a CSV file ended early"))
     });
     let headers = [
         (CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()),
@@ -106,7 +108,7 @@ fn file(lines: Lines, first: Paged<StatementLine>) -> Response {
 
 impl Lines {
     async fn read(&self, cursor: Option<&str>) -> service::Result<Paged<StatementLine>> {
-        // The days were read before.
+        // The caller has already checked the days.
         let filter = self.query.filter(LINES_AT_ONCE).unwrap_or_default();
         let filter = StatementFilter { cursor, ..filter };
         self.service
@@ -114,7 +116,7 @@ impl Lines {
             .await
     }
 
-    /// The next part of the file, and what comes after it.
+    /// Returns the next part of the file, and the rest after it.
     async fn chunk(self, rest: Rest) -> Result<(Vec<u8>, Option<(Self, Rest)>), Fault> {
         let (mut chunk, page) = match rest {
             Rest::All(first) => (write([COLUMNS.map(str::to_owned)].into_iter())?, first),
@@ -127,7 +129,7 @@ impl Lines {
 }
 
 fn row(line: &StatementLine, currency: &str) -> [String; COLUMNS.len()] {
-    // What a charge takes is negative: the column's sum is the change of the balance.
+    // Charges are negative, so that the sum of the column is the change of the balance.
     let amount = match line.kind {
         TransferKind::Charge => Money::from_micros(-line.amount.micros()),
         _ => line.amount,

@@ -1,5 +1,5 @@
-//! Who may open what: every page, stream and server function, as the router lists them, against
-//! every kind of person.
+//! Tests who has access: every page, stream and server function of the router, for every kind of
+//! person.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,38 +25,38 @@ use crate::commands::service_config;
 use crate::config::Settings;
 use crate::metrics::Metrics;
 
-/// What a person gets.
+/// The outcome for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gets {
-    /// What is asked for, be it a refusal by its own rules.
+    /// Access. The request may still be refused by its own rules.
     In,
     /// The sign-in page.
     SignIn,
-    /// There is nothing, as at an address where nothing ever was.
+    /// 404, as at an address that never existed.
     Nothing,
-    /// The page at which a second factor is set up.
+    /// The page that sets up a second factor.
     SetUp,
 }
 use Gets::{In, Nothing, SetUp, SignIn};
 
-/// For nobody, the customer whose data it is, another customer, staff, and staff without a second
-/// factor.
+/// The outcomes for nobody, the customer who owns the data, another customer, staff, and staff
+/// without a second factor.
 type Row = [Gets; 5];
 
 const EVERYBODY: Row = [In; 5];
 const SIGNED_IN: Row = [SignIn, In, In, In, SetUp];
-/// What staff without a second factor may do.
+/// Staff without a second factor have access.
 const SETTING_UP: Row = [SignIn, In, In, In, In];
 const OWNER: Row = [SignIn, In, Nothing, Nothing, SetUp];
 const STAFF: Row = [SignIn, Nothing, Nothing, In, SetUp];
-/// A stream leads nowhere: it answers 401 to all who aren't in.
+/// A stream doesn't redirect: it answers 401 instead.
 const OWNERS_STREAM: Row = [SignIn, In, Nothing, Nothing, SignIn];
-/// Each account is in at its own data.
+/// Every account has access to its own data.
 const ACCOUNTS_STREAM: Row = [SignIn, In, In, In, SignIn];
 const STAFFS_STREAM: Row = [SignIn, Nothing, Nothing, In, SignIn];
 
-/// Method, path as the router has it, arguments of a server function, and who gets what. What
-/// stands in braces is replaced by what the customer has.
+/// The method, the path in the router, the arguments of a server function, and the outcomes. Names
+/// in braces are replaced by the customer's data.
 const TABLE: [(&str, &str, &str, Row); 146] = [
     ("GET", "/", "", EVERYBODY),
     ("GET", "/register", "", EVERYBODY),
@@ -120,7 +120,7 @@ const TABLE: [(&str, &str, &str, Row); 146] = [
         "token=x&new_password={password}",
         EVERYBODY,
     ),
-    // It gives out what the session itself keeps.
+    // It returns only what the session itself holds.
     ("POST", "/fn/take-keys", "reference={reference}", EVERYBODY),
     ("GET", "/fn/account", "", SIGNED_IN),
     ("POST", "/fn/set-theme", "theme=dark", SIGNED_IN),
@@ -359,11 +359,11 @@ const TABLE: [(&str, &str, &str, Row); 146] = [
     ("POST", "/fn/passkey-to-add", "", SIGNED_IN),
     ("POST", "/fn/add-passkey", "answer=x", SIGNED_IN),
     ("POST", "/fn/remove-passkey", "passkey=0", SIGNED_IN),
-    // It refuses whoever neither is signed in nor gave a password.
+    // It refuses clients that neither are signed in nor gave a password.
     ("POST", "/fn/ask-passkey", "", EVERYBODY),
 ];
 
-/// The emails of those in a row's columns.
+/// The emails of the people in a row's columns.
 const PEOPLE: [Option<&str>; 5] = [
     None,
     Some("customer@example.org"),
@@ -373,16 +373,17 @@ const PEOPLE: [Option<&str>; 5] = [
 ];
 const STAFF_WITH_FACTOR: &str = "staff@example.org";
 const PASSWORD: &str = "correct horse battery";
-/// No answer takes as long; without it a request that is never answered would keep its name.
+/// The time limit for a response. Without it, a request that is never answered would stop the test
+/// without naming itself.
 const ANSWER_TIME: Duration = Duration::from_mins(1);
 
-/// A service on a database of its own.
+/// Opens a service on its own database.
 pub async fn service_in(folder: &TempDir) -> (Service, Settings) {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let flags = [
         ("database_url", format!("sqlite:{}", path("test.db"))),
         ("data_dir", path("data")),
-        // Wrong passwords are part of the table, and many changes.
+        // The table contains wrong passwords and many changes.
         ("sign_in_failures_max", "1000000".to_owned()),
         ("changes_at_once", "10000".to_owned()),
     ];
@@ -393,7 +394,7 @@ pub async fn service_in(folder: &TempDir) -> (Service, Settings) {
     (service, settings)
 }
 
-/// A portal with its people, and what the customer has.
+/// A portal with its people, and the data of the customer.
 struct World {
     portal: Router,
     service: Service,
@@ -467,9 +468,10 @@ impl World {
             .replace("{password}", &PASSWORD.replace(' ', "+"))
     }
 
-    /// A session's cookie.
+    /// Signs in and returns the session's cookie.
     async fn sign_in(&self, email: &str) -> String {
-        // A second factor that was just given takes a code that an earlier one took.
+        // A factor accepts each code once. A new factor for each sign-in accepts the current code
+        // again.
         let secret = self.service.new_totp_secret();
         if email == STAFF_WITH_FACTOR {
             let account = self.service.find_account(email).await.unwrap().unwrap();
@@ -487,7 +489,7 @@ impl World {
         session_of(&post(&self.portal, "/fn/sign-in-code", &form, Some(cookie)).await)
     }
 
-    /// What a person gets for a row, in a session of their own.
+    /// Returns the outcome of a row for a person, in a new session.
     async fn gets(&self, row: (&str, &str, &str, Row), email: Option<&str>) -> Gets {
         let (method, path, arguments, _) = row;
         let cookie = match email {
@@ -509,7 +511,7 @@ impl World {
         let location = answer.headers().get(LOCATION);
         match answer.status() {
             StatusCode::OK => In,
-            // What takes a file refuses what is none.
+            // The upload refuses a body that isn't a file.
             StatusCode::BAD_REQUEST if path == IMPORT_FILE_PATH => In,
             StatusCode::NOT_FOUND => Nothing,
             StatusCode::UNAUTHORIZED => SignIn,
@@ -526,7 +528,7 @@ impl World {
     }
 }
 
-/// The cookie of the session that an answer begins.
+/// Returns the cookie of the session that a response starts.
 fn session_of(answer: &Response) -> String {
     let cookies = answer.headers().get_all(SET_COOKIE).into_iter();
     let mut cookies = cookies.map(|cookie| cookie.to_str().unwrap());
@@ -568,7 +570,7 @@ async fn member(answer: Response, name: &str) -> String {
     text.unwrap_or_else(|| panic!("{json}")).to_owned()
 }
 
-/// What a server function says to scripts.
+/// Returns the outcome in a server function's answer to scripts.
 async fn function_gives(answer: Response) -> Gets {
     if answer.status() == StatusCode::OK {
         return In;
@@ -612,7 +614,7 @@ async fn everybody_gets_what_the_table_says() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The page with the count of a text that a form without scripts posts.
+/// Posts a text as a browser without scripts does. Returns the page with the count.
 async fn counted(world: &World, form: &str) -> String {
     let answer = post(&world.portal, COUNT_PATH, form, None).await;
     assert_eq!(answer.status(), StatusCode::OK);
@@ -629,7 +631,7 @@ async fn a_posted_text_is_counted() {
             "message=Hello&number=58+00+19+87".to_owned(),
             "(1 page at 0.05) to 58001987, a local number.",
         ),
-        // A line that ends is one character more, as it is for scripts.
+        // A line break counts as one character, as it does for scripts.
         (
             "message=a%0D%0Ab&number=".to_owned(),
             "Left: 157 characters of this page, 157 places of this segment.",
@@ -656,7 +658,7 @@ async fn a_posted_text_is_counted() {
         let start: String = form.chars().take(60).collect();
         assert!(page.contains(says), "{start}: {says}");
     }
-    // What is typed is text, and stays typed.
+    // Typed text is escaped, and stays in the fields.
     let page = counted(
         &world,
         "message=%3C/textarea%3E%3Cb%3E&number=%22%3E%3Cb%3E",
@@ -665,7 +667,7 @@ async fn a_posted_text_is_counted() {
     assert!(page.contains("&lt;/textarea&gt;&lt;b&gt;"), "{page}");
     assert!(!page.contains("<b>"), "{page}");
     assert!(page.contains("value=\"&quot;&gt;&lt;b&gt;\""), "{page}");
-    // A line break at the beginning stays: the parser of pages drops one.
+    // A line break at the beginning is kept, although HTML parsers drop one.
     let page = counted(&world, "message=%0D%0A%26lt%3B").await;
     assert!(page.contains(">\n\n&amp;lt;</textarea>"), "{page}");
     world.service.close().await;
@@ -704,7 +706,7 @@ async fn the_reference_has_every_call_and_an_anchor_for_every_reason() {
             }
         }
     }
-    // Links lead to what is on the page, and each id is there once.
+    // Links lead to anchors on the page, and each ID occurs once.
     for link in page.split("href=\"#").skip(1) {
         let anchor = link.split('"').next().unwrap();
         let found = page.matches(&format!("id=\"{anchor}\"")).count();

@@ -1,5 +1,5 @@
-//! The cookie with the theme of the account that is or was signed in: a page has its colours before
-//! anybody is asked who that is, and the sign-in page has them too.
+//! The cookie with the theme of the account that is or was signed in. Pages use it before the
+//! account is read, and the sign-in page uses it without an account.
 
 use axum::http::HeaderMap;
 use domain::Theme;
@@ -9,10 +9,10 @@ use tower_sessions::cookie::Cookie;
 use super::cookies;
 
 const NAME: &str = "heliograph-theme";
-/// As long as browsers keep a cookie at most.
+/// The longest time that browsers keep a cookie.
 const KEPT: Duration = Duration::days(400);
 
-/// The cookie of a theme; the browser has none for the theme of its system.
+/// Makes the cookie of a theme. For the system's theme, removes the cookie.
 pub fn make(theme: Theme, is_https: bool) -> Cookie<'static> {
     let (text, kept) = match theme {
         Theme::System => ("", Duration::ZERO),
@@ -21,7 +21,7 @@ pub fn make(theme: Theme, is_https: bool) -> Cookie<'static> {
     cookies::make(NAME, text.to_owned(), kept, is_https)
 }
 
-/// The theme that a request brings.
+/// Returns the theme in the cookie of a request.
 pub fn of(headers: &HeaderMap, is_https: bool) -> Theme {
     let text = cookies::brought(headers, NAME, is_https);
     text.and_then(|text| Theme::parse(&text))

@@ -1,5 +1,5 @@
-//! The cookie with the name of the browser's time zone: pages show times in it from their first byte
-//! on, unless the account chose another one.
+//! The cookie with the browser's time zone. Pages show times in that zone from the start, unless
+//! the account chose another zone.
 
 use axum::http::HeaderMap;
 use time::Duration;
@@ -8,14 +8,14 @@ use tower_sessions::cookie::Cookie;
 use super::cookies;
 
 const NAME: &str = "heliograph-time-zone";
-/// As long as browsers keep a cookie at most.
+/// The longest time that browsers keep a cookie.
 const KEPT: Duration = Duration::days(400);
 
 pub fn make(name: &str, is_https: bool) -> Cookie<'static> {
     cookies::make(NAME, name.to_owned(), KEPT, is_https)
 }
 
-/// The name that a request brings.
+/// Returns the time zone in the cookie of a request.
 pub fn of(headers: &HeaderMap, is_https: bool) -> Option<String> {
     cookies::brought(headers, NAME, is_https)
 }

@@ -1,5 +1,5 @@
-//! Every parameter wrong in every way: the right code, status and reason; nothing stored, nothing
-//! charged.
+//! Every invalid value of every parameter gets the right code, status and reason. Nothing is stored
+//! or charged.
 
 use crate::client::{Answer, bare, encode, form, posted};
 use crate::harness::TestServer;
@@ -7,7 +7,7 @@ use crate::harness::TestServer;
 const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A query that is wrong, and the reason for refusing it.
+/// Returns invalid queries, each with the reason of its refusal.
 fn queries() -> Vec<(String, &'static str)> {
     let message_over = "x".repeat(1601);
     let requestid_over = "é".repeat(256);
@@ -16,7 +16,7 @@ fn queries() -> Vec<(String, &'static str)> {
         ("message=Hi".into(), "missing_parameter"),
         ("number=57000001".into(), "missing_parameter"),
         ("Number=57000001&message=Hi".into(), "missing_parameter"),
-        // Twice, also when both are the same or the first is good.
+        // Duplicates, even if both values are equal or the first is valid.
         (
             "number=57000001&number=57000001&message=Hi".into(),
             "duplicate_parameter",
@@ -33,7 +33,7 @@ fn queries() -> Vec<(String, &'static str)> {
             "number=57000001&message=Hi&requestid=a&requestid=b".into(),
             "duplicate_parameter",
         ),
-        // Bytes that aren't UTF-8.
+        // Invalid UTF-8.
         ("number=5700000%FF&message=Hi".into(), "invalid_encoding"),
         ("number=57000001&message=%FF".into(), "invalid_encoding"),
         ("number=57000001&message=%C0%80".into(), "invalid_encoding"),
@@ -45,7 +45,7 @@ fn queries() -> Vec<(String, &'static str)> {
             "number=57000001&message=Hi&requestid=%80".into(),
             "invalid_encoding",
         ),
-        // Empty, NUL, too long.
+        // Empty, with a NUL, too long.
         ("number=57000001&message=".into(), "invalid_message"),
         ("number=57000001&message".into(), "invalid_message"),
         ("number=57000001&message=a%00b".into(), "invalid_message"),
@@ -76,7 +76,7 @@ fn queries() -> Vec<(String, &'static str)> {
             "number=57000001&message=Hi&dryrun=1&dryrun=1".into(),
             "duplicate_parameter",
         ),
-        // Several faults: number, message, requestid.
+        // Several errors. The order is number, message, requestid.
         ("requestid=&message=&number=".into(), "invalid_number"),
         (
             "requestid=&message=&number=57000001".into(),
@@ -90,7 +90,7 @@ fn queries() -> Vec<(String, &'static str)> {
             "number=57000001&message=Hi&dryrun=x&requestid=".into(),
             "invalid_requestid",
         ),
-        // Parameters that aren't known, after the faults of those that are.
+        // Errors in known parameters come before unknown parameters.
         (
             "number=57000001&message=Hi&send_at=tomorrow&requestid=".into(),
             "invalid_requestid",
@@ -110,7 +110,7 @@ fn queries() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// Numbers that are none.
+/// Returns invalid numbers.
 fn numbers() -> Vec<(String, &'static str)> {
     let mut cases = Vec::new();
     for number in [
@@ -145,7 +145,7 @@ fn numbers() -> Vec<(String, &'static str)> {
     cases
 }
 
-/// JSON bodies that are wrong.
+/// Returns invalid JSON bodies.
 fn bodies() -> Vec<(Vec<u8>, &'static str)> {
     let with = |members: &str| format!("{{\"number\":\"57000001\",\"message\":\"Hi\"{members}}}");
     let bomb = "[".repeat(30_000);
@@ -226,7 +226,7 @@ fn bodies() -> Vec<(Vec<u8>, &'static str)> {
     cases
 }
 
-/// After an answer that isn't 200, nothing may have changed.
+/// Checks the answer, and that nothing was stored or charged.
 fn refused(server: &TestServer, what: &str, answer: &Answer, status: u16, code: u64, reason: &str) {
     assert_eq!(answer.reason(), reason, "{what}: {}", answer.text());
     answer.is(status, code, reason);
@@ -243,7 +243,7 @@ fn wrong_queries_and_forms_are_refused() {
         refused(&server, &query, &get, 400, 500, reason);
         let post = server.exchange(&posted(&path, FORM, query.as_bytes()));
         refused(&server, &query, &post, 400, 500, reason);
-        // The same in the query of a POST without body.
+        // The same parameters in the query of a POST without a body.
         let bare_post = server.exchange(&bare("POST", &format!("{path}?{query}"), &[]));
         refused(&server, &query, &bare_post, 400, 500, reason);
     }
@@ -446,7 +446,8 @@ fn large_bodies_are_refused_and_the_answer_is_seen() {
         500,
         "too_large",
     );
-    // Who may not send is told that, and not the size; also in the midst of an upload.
+    // A client without a valid key gets that refusal instead of "too large", even while it is still
+    // sending the body.
     let stranger = server.exchange(&posted("/sms/send/unknown", FORM, &large));
     refused(&server, "stranger", &stranger, 401, 504, "api_invalid");
 }

@@ -1,12 +1,12 @@
-//! Every upload wrong in every way: the right answer with its lines; nothing stored, nothing
-//! charged, no file left.
+//! Every kind of invalid upload gets the right answer, with the faulty lines. Nothing is stored or
+//! charged, and no file remains.
 
 use serde_json::{Value, json};
 
 use crate::client::{MULTIPART, bare, form, multipart, posted};
 use crate::harness::TestServer;
 
-/// Bad rows as line and reason.
+/// The lines of invalid rows, with reasons.
 type Rows = &'static [(u64, &'static str)];
 
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -14,7 +14,7 @@ const NUMBER: &str = "invalid_number";
 const MESSAGE: &str = "invalid_message";
 const ENCODING: &str = "invalid_encoding";
 
-/// One-to-one files and their bad rows.
+/// Returns one-to-one files with their invalid rows.
 fn files() -> Vec<(Vec<u8>, Rows)> {
     let utf16 =
         |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
@@ -23,21 +23,21 @@ fn files() -> Vec<(Vec<u8>, Rows)> {
         (b"".to_vec(), &[(1, "invalid_file")]),
         (b"\r\n\n".to_vec(), &[(1, "invalid_file")]),
         (b"\xef\xbb\xbf".to_vec(), &[(1, "invalid_file")]),
-        // A header line, blank lines inside.
+        // A header line; blank lines between rows.
         (b"number,message\n57000001,a\n".to_vec(), &[(1, NUMBER)]),
         (
             b"57000001,a\n\n\r\n57000001,a\n\n".to_vec(),
             &[(2, NUMBER), (3, NUMBER)],
         ),
-        // Lines that end with CR alone.
+        // CR as the only line ending.
         (b"57000001,a\r57000002,b\r".to_vec(), &[(1, MESSAGE)]),
-        // Number only, comma only.
+        // A number without a comma; a comma without anything.
         (
             b"57000001\n,\n57000001,\n".to_vec(),
             &[(1, MESSAGE), (2, NUMBER), (3, MESSAGE)],
         ),
         (b" 57000001,a\n57000001,a\n".to_vec(), &[(1, NUMBER)]),
-        // Not text, or other text.
+        // Binary data, or text in another encoding.
         (utf16("\u{feff}57000001,a"), &[(1, ENCODING)]),
         (utf16("57000001,a\nx,b\n"), &[(1, ENCODING)]),
         (b"PK\x03\x04\x14\0x\n\ny\n".to_vec(), &[(1, "invalid_file")]),
@@ -54,7 +54,7 @@ fn files() -> Vec<(Vec<u8>, Rows)> {
             b"57000001,ok\n57000001,caf\xe9\n".to_vec(),
             &[(2, ENCODING)],
         ),
-        // Quotes that are opened and never closed, and text after one that is.
+        // An opening quote without a closing one; text after a closing quote.
         (
             b"57000001,\"a\n57000001,b\nx,c\n".to_vec(),
             &[(1, MESSAGE), (3, NUMBER)],
@@ -191,7 +191,7 @@ fn an_unknown_parameter_refuses_an_upload() {
         answer.is(400, 500, "invalid_parameter");
         assert!(answer.text().contains(words), "{}", answer.text());
     }
-    // The faults of the others come first.
+    // Errors in known parameters come before unknown parameters.
     let answer = server.exchange(&posted(&path, FORM, b"bulk_sms=57000001,Hi"));
     answer.is(400, 500, "missing_parameter");
     assert!(answer.text().contains("Did you mean bulksms?"));
@@ -212,7 +212,7 @@ fn an_endless_line_is_one_bad_row() {
     server.is_untouched("10 MB");
 }
 
-/// Parts that don't make an upload, and the reason.
+/// The parts of invalid requests, and the reason of each refusal.
 type Parts = &'static [(&'static str, &'static [u8])];
 
 const REQUESTS: &[(Parts, &str)] = &[
@@ -259,7 +259,7 @@ const REQUESTS: &[(Parts, &str)] = &[
         ],
         "duplicate_parameter",
     ),
-    // The message, after the file.
+    // The message is checked after the file.
     (
         &[("numbers", b"57000001"), ("message", b"")],
         "invalid_message",
@@ -273,12 +273,12 @@ const REQUESTS: &[(Parts, &str)] = &[
         "invalid_encoding",
     ),
     (&[("message", b""), ("numbers", b"x")], "invalid_file"),
-    // Then requestid, dryrun.
+    // Then requestid, then dryrun.
     (
         &[("bulksms", b"57000001,a"), ("requestid", b"")],
         "invalid_requestid",
     ),
-    // What is given twice, in its turn.
+    // A duplicate is reported where the parameter itself would be checked.
     (&[("message", b"a"), ("message", b"a")], "missing_parameter"),
     (
         &[("requestid", b"a"), ("requestid", b"a"), ("bulksms", b"x")],
@@ -419,7 +419,7 @@ fn a_good_requestid_is_echoed_in_refusals() {
         let answer = server.exchange(&posted(&target, MULTIPART, &body));
         assert_eq!(answer.json()["requestid"], "r 2");
     }
-    // Also where the body isn't read. That the query is at fault comes after.
+    // This holds even if the body isn't read. The duplicate in the query is checked later.
     let target = format!(
         "/sms/bulk/{}?requestid=r3&numbers=x&numbers=x",
         server.key()

@@ -1,4 +1,4 @@
-//! Looking uploads up.
+//! Reading batches.
 
 use crate::client::bare;
 use crate::harness::TestServer;

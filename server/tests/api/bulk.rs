@@ -1,4 +1,4 @@
-//! What a good upload answers, and what becomes of its rows.
+//! The answers to valid uploads, and what happens to their rows.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ fn the_answer_has_every_field_and_closes_the_connection() {
     assert_eq!(answer.text(), expected);
     assert_eq!(answer.header("connection"), Some("close"));
     assert!(connection.ends());
-    // The whole price has left the balance at once.
+    // The whole price is reserved at once.
     assert_eq!(server.balance(server.key()), "9.2");
     server.place.check();
 }
@@ -63,7 +63,7 @@ fn one_to_one_rows_become_messages() {
         ("57000004", long.as_str()),
     ];
     assert_eq!(found, expected);
-    // In a spreadsheet a formula stays text.
+    // The CSV keeps formulas as text for spreadsheets.
     let csv = server.get(&format!("/sms/reports/{}?format=csv", server.key()));
     assert!(csv.text().contains(",'=cmd(),"), "{}", csv.text());
     assert_eq!(server.place.spooled(), Vec::<String>::new());
@@ -183,7 +183,7 @@ fn an_unescaped_plus_in_a_form_is_a_plus_before_a_number() {
         ["57000001", "local", "c\n 57000001,d"],
     ];
     assert_eq!(found, expected);
-    // Two are one too many.
+    // Two plus signs are invalid.
     let answer = server.exchange(&posted(&path, FORM, b"numbers=++57000001&message=a"));
     answer.is(400, 500, "invalid_file");
     server.place.check();
@@ -202,7 +202,7 @@ fn a_file_name_leads_nowhere() {
         };
         (names(folder), names(&folder.join("data")))
     };
-    // There is a folder for files from the first upload on.
+    // The first upload creates the folder for files.
     let first = server.accepted_batch(server.key(), "57000001");
     server.done_batch(server.key(), &first);
     until("no file", || {
@@ -264,7 +264,7 @@ fn too_little_money_refuses_all_of_it() {
         .upload(server.key(), &parts)
         .is(402, 501, "insufficient_funds");
     server.is_untouched("201 rows");
-    // To the last cent it is enough.
+    // A balance that covers the price exactly is enough.
     let numbers = "57000001\n".repeat(200);
     server.accepted_batch(server.key(), &numbers);
     assert_eq!(server.balance(server.key()), "0");
@@ -308,8 +308,8 @@ fn a_million_equal_rows_are_accepted() {
         counts.map(|count| count.as_u64().unwrap()).sum::<u64>(),
         1_000_000
     );
-    // One row more is one too many, whoever pays. No file of it is left, while the first one's may
-    // be.
+    // One more row is too many, whatever the balance. The refused upload leaves no file; the file
+    // of the first upload may still exist.
     let files = server.place.spooled();
     let numbers = numbers + "57000001";
     let parts = [("numbers", numbers.as_bytes()), ("message", b"Hi")];

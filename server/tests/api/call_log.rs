@@ -1,4 +1,4 @@
-//! The last calls of an application, as its owner sees them on the page of its quick start.
+//! The last calls of an application, which its owner sees on its quick start page.
 
 use domain::reason::Reason;
 
@@ -6,7 +6,7 @@ use crate::client::bare;
 use crate::harness::{TestServer, until};
 use crate::portal::{Browser, PASSWORD, location};
 
-/// The text of each cell of a table's rows, in the order of the page.
+/// Returns the text of each cell, row by row as on the page.
 fn rows(page: &str) -> Vec<Vec<String>> {
     let (_, table) = page.split_once("aria-label=\"Last API calls\"").unwrap();
     let (table, _) = table.split_once("</table>").unwrap();
@@ -28,7 +28,7 @@ fn rows(page: &str) -> Vec<Vec<String>> {
     body.split("<tr>").skip(1).map(row).collect()
 }
 
-/// Makes a success and refusals, the last of them with a key that was replaced.
+/// Makes a successful call and refused ones. The last one uses a key that was replaced.
 fn make_calls(server: &TestServer, browser: &mut Browser<'_>, reference: &str, keys: &[String; 2]) {
     let [live, test] = keys;
     let good = [("number", "58001987"), ("message", "Hello")];
@@ -42,7 +42,7 @@ fn make_calls(server: &TestServer, browser: &mut Browser<'_>, reference: &str, k
     upload.is(400, 500, "invalid_file");
     let deleted = server.exchange(&bare("DELETE", &format!("/sms/balance/{live}"), &[]));
     deleted.is(405, 500, "method_not_allowed");
-    // No key of anybody.
+    // A key that doesn't exist.
     let last = if test.ends_with('x') { 'y' } else { 'x' };
     let forged = format!("{}{last}", &test[..test.len() - 1]);
     server.send(&forged, &good).is(401, 504, "api_invalid");
@@ -76,7 +76,7 @@ fn good_and_bad_calls_are_shown_to_their_owner() {
     make_calls(&server, &mut browser, reference, &keys);
     let page = until("the calls are shown", || {
         let page = browser.get(&start).text();
-        // The text below the table names two answers.
+        // The text below the table also contains two answers.
         (page.matches("HTTP ").count() >= 7 + 2).then_some(page)
     });
     for key in &keys {
@@ -84,7 +84,7 @@ fn good_and_bad_calls_are_shown_to_their_owner() {
     }
     let shown = rows(&page);
     assert_eq!(shown.len(), 7, "{shown:#?}");
-    // Call, key, recipient, answer. The time comes first, and the address behind the key.
+    // Call, key, recipient, answer. The time comes before them, and the address follows the key.
     let (get, post, to) = ("GET /sms/send/…", "POST /sms/send/…", "•••••987");
     let abroad = "••••••••••678";
     let [api_key, test_key] = ["API key", "Test key"];
@@ -127,7 +127,7 @@ fn good_and_bad_calls_are_shown_to_their_owner() {
     assert!(shown[5][5].contains("Request activation"), "{shown:#?}");
     assert_eq!(shown[6][5], "HTTP 200, code 200");
 
-    // The page of the keys says that a system still has the old one.
+    // The page of the keys says that a system still uses the old key.
     let replaced = browser
         .get(&format!("{target}/keys"))
         .text()
@@ -139,7 +139,7 @@ fn good_and_bad_calls_are_shown_to_their_owner() {
         "{replaced}"
     );
 
-    // Each reason is explained where its link leads.
+    // The link of each reason leads to its explanation.
     let docs = browser.get("/docs").text();
     for reason in [
         "api_invalid",

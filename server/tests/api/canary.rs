@@ -1,5 +1,5 @@
-//! Keys, numbers and texts never appear in a log, wherever a client puts them; of keys only the
-//! hash is stored.
+//! Keys, numbers and texts never appear in a log, wherever a client puts them. Only the hash of a
+//! key is stored.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ const TEXT: &str = "canary in the coal mine";
 const REQUESTID: &str = "canary-request";
 const FALSE_KEY: &str = "123456hk_CanaryCanaryCanaryCanaryCanary123456";
 
-/// Requests that carry the secrets in every place that there is.
+/// Returns requests with the secrets in every possible position.
 fn requests(key: &str) -> Vec<Vec<u8>> {
     let pairs = form(&[
         ("number", NUMBER),
@@ -37,7 +37,7 @@ fn requests(key: &str) -> Vec<Vec<u8>> {
         format!("/sms/bulk/{key}?{pairs}"),
         format!("/sms/{NUMBER}/{text}/{key}"),
         format!("/sms/send/{key}/{NUMBER}"),
-        // Not the API's at all.
+        // Paths outside the API.
         format!("/{key}?{pairs}"),
         format!("/{text}/{NUMBER}"),
         format!("/applications/{key}?{pairs}"),
@@ -82,7 +82,7 @@ fn requests(key: &str) -> Vec<Vec<u8>> {
     ];
     requests.push(bare("GET", &format!("/sms/send?{pairs}"), &headers));
     requests.push(bare("GET", "/", &headers));
-    // What a terminal would obey, and what would look like a line of the log.
+    // Terminal escape sequences, and text that looks like a log line.
     let forged = "%1B%5B2J%0A2026-01-01T00:00:00Z%20ERROR%20forged";
     for target in [format!("/sms/{forged}"), format!("/{forged}?{forged}")] {
         requests.push(bare("GET", &target, &[("User-Agent", "\u{9b}2J\t")]));
@@ -125,7 +125,7 @@ fn secrets_stay_out_of_logs_and_keys_out_of_the_database() {
         for request in requests(key) {
             let mut connection = server.connect();
             connection.write(&request);
-            // Whatever the answer is, or none.
+            // Any answer is fine, or none.
             let _ = connection.read();
         }
     }

@@ -1,9 +1,9 @@
-//! What a signed-in account may change within a short time, through every way into the portal.
+//! How many changes a signed-in account may make within a short time, in every part of the portal.
 
 use crate::harness::{Place, TestServer};
 use crate::portal::Browser;
 
-/// So many changes at once.
+/// The number of changes that an account may make at once.
 const AT_ONCE: usize = 5;
 
 fn server() -> TestServer {
@@ -15,7 +15,7 @@ fn server() -> TestServer {
     TestServer::start(Place::new(), &[], &environment)
 }
 
-/// The rows that a change of the mails that an account wants is recorded in.
+/// Returns the number of recorded changes of the account's mail settings.
 fn recorded(server: &TestServer) -> i64 {
     server.place.rows("audit WHERE action = 'account.mails'")
 }
@@ -24,7 +24,7 @@ fn recorded(server: &TestServer) -> i64 {
 fn an_account_that_changed_as_much_as_it_may_is_refused_and_told_when_to_go_on() {
     let server = server();
     let mut browser = Browser::registered(&server, "first@example.org");
-    // Each form changes something: none is left out for that.
+    // Each form changes something, because forms that change nothing aren't recorded.
     let change = |browser: &mut Browser<'_>, n: usize| {
         let mail = if n.is_multiple_of(2) {
             "deposit"
@@ -35,7 +35,7 @@ fn an_account_that_changed_as_much_as_it_may_is_refused_and_told_when_to_go_on()
     };
     let answers: Vec<_> = (0..40).map(|n| change(&mut browser, n)).collect();
     let refused: Vec<_> = answers.iter().filter(|a| a.status == 429).collect();
-    // Some flow in while the forms are on their way.
+    // The bucket refills a little while the forms are sent.
     assert!(refused.len() > 10, "{}", refused.len());
     let accepted = i64::try_from(answers.len() - refused.len()).unwrap();
     assert!(recorded(&server) <= accepted);
@@ -47,7 +47,7 @@ fn an_account_that_changed_as_much_as_it_may_is_refused_and_told_when_to_go_on()
             1
         );
     }
-    // Another account isn't held up, and what only reads isn't counted.
+    // Another account isn't limited, and reading doesn't count.
     let mut other = Browser::registered(&server, "second@example.org");
     assert_ne!(change(&mut other, 0).status, 429);
     for _ in 0..2 * AT_ONCE {
@@ -76,7 +76,7 @@ fn without_scripts_the_form_says_so_too() {
     assert_eq!(refused.header("retry-after"), Some("1"));
     let sentence = "You changed a lot within a short time";
     assert!(refused.text().contains(sentence), "{}", refused.text());
-    // The browser goes on to the form, which says the same.
+    // The browser then loads the form, which says the same.
     let form = format!("0; url={page}#problem-request-sender-name");
     assert_eq!(refused.header("refresh"), Some(form.as_str()));
     assert!(browser.get(&page).text().contains(sentence));
@@ -88,7 +88,7 @@ fn files_that_staff_import_are_limited_too() {
     let environment = [("HELIOGRAPH_CHANGES_AT_ONCE", "5")];
     let server = TestServer::start(Place::new(), &["--demo"], &environment);
     let mut staff = Browser::of_staff(&server);
-    // A form without a file isn't taken, but counts.
+    // A form without a file is invalid, but counts.
     let refused = (0..100)
         .map(|_| staff.request("POST", "/support/import/file", &[], ""))
         .find(|answer| answer.status != 400)

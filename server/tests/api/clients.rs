@@ -1,5 +1,5 @@
-//! Clients that others' generators make of the OpenAPI document: they have every operation, and
-//! what they send arrives.
+//! Clients that third-party generators make from the OpenAPI document. They have every operation,
+//! and the server understands their requests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::harness::{Place, TestServer};
 
 /// The folder of the programs that call every operation, and of the generators from npm.
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients");
-/// Parts of openapi-generator's output that nobody looks at.
+/// Parts of openapi-generator's output that aren't needed.
 const WITHOUT: &str = "apiTests=false,modelTests=false,apiDocs=false,modelDocs=false";
 
-/// A server, and a folder with its document as `openapi.json`.
+/// A server, and a folder with its OpenAPI document as `openapi.json`.
 struct Bench {
     server: TestServer,
     folder: TempDir,
@@ -35,14 +35,14 @@ impl Bench {
         Self { server, folder }
     }
 
-    /// What a command prints, in the folder and with the Python packages at hand.
+    /// Runs a command in the folder, with the Python packages in its path. Returns its output.
     fn run(&self, program: &str, arguments: &[&str]) -> String {
         let output = Command::new(program)
             .args(arguments)
             .current_dir(self.folder.path())
             .env("PYTHONPATH", tools().join("generators"))
             .env("PYTHONDONTWRITEBYTECODE", "1")
-            // It lives for two seconds.
+            // The program runs for only two seconds, so optimizing it isn't worth the time.
             .env("JAVA_OPTS", "-XX:TieredStopAtLevel=1")
             .output()
             .unwrap();
@@ -56,7 +56,7 @@ impl Bench {
         printed
     }
 
-    /// A client by openapi-generator.
+    /// Generates a client with openapi-generator.
     fn generate(&self, generator: &str, more: &[&str]) {
         let code = "import openapi_generator_cli as cli; cli.cli()";
         let arguments = [
@@ -72,7 +72,7 @@ impl Bench {
         self.run("python3", &[&arguments, more, &rest].concat());
     }
 
-    /// Copies a program beside the client.
+    /// Copies a program next to the client.
     fn copy(&self, name: &str) {
         std::fs::copy(
             Path::new(PROGRAMS).join(name),
@@ -81,14 +81,14 @@ impl Bench {
         .unwrap();
     }
 
-    /// Compiles a program for Node with the client, and so checks the types of both.
+    /// Compiles a program and the client for Node, which checks the types of both.
     fn compile(&self, program: &str) {
         self.copy(program);
         self.copy("tsconfig.json");
         self.run("node_modules/.bin/tsc", &["--project", "tsconfig.json"]);
     }
 
-    /// Runs a program, which has to call every operation and to be answered by the server.
+    /// Runs a program, which must call every operation and get an answer to each.
     fn calls_everything(&self, interpreter: &str, program: &str) {
         let (url, key) = (
             format!("http://{}", self.server.address()),
@@ -101,7 +101,7 @@ impl Bench {
             match (*operation, word.get(..2)) {
                 (_, Some("m_")) => {
                     let report = self.server.report(key, word);
-                    // An upload's rows are the newest messages once they are there.
+                    // Once an upload's rows are messages, they are the newest ones.
                     assert!(
                         report["message"].as_str().unwrap().starts_with("Hi"),
                         "{report}"
@@ -123,7 +123,7 @@ impl Bench {
     }
 }
 
-/// The names of all operations.
+/// Returns the IDs of all operations.
 fn operations(document: &Value) -> BTreeSet<&str> {
     let paths = document["paths"].as_object().unwrap().values();
     let operations = paths.flat_map(|operations| operations.as_object().unwrap().values());

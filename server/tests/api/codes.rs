@@ -1,4 +1,4 @@
-//! The table of codes 501 to 505, and which of several wins.
+//! The conditions of codes 501 to 505, and which code wins if several apply.
 
 use domain::{Category, SenderName};
 use service::Actor;
@@ -9,7 +9,7 @@ use crate::harness::{Keys, TestServer};
 const GOOD: [(&str, &str); 2] = [("number", "57000001"), ("message", "Hi")];
 const BAD: [(&str, &str); 2] = [("number", ""), ("message", "")];
 
-/// The same refusal by GET, by POST, and with parameters that are wrong too.
+/// Checks that GET, POST and a request with invalid parameters all get this refusal.
 fn refuses(server: &TestServer, key: &str, status: u16, code: u64, reason: &str) {
     server.send(key, &GOOD).is(status, code, reason);
     server.send(key, &BAD).is(status, code, reason);
@@ -27,13 +27,13 @@ fn malformed_and_unknown_keys_get_one_answer_and_absent_ones_another() {
     let real = server.key();
     let last = if real.ends_with('0') { "1" } else { "0" };
     let altered = format!("{}{last}", &real[..real.len() - 1]);
-    // Well-formed, of an application that isn't there.
+    // Well-formed, but its application doesn't exist.
     let stranger = domain::ApiKey::from_entropy(
         domain::Reference::parse("000000").unwrap(),
         domain::KeyKind::Live,
         [7; 32],
     );
-    // Well-formed, of this application, but another key.
+    // Well-formed and with this application's reference, but another key.
     let other = domain::ApiKey::from_entropy(
         domain::Reference::parse(server.reference()).unwrap(),
         domain::KeyKind::Live,
@@ -100,7 +100,7 @@ fn the_key_may_stand_in_the_header() {
         with(&format!("/sms/reports/{transid}"), &bearer).json()["report"]["transid"],
         *transid
     );
-    // What isn't found is a message or a batch, and no key.
+    // Here an unknown last segment is the ID of a message or batch, not a key.
     for id in [
         "m_0000000000000",
         "m_typo",
@@ -113,7 +113,7 @@ fn the_key_may_stand_in_the_header() {
         let in_path = format!("/sms/reports/{}/{id}", server.key());
         server.get(&in_path).is(404, 500, "not_found");
     }
-    // A key in the path must be the one of the header.
+    // The key in the path must equal the key in the header.
     let in_path = format!("/sms/balance/{}", server.key());
     assert_eq!(with(&in_path, &bearer).status, 200);
     assert_eq!(with(&in_path, "Basic dTpw").status, 200);
@@ -130,7 +130,7 @@ fn the_key_may_stand_in_the_header() {
         );
     }
     with("/sms/balance", "Basic dTpw").is(401, 504, "api_invalid");
-    // Of two headers neither is taken, whichever comes first.
+    // A request with two headers is refused, whichever comes first.
     for second in ["Bearer wrong", bearer.as_str()] {
         for headers in [[&bearer, second], [second, &bearer]] {
             let headers = headers.map(|header| ("Authorization", header));
@@ -179,12 +179,12 @@ fn status_and_category_decide() {
         .place
         .json(&["application", "suspend", &reference, "--reason", "unpaid"]);
     refuses(&server, key_of(&active), 403, 503, "api_suspended");
-    // What was done can still be read.
+    // A suspended application can still read.
     assert_eq!(server.balance(key_of(&active)), "9.95");
     server.place.json(&["application", "reinstate", &reference]);
     assert_eq!(server.send(key_of(&active), &GOOD).status, 200);
 
-    // Before 502 and 503 comes 505.
+    // 505 comes before 502 and 503.
     let reference = electricity.reference.to_string();
     server
         .place
@@ -206,7 +206,7 @@ fn sender_names_decide() {
         .place
         .application("named@example.org", Category::Sms, Some("Acme"));
     let reference = keys.reference.to_string();
-    // Pending first: 502 comes before the sender name.
+    // The application is still Pending, and 502 comes before the sender name.
     refuses(&server, key_of(&keys), 403, 502, "api_pending");
     server.place.json(&["application", "approve", &reference]);
     server
@@ -218,7 +218,7 @@ fn sender_names_decide() {
         .place
         .json(&["sender", "reject", &id, "--reason", "a trade mark"]);
     refuses(&server, key_of(&keys), 403, 500, "sender_rejected");
-    // With the test key any name will do.
+    // The test key accepts any sender name.
     assert_eq!(server.send(keys.test.expose(), &GOOD).status, 200);
 
     let name = SenderName::parse("Beta").unwrap();

@@ -1,4 +1,4 @@
-//! The command line: exit codes, help, and the verbs of the operator of the machine.
+//! The command line: exit codes, help, and the commands for the machine's operator.
 
 use std::fs;
 
@@ -81,7 +81,7 @@ fn backups_are_whole_and_openable() {
     ]);
     let list: Value = serde_json::from_slice(&list.stdout).unwrap();
     assert_eq!(list[0]["balance"].to_string(), "9.95");
-    // An existing file is never written over.
+    // The command never overwrites an existing file.
     let whole = fs::read(&copy).unwrap();
     let words = server.place.refused(&["backup", "copy.db"]);
     assert!(
@@ -156,7 +156,8 @@ fn one_process_serves_a_database() {
     assert_eq!(server.balance(server.key()), "10");
 }
 
-/// The URL of an empty database of the PostgreSQL that the test command starts.
+/// Creates an empty database on the PostgreSQL server that the test command started, and returns
+/// its URL.
 fn postgres() -> String {
     let server = std::env::var("HELIOGRAPH_TEST_POSTGRES")
         .expect("HELIOGRAPH_TEST_POSTGRES is not set: `make test-rust` starts PostgreSQL");
@@ -193,7 +194,7 @@ fn a_copy_says_what_arrived_and_is_made_once() {
     let checked = place.json(&["check", "--database-url", &to]);
     assert_eq!(checked["ok"], true, "{checked}");
     assert!(place.refused(&copy).contains("empty"));
-    // The URL has a password, and may stand in a file that nobody else reads.
+    // The URL contains a password, so it may be given in a private file.
     fs::write(place.path().join("to"), format!("{to}\n")).unwrap();
     let by_file = [
         "copy",

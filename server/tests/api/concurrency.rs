@@ -1,4 +1,4 @@
-//! Many clients at once.
+//! Many clients at the same time.
 
 use std::sync::{Barrier, Mutex};
 
@@ -7,7 +7,7 @@ use domain::Money;
 use crate::client::{Answer, bare, form};
 use crate::harness::{TestServer, money};
 
-/// The balance that an answer carries, to the digit.
+/// Returns the balance in an answer, with all its digits.
 fn balance(answer: &Answer) -> Money {
     let text = answer.text();
     let (_, after) = text.split_once("\"balance\":").expect(&text);
@@ -31,7 +31,7 @@ fn sends_at_once_never_overdraw() {
         }
     });
     let answers = answers.into_inner().unwrap();
-    // 1.23 pays for 24 of the 80, whatever their order.
+    // 1.23 pays for 24 of the 80 sends, in any order.
     assert_eq!(
         answers.iter().filter(|answer| answer.status == 200).count(),
         24
@@ -74,8 +74,7 @@ fn balances_of_sends_at_once_form_one_chain() {
             });
         }
     });
-    // Each answer carries the balance after its own charge, so that none is there twice and none is
-    // missing.
+    // Each answer has the balance after its own charge, so each balance occurs exactly once.
     let mut balances = balances.into_inner().unwrap();
     balances.sort_unstable();
     balances.reverse();
@@ -135,13 +134,13 @@ fn clients_that_leave_change_nothing_by_half() {
                     for length in (1 + cut..=request.len()).step_by(3) {
                         let mut connection = server.connect();
                         connection.write(&request.as_bytes()[..length]);
-                        // Dropped here, before any answer.
+                        // The connection is closed here, before any answer.
                     }
                 });
             }
         }
     });
-    // What comes after them is served, and each of them was wholly sent or not at all.
+    // The server still works, and each of the cut requests was sent wholly or not at all.
     server.accepted(key, "57000001");
     let count = server.count(key);
     let (code, place) = server.stop();
@@ -152,6 +151,6 @@ fn clients_that_leave_change_nothing_by_half() {
     let spent = domain::Money::from_micros(50_000 * i64::try_from(count).unwrap());
     let left = crate::harness::money("100").checked_sub(spent).unwrap();
     assert_eq!(server.balance(key), left.to_string());
-    // Only whole requests can have been sent: at most one for each way and the last.
+    // Only complete requests can have been sent: at most one of each kind and the last one.
     assert!((1..=3).contains(&count), "{count}");
 }

@@ -1,26 +1,28 @@
-//! Connections have limits for each address and network and for all together, and answers that
-//! nobody reads end.
+//! Connections are limited per address, per network and in total. A connection whose answers aren't
+//! read is closed.
 
 use crate::client::{Connection, bare};
 use crate::harness::{Place, TestServer, until};
 
-/// A demo that counts connections from this machine as those of any client.
+/// Starts a demo that doesn't trust this machine as a proxy, so that the limits apply to its
+/// connections.
 fn limited(environment: &[(&str, &str)]) -> TestServer {
     let trusted = [("HELIOGRAPH_TRUSTED_PROXIES", "192.0.2.1")];
     TestServer::start(Place::new(), &["--demo"], &[&trusted, environment].concat())
 }
 
-/// A connection from one of the machine's own addresses; each `127.0.N.0/24` is another network.
+/// Connects from one of the machine's own addresses. Each `127.0.N.0/24` counts as another network.
 fn from(server: &TestServer, address: &str) -> Connection {
     Connection::open_from(address, server.address())
 }
 
-/// What is answered to a request on this connection; `None` when it was closed.
+/// Returns the status of the answer to a request on this connection. `None` if the connection was
+/// closed.
 fn answered(connection: &mut Connection) -> Option<u16> {
     connection.try_status(&bare("GET", "/sms/balance/x", &[]))
 }
 
-/// How many connections met this limit.
+/// Returns how many connections this limit refused or closed.
 fn limited_by(server: &TestServer, limit: &str) -> usize {
     let text = server.get_ops("/metrics").text();
     let name = format!("heliograph_connections_limited_total{{limit=\"{limit}\"}} ");
@@ -34,7 +36,7 @@ fn an_address_has_so_many_connections_and_so_has_a_network() {
         ("HELIOGRAPH_CONNECTIONS_PER_ADDRESS", "3"),
         ("HELIOGRAPH_CONNECTIONS_PER_NETWORK", "5"),
     ]);
-    // Some say nothing, some begin to say something.
+    // Some connections send nothing, some send part of a request.
     let mut open: Vec<_> = (0..3).map(|_| from(&server, "127.0.1.1")).collect();
     open[0].write(b"GET / HT");
     assert!(from(&server, "127.0.1.1").ends());
@@ -42,12 +44,12 @@ fn an_address_has_so_many_connections_and_so_has_a_network() {
     open.extend((0..2).map(|_| from(&server, "127.0.1.2")));
     assert!(from(&server, "127.0.1.3").ends());
     assert_eq!(limited_by(&server, "network"), 1);
-    // Others, and those that were there, are answered.
+    // Clients in other networks and existing connections still get answers.
     assert_eq!(answered(&mut from(&server, "127.0.2.1")), Some(401));
     assert_eq!(answered(&mut open[4]), Some(401));
-    // One that ends leaves its place.
+    // A closed connection frees its slot.
     drop(open.pop());
-    until("a free place", || answered(&mut from(&server, "127.0.1.3")));
+    until("a free slot", || answered(&mut from(&server, "127.0.1.3")));
 }
 
 #[test]
@@ -72,7 +74,7 @@ fn who_has_the_most_connections_makes_room_for_others() {
     let mut customer = from(&server, "127.0.2.1");
     assert_eq!(answered(&mut customer), Some(401));
     let many: Vec<_> = (0..19).map(|_| from(&server, "127.0.1.1")).collect();
-    // The server has taken them all: this one is one too many, and of the address with the most.
+    // All slots are taken. The new connection is refused, because its address has the most.
     assert!(from(&server, "127.0.1.1").ends());
     assert_eq!(limited_by(&server, "all"), 1);
     for network in 3..8 {
@@ -80,7 +82,8 @@ fn who_has_the_most_connections_makes_room_for_others() {
         assert_eq!(answered(&mut other), Some(401));
     }
     assert_eq!(answered(&mut customer), Some(401));
-    // At least one had to go; places of the others became free meanwhile.
+    // At least one connection was closed to make room. The others found free slots, because earlier
+    // connections had ended.
     let made_room = limited_by(&server, "all") - 1;
     assert!((1..=5).contains(&made_room), "{made_room}");
     drop(many);
@@ -91,12 +94,12 @@ fn an_answer_that_nobody_reads_is_cut() {
     let server = limited(&[]);
     let target = "/openapi.json";
     let length = server.get(target).body.len();
-    // More than the system keeps for a connection, on both sides.
+    // More than the system's buffers on both sides can hold.
     let requests = bare("GET", target, &[]).repeat(40_000_000 / length);
     let mut deaf = server.connect();
     deaf.write(&requests);
     until("the end of the answers", || {
-        // Others are answered meanwhile.
+        // Other clients get answers meanwhile.
         assert_eq!(server.get("/sms/balance/x").status, 401);
         (limited_by(&server, "unread") == 1).then_some(())
     });

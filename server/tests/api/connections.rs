@@ -1,4 +1,4 @@
-//! Clients that are slow, and a server that stops.
+//! Slow clients, and a server that stops.
 
 use std::time::{Duration, Instant};
 
@@ -69,14 +69,14 @@ fn a_stop_waits_for_a_stalled_body_only_until_its_time_is_over() {
     let mut connection = server.connect();
     connection.write(&bare("POST", &target, &headers));
     connection.write(b"number=57000001");
-    // An answer on another connection shows that the server has got this far with the first.
+    // An answer on another connection shows that the server has read the first part of the request.
     server.balance(server.key());
     let started = Instant::now();
     server.signal("TERM");
     connection.read().unwrap().is(408, 500, "timeout");
     let (code, place) = server.stop_begun();
     assert_eq!(code, Some(0));
-    // 10 s for the body, and none for what is left of it.
+    // 10 s to wait for the body, and no more time to drain it.
     assert!(started.elapsed() < Duration::from_secs(15));
     place.check();
 }
@@ -119,7 +119,7 @@ fn a_request_names_its_host_once() {
     }
     let portal = server.exchange(b"GET / HTTP/1.1\r\n\r\n");
     assert_eq!(portal.status, 400);
-    // HTTP/1.0 had no such header.
+    // HTTP/1.0 doesn't require the header.
     let old = format!("GET {target} HTTP/1.0\r\n\r\n");
     assert_eq!(server.exchange(old.as_bytes()).status, 200);
 }
@@ -133,9 +133,9 @@ fn a_refused_upload_sees_its_answer_before_its_end() {
     ];
     let mut connection = server.connect();
     connection.write(&bare("POST", "/sms/send/unknown", &headers));
-    // Nothing of the body is there yet, and the answer comes.
+    // The answer comes before any part of the body was sent.
     connection.read().unwrap().is(401, 504, "api_invalid");
-    // What still comes is taken.
+    // The server reads and discards the rest.
     for _ in 0..100 {
         connection.write(&[b'x'; 10_000]);
     }
@@ -154,14 +154,14 @@ fn a_request_that_has_begun_is_finished_at_a_stop() {
     let mut connection = server.connect();
     connection.write(&bare("POST", &target, &headers));
     connection.write(&body.as_bytes()[..10]);
-    // An answer on another connection shows that the server has got this far with the first.
+    // An answer on another connection shows that the server has read the first part of the request.
     server.balance(server.key());
     let mut idle = server.connect();
     idle.write(&bare("GET", "/sms/balance/x", &[]));
     assert_eq!(idle.read().unwrap().status, 401);
     let address = server.address().to_owned();
     server.signal("TERM");
-    // The idle connection is closed, which shows that the stop has begun.
+    // The stop has begun once the idle connection is closed.
     assert!(idle.ends());
     connection.write(&body.as_bytes()[10..]);
     assert_eq!(connection.read().unwrap().status, 200);

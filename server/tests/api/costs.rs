@@ -1,10 +1,11 @@
-//! What a free request leaves in the database: the figures of the table in `docs/SECURITY.md`.
+//! How much a free request leaves in the database. The figures are in the table in
+//! `docs/SECURITY.md`.
 
 use crate::client::form;
 use crate::harness::{Place, TestServer, until};
 use crate::portal::{Browser, PASSWORD};
 
-/// The tables that grow with what people and programs ask for.
+/// The tables that grow with requests.
 const TABLES: [&str; 17] = [
     "accounts",
     "applications",
@@ -25,13 +26,13 @@ const TABLES: [&str; 17] = [
     "idempotency",
 ];
 
-/// How many requests of a kind are made that hash a password, and how many others.
+/// The number of requests per kind: [`FEW`] if each hashes a password, otherwise [`MANY`].
 const FEW: usize = 200;
 const MANY: usize = 1_000;
-/// As many requests for reset links as one address may make in an hour.
+/// The number of reset links that one address may request per hour.
 const RESETS: usize = 50;
 
-/// The rows of each table, and the bytes of the database.
+/// Returns the rows of each table, and the bytes of the database.
 fn size(server: &TestServer) -> ([i64; TABLES.len()], u64) {
     let copy = server.place.path().join("copy");
     let output = server.place.run(&["backup", copy.to_str().unwrap()]);
@@ -41,8 +42,8 @@ fn size(server: &TestServer) -> ([i64; TABLES.len()], u64) {
     (TABLES.map(|table| server.place.rows(table)), bytes)
 }
 
-/// Makes requests of a kind, waits until what follows from them is stored, and prints what each
-/// left. Fails where a request left more rows than it may.
+/// Makes `count` requests of a kind, waits until all messages are final, and prints how much each
+/// request left. Panics if a request left more than `rows_max` rows.
 fn measure(
     server: &TestServer,
     (what, count, rows_max): (&str, usize, i64),
@@ -73,7 +74,8 @@ fn measure(
         "{what}: {each} bytes each; rows of {count}: {}",
         named.join(", ")
     );
-    // An application's last 50 calls are kept; counts of days and quarter hours begin now and then.
+    // An application's last 50 calls are kept, and rows for new days and quarter-hours are added
+    // now and then.
     assert!(total <= rows_max * count + 100, "{what}: {named:?}");
 }
 

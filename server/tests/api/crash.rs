@@ -1,4 +1,4 @@
-//! Power cuts: a killed process loses nothing that was answered 200.
+//! Power cuts. A killed process loses no message that was answered with 200.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,8 @@ const SEED: u64 = 20_261_121;
 const ROUNDS: usize = 4;
 const CLIENTS: usize = 4;
 
-/// Sends one after the other until the server is gone; what was answered.
+/// Sends one message after the other until the server is gone. Returns the transaction IDs of the
+/// accepted messages.
 pub fn send_until_gone(address: &str, key: &str, after_each: impl Fn()) -> Vec<String> {
     let mut transids = Vec::new();
     let mut connection = Connection::open(address);
@@ -38,7 +39,7 @@ fn every_200_becomes_final_after_kills() {
     let key = keys.live.expose();
     let accepted = Mutex::new(Vec::new());
     for _ in 0..ROUNDS {
-        // Killed once so many were answered, while others are under way.
+        // Kills the server after this many answers, while other sends are in flight.
         let kill_after = random.random_range(1..120);
         let answered = AtomicUsize::new(0);
         let address = server.address().to_owned();
@@ -66,8 +67,7 @@ fn every_200_becomes_final_after_kills() {
             "{transid}"
         );
     }
-    // Nothing else was charged than what is stored; what was under way may be stored without an
-    // answer.
+    // Only stored messages were charged. Sends in flight may be stored without an answer.
     let stored = count_all(&server, key);
     assert!(
         (accepted.len()..=accepted.len() + ROUNDS * CLIENTS).contains(&stored),

@@ -1,4 +1,4 @@
-//! Power cuts while files are uploaded, accepted and turned into messages.
+//! Power cuts while files are uploaded, accepted and expanded.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -17,15 +17,15 @@ use crate::harness::{Place, TestServer, money};
 const SEED: u64 = 20_261_122;
 const CLIENTS: usize = 4;
 const DEPOSIT: &str = "10000000";
-/// Files after the large one are so many times smaller: each of them is cut off, or sent beside it.
+/// The first file is this many times larger than the later ones.
 const SMALLER: usize = 50;
-/// What an upload writes at a time.
+/// The bytes that an upload writes at a time.
 const CHUNK: usize = 64 * 1024;
-/// By when whatever is waited for must have happened, if nothing else happens meanwhile.
+/// The longest wait for something to happen.
 const DEADLINE: Duration = Duration::from_mins(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// How long the test is; `make soak` asks for more.
+/// The length of the test. `make soak` sets larger values.
 struct Size {
     kills: usize,
     rows: usize,
@@ -46,16 +46,16 @@ impl Size {
 /// When the process is killed.
 #[derive(Clone, Copy, Debug)]
 enum Time {
-    /// When so many bytes of the upload were written.
+    /// Once this many bytes of the upload are written.
     Uploading { bytes: usize },
-    /// So many sends after its last byte, answered or not.
+    /// This many sends after the upload's last byte, whether or not it was answered by then.
     Deciding { sends: usize },
-    /// So many sends after its answer.
+    /// This many sends after the upload's answer.
     Expanding { sends: usize },
 }
 
 impl Time {
-    /// Each kind once, then by chance.
+    /// Picks each kind once, then at random.
     fn draw(random: &mut StdRng, round: usize, length: usize) -> Self {
         let kind = if round < 3 {
             round
@@ -86,12 +86,12 @@ impl Time {
     }
 }
 
-/// What clients saw since the start of the process.
+/// What clients have seen since the process started.
 #[derive(Default)]
 struct Seen {
     sends: usize,
     bytes: usize,
-    /// How many sends there were when the upload's last byte was written, and when it was
+    /// The number of sends when the upload's last byte was written, and when the upload was
     /// answered.
     sends_at_end: Option<usize>,
     sends_at_answer: Option<usize>,
@@ -119,11 +119,11 @@ impl Progress {
     }
 }
 
-/// A file of rows with a number each, and what became of it.
+/// A file whose rows have different numbers, and its result.
 struct Upload {
     requestid: String,
     rows: usize,
-    /// `None` when the connection was cut before the answer.
+    /// `None` if the connection was cut before the answer.
     batchid: Option<String>,
 }
 
@@ -145,7 +145,7 @@ const fn number(row: usize) -> usize {
     57_000_000 + row
 }
 
-/// Uploads until there is an answer or nobody to give one; the batchid.
+/// Uploads until there is an answer or the server is gone. Returns the batch ID.
 fn upload(address: &str, request: &[u8], progress: &Progress) -> Option<String> {
     let mut connection = Connection::open(address);
     for chunk in request.chunks(CHUNK) {
@@ -191,7 +191,7 @@ fn answered_uploads_are_whole_after_kills() {
                 .map(|_| scope.spawn(|| send_until_gone(&address, key, count)))
                 .collect();
             let uploading = scope.spawn(|| {
-                // Meanwhile the files of earlier rounds go on.
+                // Meanwhile, the files of earlier rounds keep expanding.
                 progress.wait_until(|seen| seen.sends >= sends_before);
                 upload(&address, &request, &progress)
             });
@@ -220,7 +220,7 @@ fn answered_uploads_are_whole_after_kills() {
     for transid in &answered {
         assert!(stored.singles.contains(transid), "{transid} is lost");
     }
-    // What was under way at a kill may be stored without an answer, and nothing else.
+    // Only sends in flight at a kill may be stored without an answer.
     let singles = stored.singles.len();
     assert!(
         singles <= answered.len() + size.kills * CLIENTS,
@@ -233,7 +233,7 @@ fn answered_uploads_are_whole_after_kills() {
     server.place.check();
 }
 
-/// All messages, once all uploads are done: single sends, and the numbers of each upload's.
+/// All messages once all uploads are done: the single sends, and the numbers of each upload.
 #[derive(Default)]
 struct Stored {
     singles: HashSet<String>,
@@ -268,7 +268,7 @@ impl Stored {
             for message in page.reports {
                 match message.batchid {
                     None => {
-                        // Of the last of them the receipt may still be on its way.
+                        // The receipts of the last messages may not have arrived yet.
                         if message.status != "delivered" {
                             let report = server.final_report(key, &message.transid);
                             assert_eq!(report["status"], "delivered", "{report}");
@@ -288,8 +288,8 @@ impl Stored {
         }
     }
 
-    /// An upload that was answered is there once, with each of its rows; any other is likewise or
-    /// not at all. How many rows are there.
+    /// Checks that an answered upload is stored once, with each of its rows, and that any other one
+    /// is stored either completely or not at all. Returns the number of its stored rows.
     fn assert_whole(&self, upload: &Upload, server: &TestServer, key: &str) -> usize {
         let query = format!("requestid={}", encode(&upload.requestid));
         let found = server.batches(key, &query);
@@ -312,7 +312,7 @@ impl Stored {
     }
 }
 
-/// Waits for every upload, for as long as their messages go on becoming final.
+/// Waits for all uploads to finish, as long as messages keep becoming final.
 fn wait_until_done(server: &TestServer, key: &str) {
     let mut latest = (u64::MAX, Instant::now());
     loop {

@@ -1,4 +1,4 @@
-//! `serve --demo`: the same at every start, whatever happened in between.
+//! `serve --demo` shows the same data at every start, whatever happened in between.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -10,7 +10,7 @@ use crate::harness::{Place, Running, TestServer, until_at_once};
 
 const SEED: u64 = 7;
 
-/// What stays the same from start to start.
+/// Returns the part of the output that stays the same from start to start.
 fn lasting(ready: &Value) -> Value {
     let mut lasting = ready.clone();
     for name in ["url", "ops_url"] {
@@ -128,7 +128,7 @@ fn half_made_data_is_completed() {
     let reference = server.reference().to_owned();
     let (_, place) = server.stop();
     let file = place.path().join("data/demo.json");
-    // As if the first start had ended between making the application and writing its keys down.
+    // As if the first start had ended after creating the application and before saving its keys.
     let mut kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     kept["settled"] = Value::Bool(false);
     kept["api_key"] = Value::Null;
@@ -140,7 +140,7 @@ fn half_made_data_is_completed() {
     server.accepted(server.key(), "57000001");
     server.accepted(server.test_key(), "57000001");
     let (_, place) = server.stop();
-    // Without the file, new sign-ins are made for the same data.
+    // If the file is missing, the demo gets new passwords and keys for the same data.
     std::fs::remove_file(&file).unwrap();
     let server = TestServer::start(place, &["--demo"], &[]);
     assert_eq!(server.reference(), reference);
@@ -166,7 +166,7 @@ fn the_sign_ins_of_another_database_are_not_overwritten() {
         assert!(words.contains(said), "{words}");
     }
     assert_eq!(std::fs::read(&file).unwrap(), kept);
-    // Each of the ways that it names works.
+    // Both solutions that the error names work.
     let (_, place) = TestServer::start(place, &["--demo"], &[]).stop();
     let arguments = [&["--demo", "--data-dir", "more"], &elsewhere[..]].concat();
     let server = TestServer::start(place, &arguments, &[]);
@@ -181,7 +181,7 @@ fn the_sign_ins_of_another_database_are_not_overwritten() {
     server.accepted(server.key(), "57000001");
 }
 
-/// How far a start has got, by what it has written.
+/// Returns how far a start has got, judged by the files that it has written.
 fn progress(place: &Place) -> usize {
     let data = place.path().join("data");
     let kept = std::fs::read_to_string(data.join("demo.json")).unwrap_or_default();
@@ -212,7 +212,8 @@ fn kills_during_the_first_start_leave_a_good_next_one() {
             .spawn()
             .unwrap();
         let mut child = Running(child);
-        // So many more looks after the step was seen: the kill falls anywhere in what follows it.
+        // The number of checks between the step and the kill, so that the kill comes at a random
+        // time after the step.
         let looks = random.random_range(0..2_000);
         until_at_once("a step of the first start", || {
             let ended = child.0.try_wait().unwrap();
@@ -270,8 +271,8 @@ fn the_printed_curl_line_sends() {
     assert_eq!(json["code"], 200, "{line}");
 }
 
-/// Starts the demo as a person does, without `--json`; returns the first line that it prints with
-/// this beginning, and the process.
+/// Starts the demo without `--json`, as a person does. Returns the process and its first line that
+/// begins with `beginning`.
 fn printed_line(place: &Place, beginning: &str) -> (String, Running) {
     use std::io::{BufRead as _, BufReader};
     use std::process::Stdio;

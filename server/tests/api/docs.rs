@@ -1,4 +1,4 @@
-//! The examples of the API reference, as a reader pastes them into a shell.
+//! The examples of the API reference, run in a shell.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Place, TestServer};
 
-/// The commands on the page.
+/// Returns the commands on the page.
 fn examples(page: &str) -> Vec<String> {
     let blocks = page.split("<code>").skip(1);
     let texts = blocks.filter_map(|block| Some(block.split_once("</code>")?.0));
@@ -33,7 +33,7 @@ fn unescaped(text: &str) -> String {
 
 #[test]
 fn the_page_lists_the_errors_and_its_examples_send_again_when_asked() {
-    // Most calls are one too many at first, and succeed because curl waits as it is told.
+    // Most calls exceed this limit at first. They succeed because curl waits for Retry-After.
     let environment = [("HELIOGRAPH_REQUESTS_PER_SECOND", "2")];
     let server = TestServer::start(Place::new(), &["--demo"], &environment);
     let folder = TempDir::new().unwrap();
@@ -49,7 +49,7 @@ fn the_page_lists_the_errors_and_its_examples_send_again_when_asked() {
         assert!(page.contains(&format!(">{}<", error.as_str())), "{error:?}");
     }
     let examples = examples(&page);
-    // Each call, uploads in two ways, and the key in the header.
+    // One example per call, with two kinds of uploads, and one with the key in the header.
     assert_eq!(examples.len(), 11, "{examples:?}");
     let mut limited = 0;
     for example in examples {
@@ -61,12 +61,12 @@ fn the_page_lists_the_errors_and_its_examples_send_again_when_asked() {
             .current_dir(folder.path())
             .output()
             .unwrap();
-        // It prints the answers before the last one, too.
+        // curl also prints the answers before the last attempt.
         let answers = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
         let answers: Vec<Value> = answers.map(|answer| answer.expect(&example)).collect();
         let answer = answers.last().expect(&example);
         limited += answers.len() - 1;
-        // The ids in the examples are nobody's.
+        // The IDs in the examples don't exist.
         let reason = example.contains("_0000000000000").then_some("not_found");
         assert_eq!(answer["reason"].as_str(), reason, "{example}: {answer}");
     }

@@ -1,4 +1,4 @@
-//! Dry runs do everything but store, charge and send.
+//! Dry runs do everything except storing, charging and sending.
 
 use crate::client::{MULTIPART, bare, multipart, posted};
 use crate::harness::{TestServer, until};
@@ -29,7 +29,7 @@ fn a_dry_send_answers_as_a_real_one() {
         assert_eq!(answer.text(), expected);
     }
     server.is_untouched("dry");
-    // What the others mean.
+    // The values that mean false.
     for no in ["0", "false"] {
         let pairs = [("number", "57000001"), ("message", "Hi"), ("dryrun", no)];
         let answer = server.send(server.key(), &pairs);
@@ -99,11 +99,12 @@ fn a_dry_run_neither_reads_nor_keeps_an_idempotency_key() {
     let header = [("Idempotency-Key", "k")];
     let ask = |rest: &str| server.exchange(&bare("GET", &format!("{path}{rest}"), &header));
     assert_eq!(ask("57000001&dryrun=1").json()["dryrun"], true);
-    // It wasn't kept: another request takes the key.
+    // The dry run didn't store the key, so another request can use it.
     let first = ask("57000002");
     assert_eq!(first.status, 200, "{}", first.text());
     assert_eq!(first.header("idempotency-replayed"), None);
-    // It isn't read: no answer of before, no mismatch, and a bad request is told what is bad.
+    // A dry run ignores a stored key: it gets no stored answer and no mismatch, and errors are
+    // still reported.
     let dry = ask("57000003&dryrun=1");
     assert_eq!(dry.json()["dryrun"], true, "{}", dry.text());
     ask("1&dryrun=1").is(400, 500, "invalid_number");
@@ -117,7 +118,7 @@ fn a_dry_run_neither_reads_nor_keeps_an_idempotency_key() {
     server.place.check();
 }
 
-/// An upload with this idempotency key.
+/// Returns an upload with this idempotency key.
 fn keyed(target: &str, key: &str, kind: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len().to_string();
     let headers = [
@@ -145,7 +146,8 @@ fn a_dry_upload_has_no_use_for_an_idempotency_key() {
         assert_eq!(answer.json()["dryrun"], true, "{}", answer.text());
         assert_eq!(answer.header("idempotency-replayed"), None);
     };
-    // Beside an upload that is under way with the key, whose hold it neither minds nor loosens.
+    // While an upload with the key is in progress, a dry run neither waits for it nor releases its
+    // key.
     let request = keyed(&real, "k", MULTIPART, &body);
     let mut connection = server.connect();
     connection.write(&request[..request.len() - 20]);
@@ -157,7 +159,8 @@ fn a_dry_upload_has_no_use_for_an_idempotency_key() {
     ask(&real, "k", &body).is(409, 500, "idempotency_in_progress");
     connection.write(&request[request.len() - 20..]);
     assert_eq!(connection.read().unwrap().status, 200);
-    // With a key that is known: nothing is given again, nothing unlike it, and faults are told.
+    // A dry run with a used key gets no stored answer and no mismatch, and errors are still
+    // reported.
     is_dry(&body);
     is_dry(&other);
     let bad = multipart(&[("bulksms", b"x")]);

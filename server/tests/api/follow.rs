@@ -1,4 +1,4 @@
-//! Batches, messages and carriers as open pages follow them.
+//! Open pages follow batches, messages and carriers through event streams.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::client::{Connection, bare};
 use crate::harness::{Place, TestServer};
 use crate::portal::Browser;
 
-/// A demo whose carrier takes messages and never delivers them.
+/// Starts a demo whose carrier accepts messages and never delivers them.
 fn server_without_ends() -> TestServer {
     let delay = [("HELIOGRAPH_SANDBOX_DELAY_MS", "3600000")];
     TestServer::start(Place::new(), &["--demo"], &delay)
@@ -18,15 +18,15 @@ fn events_of(batchid: &str) -> String {
     format!("/reports/{batchid}/events")
 }
 
-/// Where the messages of an account are followed.
+/// The path of the events of an account's messages.
 const REPORTS: &str = "/reports/events";
 
-/// Begins to follow a batch; the answer goes on.
+/// Starts following a batch. The response stays open.
 fn follow(server: &TestServer, browser: &Browser, batchid: &str) -> Connection {
     listen(server, browser, &events_of(batchid))
 }
 
-/// Begins to read events; the answer goes on.
+/// Starts reading events. The response stays open.
 fn listen(server: &TestServer, browser: &Browser, target: &str) -> Connection {
     let cookie = browser.cookie.clone().unwrap();
     let mut connection = server.connect();
@@ -38,7 +38,7 @@ fn listen(server: &TestServer, browser: &Browser, target: &str) -> Connection {
     connection
 }
 
-/// What the next event tells, comments left out; `None` when there is none any more.
+/// Returns the next event, skipping comments. `None` at the end of the stream.
 fn event(connection: &mut Connection) -> Option<Value> {
     loop {
         let text = String::from_utf8(connection.read_chunk()?).unwrap();
@@ -48,7 +48,7 @@ fn event(connection: &mut Connection) -> Option<Value> {
     }
 }
 
-/// Reads to the end; the last event.
+/// Reads to the end and returns the last event.
 fn last_event(connection: &mut Connection) -> Option<Value> {
     std::iter::from_fn(|| event(connection)).last()
 }
@@ -72,7 +72,7 @@ fn a_batch_is_followed_until_it_is_done() {
     let before = &events[..events.len() - 1];
     assert!(before.iter().all(|event| event["status"] != "done"));
 
-    // Who comes later is told the same and left.
+    // A later follower gets the same event, and the stream ends.
     let mut later = follow(&server, &browser, &batchid);
     assert_eq!(event(&mut later), Some(last.clone()));
     assert_eq!(event(&mut later), None);
@@ -142,7 +142,7 @@ fn many_followers_of_an_account_give_way_to_new_ones() {
     for follower in &mut followers[1..] {
         assert_ne!(event(follower).unwrap()["status"], "done");
     }
-    // A server that stops waits for none of them.
+    // A stopping server doesn't wait for followers.
     server.signal("TERM");
     for follower in &mut followers[1..] {
         last_event(follower);

@@ -1,4 +1,4 @@
-//! A panic of the thread that writes.
+//! A panic of the group commit thread.
 
 use crate::client::{bare, statuses_at_once};
 use crate::faults::Clock;
@@ -18,8 +18,8 @@ fn after_a_panic_of_the_group_commit_thread_no_send_is_answered_200_and_the_proc
     let connections: Vec<_> = (0..8).map(|_| server.connect()).collect();
     clock.make_panic("group-commit");
     let statuses = statuses_at_once(connections, &bare("GET", &target, &[]));
-    // Those that the commit group had taken have no answer; who came later is told that nothing was
-    // done.
+    // Sends in the commit group get no answer. Later sends get a 503, which means that nothing was
+    // stored.
     assert!(statuses.contains(&None), "{statuses:?}");
     let told = |status: &Option<u16>| matches!(status, None | Some(503));
     assert!(statuses.iter().all(told), "{statuses:?}");
@@ -29,7 +29,7 @@ fn after_a_panic_of_the_group_commit_thread_no_send_is_answered_200_and_the_proc
     let error = |line: &&str| line.contains("ERROR") && line.contains("the group commit thread");
     assert_eq!(log.lines().filter(error).count(), 1, "{log}");
 
-    // Each of the unanswered is stored and charged, or neither.
+    // Each unanswered send is stored and charged, or neither.
     let unanswered = statuses.iter().filter(|status| status.is_none()).count();
     let server = TestServer::start(place, &[], &[SANDBOX]);
     assert!(server.count(&key) <= unanswered);

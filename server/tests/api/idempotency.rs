@@ -1,4 +1,4 @@
-//! Requests that are safe to repeat.
+//! Requests with idempotency keys, which are safe to repeat.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use crate::harness::{TestServer, until};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A request with an idempotency key.
+/// Returns a request with an idempotency key.
 fn keyed(method: &str, target: &str, key: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len().to_string();
     let headers = [
@@ -52,7 +52,7 @@ fn a_repeated_send_is_answered_as_before() {
     let server = TestServer::demo();
     let first = send(&server, server.key(), "k", &HELLO);
     is_replay_of(&send(&server, server.key(), "k", &HELLO), &first);
-    // The parameters count, not the bytes that carried them.
+    // Requests are compared by their parameters, not by their bytes.
     let target = format!("/sms/send/{}", server.key());
     let body = form(&[HELLO[1], HELLO[2], HELLO[0]]);
     let posted = server.exchange(&keyed("POST", &target, "k", FORM, body.as_bytes()));
@@ -238,13 +238,13 @@ fn an_upload_under_way_holds_its_key() {
         (!server.place.spooled().is_empty()).then_some(())
     });
     upload(&server, server.key(), "k", &ROWS).is(409, 500, "idempotency_in_progress");
-    // Another key isn't held up, nor is none.
+    // An upload with another key isn't blocked.
     assert_eq!(upload(&server, server.key(), "l", &ROWS).status, 200);
     connection.write(&request[request.len() - 10..]);
     let first = connection.read().unwrap();
     is_replay_of(&upload(&server, server.key(), "k", &ROWS), &first);
-    // Whoever leaves lets go of it. Its file shows that it holds the key: an upload that asks
-    // before would hold the key itself.
+    // A client that disconnects releases its key. The test first waits for the file, which shows
+    // that the upload holds the key. An earlier request with the key would hold it itself.
     until("no file", || {
         server.place.spooled().is_empty().then_some(())
     });
@@ -257,7 +257,7 @@ fn an_upload_under_way_holds_its_key() {
     assert_eq!(upload(&server, server.test_key(), "m", &[]).status, 400);
     assert_eq!(upload(&server, server.key(), "m", &[]).status, 409);
     drop(connection);
-    until("a key that is let go", || {
+    until("a released key", || {
         (upload(&server, server.key(), "m", &ROWS).status == 200).then_some(())
     });
     server.place.check();
@@ -270,13 +270,13 @@ fn keys_belong_to_the_application() {
     let other = server.place.funded("two@example.org", "1");
     let key = keys.live.expose();
     let first = send(&server, key, "k", &HELLO);
-    // Neither another application's nor the test key's.
+    // Keys of other applications are separate, and so are those of the test key.
     for key in [other.live.expose(), keys.test.expose()] {
         let answer = send(&server, key, "k", &HELLO);
         assert_eq!(answer.header("idempotency-replayed"), None);
         assert_ne!(answer.json()["transid"], first.json()["transid"]);
     }
-    // The application's new key is given the old one's answers.
+    // After its API key is replaced, an application still gets its stored answers.
     let replaced = server.place.with_service(async |service| {
         let password = "correct horse battery";
         let kind = domain::KeyKind::Live;
@@ -339,7 +339,7 @@ fn the_header_must_be_one_good_key() {
         server.exchange(&request).is(400, 500, "invalid_parameter");
         server.is_untouched("header");
     }
-    // It is judged last.
+    // The header is checked last.
     let bad = format!("/sms/send/{}?number=1", server.key());
     let answer = server.exchange(&bare("GET", &bad, &[("Idempotency-Key", "")]));
     answer.is(400, 500, "invalid_number");

@@ -1,4 +1,4 @@
-//! Limits that an operator sets: rows, bytes, uploads at a time, requests per second.
+//! Limits that the operator sets: rows, bytes, simultaneous uploads, requests per second.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,8 @@ fn bytes_have_a_limit_however_they_are_written() {
         answer.is(413, 500, "too_large");
         server.is_untouched(kind);
     }
-    // What says that it can't fit isn't read; what is too large and unknown is.
+    // A body isn't read if its declared length is too large. A chunked body is read up to the
+    // limit.
     let large = "x".repeat(8_000_000);
     for (kind, body) in [
         (FORM, format!("bulksms={large}").into_bytes()),
@@ -75,7 +76,7 @@ fn bytes_have_a_limit_however_they_are_written() {
     server.place.check();
 }
 
-/// Begins two uploads, and waits until the server has a file for each.
+/// Starts two uploads, and waits until the server has a file for each.
 fn half_uploads(server: &TestServer, half: &[u8]) -> Vec<Connection> {
     let mut open: Vec<_> = (0..2).map(|_| server.connect()).collect();
     for connection in &mut open {
@@ -101,15 +102,15 @@ fn an_application_has_so_many_uploads_at_a_time() {
     assert!(answer.header("retry-after").is_some());
     let words = answer.text();
     assert!(words.contains("limit of 2 concurrent uploads;"), "{words}");
-    // Of this application alone.
+    // The limit is per application.
     server.accepted_batch(other.live.expose(), "57000001");
     let mut first = open.remove(0);
     first.write(&request[half..]);
     assert_eq!(first.read().unwrap().status, 200);
-    // A place is free again.
+    // The finished upload has freed its slot.
     assert_eq!(server.exchange(&request).status, 200);
-    // Also when clients just leave: all places are taken then, so that one that isn't given back is
-    // missed.
+    // Clients that disconnect free their slots too. All slots are taken each time, so that a lost
+    // slot would be noticed.
     for _ in 0..2 {
         until("the file of the one that is open", || {
             (server.place.spooled().len() == 1).then_some(())
@@ -121,7 +122,7 @@ fn an_application_has_so_many_uploads_at_a_time() {
         });
         server.exchange(&request).is(429, 500, "rate_limited");
         drop(second);
-        until("a place", || {
+        until("a free slot", || {
             (server.exchange(&request).status == 200).then_some(())
         });
     }
@@ -179,7 +180,7 @@ fn repetitions_that_drip_keep_nobody_from_uploading() {
         assert_eq!(connection.read_line(), "");
         connection.write(&body[..body.len() - 10]);
     }
-    // Neither others nor the stranger are kept from uploading, and no row is stored once more.
+    // The other customer and the stranger can still upload, and the repetitions store no rows.
     assert_eq!(place.spooled(), Vec::<String>::new());
     server.accepted_batch(server.key(), "57000001");
     server.accepted_batch(stranger.test.expose(), "57000001");
@@ -205,7 +206,7 @@ fn requests_are_not_limited_unless_asked_for() {
 fn what_is_left_of_several_requests_is_said() {
     let server = demo_with(&[("HELIOGRAPH_REQUESTS_PER_SECOND", "2")]);
     let good = format!("/sms/balance/{}", server.key());
-    // A request that is at fault counts too, and once.
+    // An invalid request counts too, and only once.
     let bad = format!("/sms/send/{}?number=1", server.test_key());
     for (path, status) in [(good, 200), (bad, 400)] {
         let started = Instant::now();
@@ -214,7 +215,7 @@ fn what_is_left_of_several_requests_is_said() {
         let policy = answer.header("ratelimit-policy");
         assert_eq!(policy, Some("\"requests\";q=2;w=1"));
         let state = answer.header("ratelimit").unwrap();
-        // Half a second brings one request back.
+        // After half a second, one more request is allowed.
         let late = started.elapsed() >= Duration::from_millis(500);
         assert!(
             state == "\"requests\";r=1;t=1" || late && state == "\"requests\";r=2;t=0",
@@ -239,13 +240,13 @@ fn requests_at_fault_count_and_are_told_what_is_wrong() {
         (read("/sms/reports/KEY/m_x"), 404),
     ];
     for (number, (request, status)) in asked.into_iter().enumerate() {
-        // With a key of its own each finds its one request unused.
+        // Each request has its own key, whose limit is unused.
         let keys = server.place.funded(&format!("a{number}@example.org"), "1");
         let request = String::from_utf8(request).unwrap();
         let request = request.replace("KEY", keys.live.expose()).into_bytes();
-        until("a request at fault that counts", || {
+        until("an invalid request that counts", || {
             let answer = server.exchange(&request);
-            // Whether or not there was one left.
+            // The status is the same whether or not the limit was reached.
             assert_eq!(answer.status, status, "{number}: {}", answer.text());
             let state = answer.header("ratelimit").unwrap();
             state.starts_with("\"requests\";r=0;").then_some(())
@@ -256,7 +257,7 @@ fn requests_at_fault_count_and_are_told_what_is_wrong() {
 
 #[test]
 fn requests_per_second_are_limited_and_said() {
-    // So few that none comes back while the test runs, but for a whole second of it.
+    // The limit is low enough not to recover during the test, unless the test takes a whole second.
     let server = demo_with(&[("HELIOGRAPH_REQUESTS_PER_SECOND", "1")]);
     let path = format!("/sms/balance/{}", server.key());
     let refused = until("a refused request", || {
@@ -275,21 +276,21 @@ fn requests_per_second_are_limited_and_said() {
     refused.is(429, 500, "rate_limited");
     assert_eq!(refused.header("retry-after"), Some("1"));
     assert_eq!(refused.header("ratelimit"), Some("\"requests\";r=0;t=1"));
-    // What isn't known says nothing, and other keys have their own.
+    // An unknown key gets no limit headers, and other keys have limits of their own.
     let unknown = server.get("/sms/balance/unknown");
     unknown.is(401, 504, "api_invalid");
     assert_eq!(unknown.header("ratelimit"), None);
     assert_eq!(unknown.header("ratelimit-policy"), None);
     server.accepted(server.test_key(), "57000001");
-    // Sends are refused likewise, and cost nothing.
+    // Refused sends aren't charged.
     let refused = until("a refused send", || {
         let pairs = [("number", "57000001"), ("message", "Hi")];
         let answer = server.send(server.key(), &pairs);
         (answer.status != 200).then_some(answer)
     });
     refused.is(429, 500, "rate_limited");
-    // After a second there is another one.
-    until("a request that may be made", || {
+    // After a second, another request is allowed.
+    until("another request", || {
         (server.get(&path).status == 200).then_some(())
     });
     server.place.check();
@@ -334,7 +335,7 @@ fn a_test_key_without_a_deposit_has_a_daily_number_of_messages() {
     refused(server.post_form(key, &send), "0");
     server.place.check();
 
-    // What these keep is measured at the next start, and is more than it may be.
+    // The storage used by unpaid test keys is measured at the next start, and exceeds the limit.
     let (_, place) = server.stop();
     let server = TestServer::start(place, &[], &environment);
     until("a measure", || {

@@ -1,5 +1,5 @@
-//! Mails by a real mail server (npm's `smtp-server`) that takes them, refuses them for now or for
-//! good, hangs, or cuts the connection; and without one.
+//! Mails through a real mail server (npm's `smtp-server`) that accepts them, refuses them
+//! temporarily or permanently, hangs, or closes the connection; and mails without a mail server.
 
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
@@ -11,11 +11,11 @@ use testing::events::read_events;
 use crate::harness::{Place, Running, TestServer, until};
 use crate::portal::{Browser, location};
 
-/// A mail server in a process of its own, and what it saw.
+/// A mail server in a process of its own, and its events.
 struct MailServer {
     url: String,
     events: Arc<Mutex<Vec<Value>>>,
-    /// It ends when this does, should the test be killed.
+    /// The process ends when this is closed, even if the test is killed.
     _input: ChildStdin,
     _process: Running,
 }
@@ -50,7 +50,7 @@ impl MailServer {
         wanted.cloned().collect()
     }
 
-    /// The mails to an address, as they came.
+    /// Returns the received mails to an address.
     fn mails_to(&self, address: &str) -> Vec<String> {
         let mails = self.events_of("mail").into_iter();
         mails
@@ -59,7 +59,7 @@ impl MailServer {
             .collect()
     }
 
-    /// The first mail to an address with this subject.
+    /// Returns the first mail to an address with this subject.
     fn mail(&self, address: &str, subject: &str) -> String {
         let subject = format!("Subject: {subject}\r\n");
         until(&format!("a mail: {subject}"), || {
@@ -68,7 +68,7 @@ impl MailServer {
         })
     }
 
-    /// A server that sends by this mail server.
+    /// Starts a server that sends through this mail server.
     fn sending(&self) -> TestServer {
         self.sending_with(&[])
     }
@@ -83,7 +83,7 @@ impl MailServer {
     }
 }
 
-/// Installs the mail server, once.
+/// Installs the mail server once.
 fn set_up() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
@@ -96,7 +96,7 @@ fn set_up() {
     });
 }
 
-/// The path of the link to a page in a mail, whose lines may be broken by `=`.
+/// Returns the path of a page's link in a mail. `=` may break the lines of the mail.
 fn link(mail: &str, page: &str) -> String {
     let text = mail.replace("=\r\n", "");
     let (_, rest) = text.split_once(page).unwrap_or_else(|| panic!("{text}"));
@@ -105,7 +105,7 @@ fn link(mail: &str, page: &str) -> String {
     token
 }
 
-/// The mails to an address, as the command line lists them.
+/// Returns the mails to an address from `heliograph mail list`.
 fn listed(place: &Place, recipient: &str) -> Vec<Value> {
     let list = place.json(&["mail", "list"]);
     let mails = list.as_array().unwrap().iter();
@@ -113,7 +113,7 @@ fn listed(place: &Place, recipient: &str) -> Vec<Value> {
     wanted.cloned().collect()
 }
 
-/// The newest mail to an address, once it is in this state.
+/// Waits until the newest mail to an address is in this state, and returns the mail.
 fn in_state(place: &Place, recipient: &str, state: &str) -> Value {
     until(&format!("a mail that is {state}"), || {
         let newest = listed(place, recipient).into_iter().next()?;
@@ -164,7 +164,7 @@ fn a_customer_confirms_the_e_mail_and_resets_the_password_by_mail() {
     ];
     assert_eq!(location(&browser.post("reset", &fields)), "/login");
     mails.mail(address, "Your password was changed");
-    // Neither the database nor the log has the link.
+    // Neither the database nor the log contains the link.
     for mail in listed(&server.place, address) {
         assert_eq!(
             (&mail["state"], &mail["text"]),
@@ -194,7 +194,7 @@ fn a_change_of_the_e_mail_is_stopped_by_whoever_reads_the_mailbox() {
     let waits = "becomes the email of your account at";
     assert!(thief.get("/account").text().contains(waits));
 
-    // Nobody is signed in, no script runs, and opening the link changes nothing.
+    // Opening the link needs no sign-in, runs no script, and changes nothing.
     let mail = mails.mail(address, "The email of your account will change tomorrow");
     let token = link(&mail, "/account/email/stop/");
     let mut owner = Browser::new(&server);
@@ -250,14 +250,14 @@ fn what_a_mail_server_refuses_cuts_or_leaves_open_is_tried_again_or_given_up() {
         let id = mail["id"].to_string();
         assert_eq!(place.json(&["mail", "retry", &id])["state"], "queued");
     }
-    // The second attempt of each is taken, and each is taken once.
+    // The second attempt of each mail succeeds, and each mail is accepted only once.
     for name in ["later@example.org", "cut@example.org"] {
         in_state(place, name, "sent");
         assert_eq!(mails.mails_to(name).len(), 1);
     }
     let sent = listed(place, "later@example.org")[0]["id"].to_string();
     assert!(!place.run(&["mail", "retry", &sent]).status.success());
-    // The one that hangs doesn't keep the process from stopping.
+    // The hanging mail doesn't keep the process from stopping.
     server.stop();
 }
 

@@ -1,5 +1,5 @@
-//! Tests of the `heliograph` binary through its public face: real sockets, a real database in a
-//! folder of its own, the real command line.
+//! Tests of the `heliograph` binary through its public interface: real sockets, a real database in
+//! a folder of its own, the real command line.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Methods, paths, and what is no ordinary request.
+//! Methods, paths and unusual requests.
 
 use crate::client::bare;
 use crate::harness::{TestServer, until};
@@ -119,7 +119,7 @@ fn what_is_not_http_is_told_so_in_json() {
         "\0\r\n\r\n".to_owned(),
     ] {
         let mut connection = server.connect();
-        // After another one on the same connection.
+        // Sends the request as the second one on a connection.
         connection.write(&bare("GET", "/sms/balance/x", &[]));
         assert_eq!(connection.read().unwrap().status, 401);
         connection.write(request.as_bytes());

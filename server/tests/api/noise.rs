@@ -1,4 +1,4 @@
-//! Requests with random damage: each is sent whole or not at all, and the server lives.
+//! Randomly corrupted requests. Each is sent wholly or not at all, and the server keeps working.
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -10,7 +10,7 @@ use crate::harness::{TestServer, money, until};
 const SEED: u64 = 42;
 const REQUESTS: usize = 600;
 
-/// Good requests, to be damaged.
+/// Returns valid requests to corrupt.
 fn seeds(key: &str) -> Vec<Vec<u8>> {
     let pairs = form(&[
         ("number", "57000001"),
@@ -31,7 +31,7 @@ fn seeds(key: &str) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Good uploads, to be damaged.
+/// Returns valid uploads to corrupt.
 fn uploads(key: &str) -> Vec<Vec<u8>> {
     let path = format!("/sms/bulk/{key}");
     let rows = "57000001,Héllo\r\n27820000000,\"a\nb\"\"\"\n";
@@ -78,12 +78,12 @@ fn damaged_requests_are_refused_or_sent_whole() {
         let seed = &seeds[random.random_range(0..seeds.len())];
         let mut connection = server.connect();
         connection.write(&damaged(seed, &mut random));
-        // What is cut short would otherwise be waited for.
+        // Without this, the server would wait for the rest of a truncated request.
         connection.finish_writing();
         let Some(answer) = connection.read() else {
             continue;
         };
-        // hyper answers what can't be read as HTTP, and the portal what isn't the API's.
+        // hyper answers invalid HTTP, and the portal answers paths outside the API.
         if answer.header("content-type") != Some("application/json") {
             assert_ne!(answer.status, 200);
             continue;
@@ -147,7 +147,7 @@ fn damaged_uploads_are_refused_or_accepted_whole() {
     server.place.check();
 }
 
-/// What is left of 1000 when all of these are paid.
+/// Returns the rest of a balance of 1000 after these charges.
 fn left(paid: &[Value]) -> String {
     let left = paid.iter().fold(money("1000"), |left, paid| {
         left.checked_sub(money(&paid["cost"].to_string())).unwrap()

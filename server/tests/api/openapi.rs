@@ -1,11 +1,11 @@
-//! The OpenAPI document: that it is served, and that it is true of real answers.
+//! The OpenAPI document is served, and real answers match it.
 
 use serde_json::Value;
 
 use crate::client::{Answer, MULTIPART, bare, form, multipart, posted};
 use crate::harness::{Place, TestServer};
 
-/// Headers that are HTTP's own business.
+/// Headers of HTTP itself.
 const UNDOCUMENTED: [&str; 5] = [
     "content-type",
     "content-length",
@@ -24,7 +24,7 @@ impl Document {
         Self(answer.json())
     }
 
-    /// What a value is once its reference is followed.
+    /// Returns the value that a `$ref` points to, or the value itself.
     fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
         match value["$ref"].as_str() {
             Some(reference) => {
@@ -35,7 +35,7 @@ impl Document {
         }
     }
 
-    /// Asserts that an answer is one of those that the operation has.
+    /// Asserts that the document describes this answer of the operation.
     fn describes(&self, method: &str, path: &str, answer: &Answer) {
         let what = format!("{method} {path}: {} {}", answer.status, answer.text());
         let responses = &self.0["paths"][path][method]["responses"];
@@ -60,7 +60,7 @@ impl Document {
         }
     }
 
-    /// Whether a value fits a schema, as far as the keywords go that the document uses.
+    /// Checks a value against a schema. Supports only the keywords that the document uses.
     fn fits(&self, schema: &Value, value: &Value) -> Result<(), String> {
         let schema = self.resolved(schema);
         let wrong = |what: &str| Err(format!("{what}: {value} isn't {schema}"));
@@ -121,7 +121,7 @@ impl Document {
         Ok(())
     }
 
-    /// The names of all properties of a schema, its parts among them.
+    /// Returns the names of all properties of a schema, including those of its `allOf` parts.
     fn properties(&self, schema: &Value) -> Vec<String> {
         let schema = self.resolved(schema);
         let parts = schema["allOf"].as_array().into_iter().flatten();

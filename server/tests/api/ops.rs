@@ -1,4 +1,4 @@
-//! Health and metrics: on the operator's address alone.
+//! Health and metrics are served only on the operator's address.
 
 use crate::harness::{TestServer, until};
 
@@ -31,7 +31,7 @@ fn health_and_metrics_answer_on_their_own_address() {
     }
 }
 
-/// The value of a carrier's figure; `None` when it isn't there.
+/// Returns a carrier's metric. `None` if it is missing.
 fn figure(server: &TestServer, carrier: &str, name: &str) -> Option<f64> {
     let metrics = server.get_ops("/metrics").text();
     let beginning = format!("heliograph_carrier_{name}{{carrier=\"{carrier}\"}} ");
@@ -41,13 +41,13 @@ fn figure(server: &TestServer, carrier: &str, name: &str) -> Option<f64> {
     Some(value.parse().unwrap())
 }
 
-/// Sends until a message waits for a drained carrier, which a running server learns of soon;
-/// its transid.
+/// Sends until a message waits for a drained carrier, because the running server notices the change
+/// only after a while. Returns the transaction ID.
 pub fn kept_waiting(server: &TestServer, carrier: &str) -> String {
     until("a message that waits", || {
         let transid = server.accepted(server.key(), "57000001");
         let age = figure(server, carrier, "oldest_waiting_seconds")?;
-        // What isn't drained takes a message at once.
+        // A carrier that isn't drained accepts a message at once.
         (age > 0.5).then_some(transid)
     })
 }

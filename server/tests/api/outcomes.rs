@@ -1,4 +1,4 @@
-//! The sandbox carrier's outcomes by reserved numbers, and what they cost.
+//! The sandbox carrier's outcomes for reserved numbers, and what they cost.
 
 use crate::harness::TestServer;
 
@@ -11,7 +11,7 @@ fn reserved_numbers_decide() {
             ("00000001", "delivered", None, "0"),
             ("00000002", "failed", Some("handset_unavailable"), "0"),
             ("00000003", "expired", Some("validity_expired"), "0"),
-            // Never taken by a carrier: the charge is released.
+            // No carrier accepted it, so the charge is released.
             ("00000004", "rejected", Some("refused_by_carrier"), "0.05"),
         ] {
             let transid = server.accepted(key, number);
@@ -25,7 +25,7 @@ fn reserved_numbers_decide() {
             );
         }
     }
-    // 5 sends, one of them released.
+    // 5 sends, one of which was released.
     assert_eq!(server.balance(server.key()), "9.8");
     server.place.check();
 }

@@ -1,4 +1,4 @@
-//! Passkeys as the scripts of a page add, use and remove them.
+//! A page's scripts add, use and remove passkeys.
 
 use std::net::TcpListener;
 
@@ -11,7 +11,7 @@ use crate::two_factor::{code, give_factor, half_signed_in};
 
 const EMAIL: &str = "one@example.org";
 
-/// A server whose site has a name, and the site's origin.
+/// Starts a server whose base URL has a host name. Returns the server and the site's origin.
 fn server() -> (TestServer, String) {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
@@ -25,7 +25,7 @@ fn server() -> (TestServer, String) {
     (TestServer::start(Place::new(), &[], &settings), origin)
 }
 
-/// A text that a function answers.
+/// Calls a server function that returns a string.
 fn text(browser: &mut Browser<'_>, function: &str) -> String {
     let answer = browser.ask(function, &[]);
     answer.json().as_str().unwrap().to_owned()
@@ -57,7 +57,7 @@ fn a_passkey_is_added_used_and_removed() {
     let mut phone = Authenticator::default();
     let made = phone.make(&origin, &text(&mut browser, "passkey-to-add"));
     assert_eq!(browser.ask("add-passkey", &[("answer", &made)]).status, 200);
-    // Without scripts a passkey can't be added or used, but removed.
+    // Without scripts, a passkey can be removed, but not added or used.
     let page = browser.get("/account/two-factor").text();
     assert!(
         page.contains(">Phone<") && page.contains("Remove"),

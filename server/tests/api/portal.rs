@@ -1,4 +1,4 @@
-//! The portal as a browser without scripts meets it, where the browser tests don't look.
+//! The portal in a browser without scripts, for cases that the browser tests don't cover.
 
 use service::{Clock, TotpSecret};
 
@@ -9,18 +9,17 @@ use crate::two_factor::{code, give_factor, half_signed_in};
 pub const PASSWORD: &str = "correct horse battery";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A browser that keeps its cookies and follows nothing by itself.
+/// A browser that keeps its cookies and doesn't follow redirects.
 pub struct Browser<'a> {
     server: &'a TestServer,
-    /// That of the session.
+    /// The session cookie.
     pub cookie: Option<String>,
-    /// That of a form that comes back.
+    /// The cookie of a refused form that is shown again.
     form_cookie: Option<String>,
-    /// That of a form that waits for a sign-in.
+    /// The cookie of a form that waits for a sign-in.
     waiting_cookie: Option<String>,
-    /// The cookie by which an account knows this browser.
+    /// The cookie that makes this browser a known device.
     pub device: Option<String>,
-    /// The cookie with the theme.
     theme: Option<String>,
     /// The cookie with the browser's time zone.
     pub time_zone: Option<String>,
@@ -39,7 +38,7 @@ impl<'a> Browser<'a> {
         }
     }
 
-    /// Registers a new account, which signs in at once.
+    /// Registers a new account, which is signed in at once.
     pub fn registered(server: &'a TestServer, email: &str) -> Self {
         let mut browser = Self::new(server);
         let fields = [("email", email), ("new_password", PASSWORD), ("next", "")];
@@ -48,18 +47,18 @@ impl<'a> Browser<'a> {
         browser
     }
 
-    /// A browser in which the demo's customer is signed in.
+    /// Returns a browser in which the demo's customer is signed in.
     pub fn of_customer(server: &'a TestServer) -> Self {
         Self::of(server, "customer")
     }
 
-    /// A browser in which the demo's member of staff is signed in.
+    /// Returns a browser in which the demo's staff member is signed in.
     pub fn of_staff(server: &'a TestServer) -> Self {
         let mut browser = Self::of(server, "staff");
         let secret = server.ready["staff"]["totp_secret"].as_str().unwrap();
         let secret = TotpSecret::parse(secret).unwrap();
         let now = Clock::system().now();
-        // Each code works once: the second sign-in within half a minute needs the next one.
+        // Each code works once, so a second sign-in within half a minute needs the next code.
         let signed_in = [-30, 0, 30].iter().any(|seconds| {
             let code = secret.code(now.plus_ms(seconds * 1000));
             let answer = browser.post("sign-in-code", &[("code", &code), ("next", "")]);
@@ -133,7 +132,7 @@ impl<'a> Browser<'a> {
         self.post_from("http://test/applications", function, pairs)
     }
 
-    /// Sends the form of a page.
+    /// Submits a form from a page.
     pub fn post_from(&mut self, page: &str, function: &str, pairs: &[(&str, &str)]) -> Answer {
         let headers = [
             ("Accept", "text/html"),
@@ -143,12 +142,12 @@ impl<'a> Browser<'a> {
         self.request("POST", &format!("/fn/{function}"), &headers, &form(pairs))
     }
 
-    /// Posts as scripts do, and gives the answer.
+    /// Posts a form like a script and returns the answer.
     pub fn ask(&mut self, function: &str, pairs: &[(&str, &str)]) -> Answer {
         self.request("POST", &format!("/fn/{function}"), &[], &form(pairs))
     }
 
-    /// Creates an application; its reference.
+    /// Creates an application and returns its reference.
     pub fn application(&mut self) -> String {
         let answer = self.post("create-application", &[("category", "SMS"), ("sender", "")]);
         location(&answer).rsplit('/').next().unwrap().to_owned()
@@ -160,7 +159,7 @@ pub fn location(answer: &Answer) -> &str {
     answer.header("location").unwrap()
 }
 
-/// Whether a page shows whole keys.
+/// Returns whether a page shows complete keys.
 fn shows_keys(answer: &Answer, reference: &str) -> bool {
     let text = answer.text();
     text.contains(&format!("value=\"{reference}hk_"))
@@ -243,7 +242,7 @@ fn a_head_has_little_of_a_long_address() {
     let query = "-_.".repeat(2_000);
     let answer = browser.get(&format!("/reports?number={query}"));
     assert_eq!(location(&answer), "/login?next=%2Freports");
-    // The page of a form leads back to itself.
+    // A refused form leads back to its page, but not if the page's address is this long.
     let page = format!("http://test/login?x={query}");
     assert_eq!(location(&refused_sign_in(&mut browser, &page)), "/");
 }
@@ -278,7 +277,7 @@ fn a_page_shows_a_notice_or_a_problem() {
         "change-password",
         &fields,
     );
-    // The page opens at the problem.
+    // The page scrolls to the problem.
     let problem = "problem-change-password";
     assert_eq!(location(&answer), format!("{accepted}#{problem}"));
     let page = browser.get(accepted).text();
@@ -309,7 +308,7 @@ fn what_takes_two_members_of_staff_waits_on_a_page() {
         server.reference()
     );
     assert!(page.contains(&asked), "{page}");
-    // Whoever asked can only take it back.
+    // The person who made the request can only withdraw it.
     assert!(!page.contains("value=\"approve\""));
     let id = first_request(&page);
     let from = "http://test/support/approvals";
@@ -349,7 +348,7 @@ fn what_takes_two_members_of_staff_waits_on_a_page() {
     assert_eq!(unmatched.as_array().unwrap().len(), 0);
 }
 
-/// The id of the first request on the page of approvals.
+/// Returns the ID of the first request on the page of approvals.
 fn first_request(page: &str) -> &str {
     let id = page.split("name=\"id\" value=\"").nth(1).unwrap();
     id.split('"').next().unwrap()
@@ -370,7 +369,8 @@ fn a_theme_is_in_the_page_from_its_first_byte_on() {
     for page in ["/account?theme=1", "/docs", "/no/such/page"] {
         is_shown(&mut browser, page, "dark");
     }
-    // It stays in this browser, and comes into another one by signing in there.
+    // The theme stays in this browser after signing out. Signing in on another browser brings it
+    // there.
     browser.post("sign-out", &[]);
     is_shown(&mut browser, "/login", "dark");
     let mut other = Browser::new(&server);
@@ -456,7 +456,7 @@ fn new_keys_are_shown_once_and_only_when_looked_at() {
         &browser.request("GET", &page, &ahead, ""),
         &reference
     ));
-    // Another browser of the same account doesn't get them.
+    // Another browser of the same account doesn't get the keys.
     let mut other = Browser::new(&server);
     let fields = [
         ("email", "keys@example.org"),
@@ -486,13 +486,13 @@ fn forms_of_other_sites_are_not_acted_on() {
         assert_eq!(answer.status, 403, "{headers:?}");
     }
     assert_eq!(browser.get("/applications").status, 200);
-    // Nor is anything changed by following a link.
+    // Following a link doesn't change anything either.
     let answer = browser.get("/fn/sign-out");
     assert_eq!(answer.status, 405);
     assert_eq!(browser.get("/applications").status, 200);
 }
 
-/// A sign-in that is refused, from a page.
+/// Submits a sign-in that is refused, from a page.
 fn refused_sign_in(browser: &mut Browser<'_>, page: &str) -> Answer {
     let fields = [
         ("email", "nobody@example.org"),
@@ -519,7 +519,7 @@ fn a_refused_form_comes_back_once_and_never_in_an_address() {
         );
     }
 
-    // Neither another page nor another look at the page's head uses it up.
+    // Neither another page nor a HEAD request for the page uses up the form.
     assert!(!browser.get("/login").text().contains("wrong"));
     browser.request("HEAD", "/login?next=%2Freports", &[], "");
     let kept = browser.form_cookie.clone();
@@ -531,7 +531,7 @@ fn a_refused_form_comes_back_once_and_never_in_an_address() {
     let again = browser.get("/login?next=%2Freports").text();
     assert!(!again.contains("Email or password is wrong."), "{again}");
 
-    // One that was changed is none.
+    // A manipulated cookie is ignored.
     let mut bent = kept.unwrap();
     let last = if bent.ends_with('0') { '1' } else { '0' };
     bent.pop();
@@ -554,7 +554,7 @@ fn a_form_with_more_than_a_cookie_holds_comes_back_without_what_was_typed() {
     assert!(!page.contains("xxxx"), "{page}");
 }
 
-/// Signs an account in again, in a browser whose session is over.
+/// Signs an account in again, in a browser whose session has ended.
 fn sign_in_again(browser: &mut Browser<'_>, email: &str, next: &str) {
     let fields = [("email", email), ("password", PASSWORD), ("next", next)];
     let answer = browser.post_from("http://test/login", "sign-in", &fields);
@@ -571,7 +571,7 @@ fn a_form_that_comes_signed_out_is_there_again_after_the_same_account_signed_in(
     let from = format!("http://test{page}");
     let is_filled = |page: &Answer| page.text().contains("value=\"Typed\"");
 
-    // By the browser itself, and by a script that reads the answer.
+    // The form is submitted once by the browser and once by a script.
     for by_script in [false, true] {
         browser.cookie = None;
         let headers = [("Accept", "*/*"), ("Referer", from.as_str())];
@@ -593,7 +593,7 @@ fn a_form_that_comes_signed_out_is_there_again_after_the_same_account_signed_in(
             assert!(cookie.contains(attribute), "{cookie}");
         }
         assert!(!cookie.contains(&hex::encode("Typed")), "{cookie}");
-        // A wrong password on the way changes nothing of it.
+        // A wrong password in between keeps the form.
         refused_sign_in(&mut browser, "http://test/login?next=%2Fapplications%2Fnew");
         assert!(!is_filled(
             &browser.get("/login?next=%2Fapplications%2Fnew")
@@ -604,7 +604,7 @@ fn a_form_that_comes_signed_out_is_there_again_after_the_same_account_signed_in(
         assert!(
             shown
                 .text()
-                .contains("You were signed out before this came")
+                .contains("You were signed out before this form arrived")
         );
         assert!(
             shown
@@ -616,7 +616,8 @@ fn a_form_that_comes_signed_out_is_there_again_after_the_same_account_signed_in(
         assert!(!is_filled(&browser.get(page)), "it is back once");
     }
 
-    // Another account that signs in there doesn't see it, nor does the first one after it.
+    // Another account that signs in there doesn't see the form. The first account doesn't see it
+    // after that either.
     browser.cookie = None;
     browser.post_from(&from, "create-application", &fields);
     sign_in_again(&mut browser, "two@example.org", page);
@@ -632,7 +633,7 @@ fn a_form_that_comes_signed_out_is_there_again_after_the_same_account_signed_in(
     sign_in_again(&mut browser, "one@example.org", "/account");
     let shown = browser.get("/account").text();
     assert!(
-        shown.contains("You were signed out before this came"),
+        shown.contains("You were signed out before this form arrived"),
         "{shown}"
     );
     for secret in [PASSWORD, "another long one"] {
@@ -665,7 +666,7 @@ fn no_server_function_leads_to_another_site() {
     let page = format!("/applications/{reference}");
     let settings = format!("{page}/settings?unconfirmed=1");
     let change = [("reference", reference.as_str()), ("lost_answer", "resend")];
-    // Where a function names no page, the page itself is led back to.
+    // If a function names no page, it leads back to the page of the form.
     let request = [("reference", reference.as_str())];
     let answer = browser.post_from(
         &format!("http://test{page}"),
@@ -696,7 +697,8 @@ fn no_server_function_leads_to_another_site() {
             let answer = browser.request("GET", &format!("/fn/{function}"), &headers, "");
             assert_eq!(answer.header("location"), None, "{function} {referer}");
         }
-        // Who is signed out is led to the sign-in page, and from there to no other site.
+        // A browser that isn't signed in is redirected to the sign-in page, and from there to no
+        // other site.
         let target = "/fn/set-lost-answer";
         let answer = Browser::new(&server).request("POST", target, &headers, &fields);
         assert_eq!(location(&answer), "/login", "{referer}");
@@ -706,7 +708,7 @@ fn no_server_function_leads_to_another_site() {
 #[test]
 fn a_problem_in_the_address_is_not_shown() {
     let server = TestServer::empty();
-    // {"cause":"Call +1 555 0100 now"} and {"cause":"NotFound"} in base 64.
+    // {"cause":"Call +1 555 0100 now"} and {"cause":"NotFound"} in base64.
     for problem in [
         "eyJjYXVzZSI6IkNhbGwgKzEgNTU1IDAxMDAgbm93In0=",
         "eyJjYXVzZSI6Ik5vdEZvdW5kIn0=",

@@ -1,4 +1,4 @@
-//! Prices: `/sms/prices`, the command line, and starts with other prices in the settings.
+//! Prices: `/sms/prices`, the command line, and starts after the prices in the settings changed.
 
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ fn prices_are_listed_and_a_number_has_its_price() {
         .get(&format!("/sms/prices/{key}?prefix=27"))
         .is(400, 500, "invalid_parameter");
     server.get("/sms/prices/wrong").is(401, 504, "api_invalid");
-    // The running server charges what the command line has set.
+    // The running server charges the price that the command line set.
     let sent = server.send(key, &[("number", "27821234567"), ("message", "x")]);
     assert_eq!(sent.json()["cost"].to_string(), "0.12");
     let report = server.report(key, sent.json()["transid"].as_str().unwrap());
@@ -136,7 +136,7 @@ fn prices_are_set_by_command_and_then_no_more_by_settings() {
 fn margins_are_printed_for_days_that_are_over() {
     let server = TestServer::demo();
     let key = server.key();
-    // "Ж" isn't in GSM-7: 160 of them are one page and three segments.
+    // "Ж" isn't in GSM-7, so 160 of them are one page and three segments.
     let text = "Ж".repeat(160);
     let sent = server.send(key, &[("number", "57000001"), ("message", &text)]);
     let report = server.final_report(key, sent.json()["transid"].as_str().unwrap());
@@ -145,7 +145,7 @@ fn margins_are_printed_for_days_that_are_over() {
         (&1.into(), &3.into())
     );
     let (_, place) = server.stop();
-    // Today isn't over.
+    // Today isn't over, so it isn't listed.
     let days = ["margin", "--from", "2026-01-01", "--to", "2026-03-31"];
     assert_eq!(place.json(&days), Value::Array(Vec::new()));
     let human = String::from_utf8(place.run(&days).stdout).unwrap();

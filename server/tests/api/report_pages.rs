@@ -1,9 +1,9 @@
-//! The pages of reports as a browser without scripts meets them.
+//! The report pages in a browser without scripts.
 
 use crate::harness::TestServer;
 use crate::portal::Browser;
 
-/// A page's HTML, without the marks that its scripts look for.
+/// Returns a page's HTML, without the markers for its scripts.
 fn page(browser: &mut Browser, target: &str) -> String {
     let answer = browser.get(target);
     assert_eq!(answer.status, 200, "{target}: {}", answer.text());
@@ -11,7 +11,7 @@ fn page(browser: &mut Browser, target: &str) -> String {
     text.replace("&amp;", "&").replace("%2D", "-")
 }
 
-/// The address of the link with these words.
+/// Returns the address of the link with this text.
 fn link(page: &str, words: &str) -> Option<String> {
     let end = page.find(&format!(">{words}</a>"))?;
     let (_, tag) = page[..end].rsplit_once("<a ")?;
@@ -19,7 +19,7 @@ fn link(page: &str, words: &str) -> Option<String> {
     Some(address.split_once('"')?.0.to_owned())
 }
 
-/// Sends a message and waits until it is final; its transid.
+/// Sends a message, waits until it is final, and returns its transaction ID.
 fn settled(server: &TestServer, key: &str, number: &str, text: &str) -> String {
     let answer = server.send(key, &[("number", number), ("message", text)]);
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -53,7 +53,7 @@ fn filters_are_chips_that_can_be_removed() {
     );
     assert!(tried.contains("test messages by day sent (UTC)"), "{tried}");
     assert!(tried.contains("1 message by day and status"), "{tried}");
-    // Without a filter the chart has live messages, and the list has all.
+    // Without a filter, the chart counts live messages and the list has all messages.
     let all = page(&mut browser, "/reports");
     assert!(all.contains("2 messages by day and status"), "{all}");
     assert!(all.contains(">3 messages. "), "{all}");
@@ -129,7 +129,7 @@ fn what_was_given_back_is_no_cost() {
     let list = page(&mut browser, "/reports");
     let cost = "data-label=\"Cost\" class=\"amount\">";
     assert_eq!(list.matches(&format!("{cost}0.00<")).count(), 2, "{list}");
-    // The delivered message, and the batch.
+    // The delivered message and the batch.
     assert_eq!(list.matches(&format!("{cost}0.05<")).count(), 2, "{list}");
     assert!(list.contains("Delivery rate: 33.3 %"), "{list}");
 
@@ -156,7 +156,7 @@ fn what_was_given_back_is_no_cost() {
         found.contains(">00000004<") && !found.contains(">00000001<"),
         "{found}"
     );
-    // A batch that was looked for comes before its messages.
+    // If the filter names a batch, the batch comes before its messages.
     let found = page(&mut browser, &format!("/reports?batchid={batchid}"));
     assert!(found.find("id=\"batches\"") < found.find("id=\"messages\""));
 }
@@ -177,7 +177,7 @@ fn a_text_shows_its_segments_and_what_keeps_it_out_of_gsm_7() {
     }
     assert!(message.contains("“’” (U+2019) isn't in GSM-7"), "{message}");
     assert!(
-        message.contains("The carrier sandbox took it."),
+        message.contains("The carrier sandbox accepted it."),
         "{message}"
     );
     assert!(message.contains("It arrived on the phone."), "{message}");
@@ -230,7 +230,7 @@ fn the_chart_of_a_day_leads_to_the_messages_of_an_hour() {
     let path = format!("/reports?from={day}&to={day}&hour={other}");
     let others = page(&mut browser, &path);
     assert!(!others.contains(">Counted</span>"), "{others}");
-    // Without a day an hour chooses nothing.
+    // An hour without a day is ignored.
     let without_day = page(&mut browser, "/reports?hour=7");
     assert!(without_day.contains(">Counted</span>"), "{without_day}");
     let no_hour = browser.get(&format!("/reports?from={day}&hour=24"));

@@ -1,4 +1,4 @@
-//! `/sms/reports`: filters, cursors, one message, CSV.
+//! `/sms/reports`: filters, cursors, single messages, CSV.
 
 use serde_json::Value;
 use sqlx::{Connection as _, Executor as _};
@@ -101,7 +101,7 @@ fn a_refused_parameter_is_answered_with_what_is_allowed() {
             format!("/sms/balance/{}?number=1", server.key()),
             "number isn't a parameter here. There are none.",
         ),
-        // A bad value is answered with those that are allowed.
+        // The answer to an invalid value lists the valid ones.
         (
             format!("{path}?status=done"),
             "status must be one of queued, sending, ",
@@ -156,7 +156,7 @@ fn filters_find_what_they_name() {
     assert_eq!(ids("number=57000001"), std::slice::from_ref(&first));
     assert_eq!(ids("status=failed"), std::slice::from_ref(&failed));
     assert_eq!(ids("batchid=b_0000000000000").len(), 0);
-    // Newest first.
+    // The newest message comes first.
     assert_eq!(ids("").first(), Some(&failed));
     assert_eq!(ids("").last(), Some(&first));
     // `from` is inclusive, `to` exclusive.
@@ -170,7 +170,7 @@ fn filters_find_what_they_name() {
         ids("from=2020-01-01T00:00:00+02:00&to=2020-01-02T00:00:00Z").len(),
         0
     );
-    // A date is its midnight, UTC.
+    // A date means midnight UTC.
     let day = at.split_once('T').unwrap().0;
     assert!(ids(&format!("from={day}")).contains(&failed));
     assert!(!ids(&format!("to={day}")).contains(&failed));
@@ -306,7 +306,7 @@ fn the_api_and_the_portal_write_the_same_table() {
     );
     let rejected = &server.reports(key, "status=rejected")[0];
     assert_eq!(rejected["released"].to_string(), "0.05");
-    // With the test key: the same columns.
+    // The test key gets the same columns.
     let test = server.test_key();
     server.final_report(test, &server.accepted(test, "57000001"));
     assert_eq!(server.reports(test, "")[0]["test"], true);
@@ -353,7 +353,7 @@ fn csv_is_safe_in_spreadsheets() {
     assert!(rest.header("x-next-cursor").is_none());
 }
 
-/// Stores 60,000 delivered messages that are newer than the newest one, and counts them.
+/// Stores and counts 60,000 delivered messages that are newer than the newest one.
 fn store_delivered(server: &TestServer) {
     let path = server.place.path().join("data/heliograph.db");
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,4 +1,4 @@
-//! What a good send answers.
+//! The answers to valid sends.
 
 use crate::client::{MULTIPART, encode, form, multipart, posted};
 use crate::harness::TestServer;
@@ -172,7 +172,7 @@ fn the_test_key_plays() {
     let transid = server.accepted(test, "57000001");
     assert_eq!(server.balance(test), "999.95");
     assert_eq!(server.balance(live), "10");
-    // Each key sees its own messages alone.
+    // Each key sees only its own messages.
     assert_eq!(server.count(live), 0);
     assert_eq!(server.count(test), 1);
     server

@@ -1,4 +1,4 @@
-//! Settings: their layers, and starts that are refused.
+//! Layers of settings, and starts that are refused.
 
 use std::fs;
 use std::process::Output;
@@ -210,7 +210,7 @@ fn the_currency_stays_and_prices_follow_the_start() {
     let server = TestServer::start(place, &[], &dearer);
     server.accepted(key, "57000001");
     assert_eq!(server.balance(key), "9.85");
-    // The command line, with its own environment, leaves the prices alone.
+    // A command with other settings doesn't change the prices.
     server.place.json(&["application", "list"]);
     server.accepted(key, "57000001");
     assert_eq!(server.balance(key), "9.75");

@@ -1,4 +1,4 @@
-//! The command line: what staff do at the desk, as verbs.
+//! Commands for the tasks of the support desk.
 
 use std::fs;
 
@@ -124,7 +124,7 @@ fn applications_go_through_their_states() {
         "--reason",
         "unpaid",
     ];
-    // What was pending is pending again.
+    // An application that was Pending before its suspension is Pending again.
     assert_eq!(status(&suspend), "Suspended");
     refuse(&suspend);
     refuse(&["application", "approve", &reference]);
@@ -182,7 +182,7 @@ fn sender_names_are_decided_once() {
     );
     place.refused(&["sender", "accept", &id("Acme")]);
     place.refused(&["sender", "reject", &id("Acme"), "--reason", "late"]);
-    // Another account's, whatever its case.
+    // The name belongs to another account, whatever its case.
     place.refused(&["sender", "accept", &id("ACME")]);
     place.refused(&["sender", "reject", &id("ACME"), "--reason", ""]);
     let rejected = place.json(&["sender", "reject", &id("ACME"), "--reason", "taken"]);
@@ -248,7 +248,7 @@ fn a_bank_id_is_credited_once() {
             .len(),
         2
     );
-    // What a payer wrote does nothing to the terminal.
+    // Control characters in a payer's reference don't reach the terminal.
     let table = place.run(&["deposit", "unmatched"]).stdout;
     let table = String::from_utf8(table).unwrap();
     let shown = r"no\u{1b}[2J\u{a}\u{202e}reference";
@@ -258,7 +258,7 @@ fn a_bank_id_is_credited_once() {
     place.refused(&["deposit", "assign", "b2", &reference]);
     place.refused(&["deposit", "assign", "b9", &reference]);
     place.refused(&["deposit", "assign", "b3", unknown]);
-    // What was assigned is known by its bank id too.
+    // An assigned deposit keeps its bank ID, so it isn't credited again.
     assert_eq!(
         place.json(&["deposit", "add", unknown, "3", "--bank-id", "b2"])["already"],
         true
@@ -292,13 +292,13 @@ fn a_file_of_deposits_is_taken_whole_or_not() {
         (format!("{good},{reference},1\n"), "line 5"),
         (format!("{good}c4,,1\n"), "line 5"),
         (format!("{good}c4, ,1\n"), "line 5"),
-        // Blank lines are skipped, and counted.
+        // Blank lines are skipped but counted.
         (format!("{good}\n\nc4,,1\n"), "line 7"),
         (format!("{good}\r\n \r\nc4,,1\r\n"), "line 7"),
         (format!("\n\nbank,reference,amount\n{good}"), "line 3"),
         (format!("\u{feff}\n{good}c4\n"), "line 6"),
         (format!("\n{good}\"c\n4\",{reference},1\nc5\n"), "line 8"),
-        // What the rules refuse has its line too.
+        // Lines that the rules refuse are named too.
         (format!("{good}\nc1,{reference},9\n"), "line 6"),
         (
             format!("{good}\n\nc4,{reference},9000000000000\nc5,{reference},9000000000000\n"),
@@ -341,7 +341,7 @@ fn a_file_of_deposits_is_taken_whole_or_not() {
         counts(&place.json(&["deposit", "import", "bank.csv"])),
         [1, 0, 3]
     );
-    // Other data under a known id refuses the file.
+    // A known bank ID with other data refuses the file.
     write(&format!("{header}c6,{reference},1\nc1,{reference},9\n"));
     let words = place.refused(&["deposit", "import", "bank.csv"]);
     assert!(words.contains("line 3") && words.contains("c1"), "{words}");

@@ -1,10 +1,10 @@
-//! A disk that is full or broken.
+//! A full or broken disk.
 
 use crate::client::{bare, statuses_at_once};
 use crate::faults::Disk;
 use crate::harness::{Keys, Place, TestServer, until};
 
-/// A server on a disk that can be made to fail, and an application with money.
+/// Starts a server on a disk that can be made to fail, with a funded application.
 fn server_on_shim() -> (TestServer, Disk, Keys) {
     let place = Place::new();
     let disk = Disk::new(place.path());
@@ -21,7 +21,7 @@ fn a_full_disk_answers_500_and_charges_nothing() {
     let key = keys.live.expose();
     let pairs = [("number", "57000001"), ("message", "Hi")];
     assert_eq!(server.send(key, &pairs).status, 200);
-    // What was queued is on its way to its end: nothing else writes while the disk is full.
+    // Waits until the queued message is final, so that nothing else writes while the disk is full.
     until("the message's end", || {
         let reports = server.get(&format!("/sms/reports/{key}")).json();
         (reports["reports"][0]["status"] == "delivered").then_some(())
@@ -66,7 +66,8 @@ fn after_a_failed_sync_nobody_is_answered_and_the_process_stops() {
     let connections: Vec<_> = (0..8).map(|_| server.connect()).collect();
     disk.fail("sync", "-wal");
     let statuses = statuses_at_once(connections, &bare("GET", &target, &[]));
-    // Those of the batch have no answer; who came later is told that nothing was done.
+    // Sends in the commit group get no answer. Later sends get a 503, which means that nothing was
+    // stored.
     assert!(statuses.contains(&None), "{statuses:?}");
     let told = |status: &Option<u16>| matches!(status, None | Some(503));
     assert!(statuses.iter().all(told), "{statuses:?}");
@@ -82,7 +83,7 @@ fn after_a_failed_sync_nobody_is_answered_and_the_process_stops() {
         "{}",
         server.log()
     );
-    // Each of the unanswered is stored and charged, or neither.
+    // Each unanswered send is stored and charged, or neither.
     let reports = server.get(&format!("/sms/reports/{key}")).json();
     let stored = reports["reports"].as_array().unwrap().len();
     assert!(stored <= unanswered);
@@ -94,7 +95,7 @@ fn a_failed_sync_of_the_database_after_its_log_was_moved_stops_the_process() {
     let (server, disk, keys) = server_on_shim();
     let key = keys.test.expose();
     disk.fail("sync", "heliograph.db");
-    // More than the log may hold before it is moved: 16 MiB.
+    // The log is checkpointed at 16 MiB, and these rows are more.
     let rows = "57000001,A text of some length that makes the log long.\n".repeat(20_000);
     let parts: [(&str, &[u8]); 1] = [("bulksms", rows.as_bytes())];
     assert_eq!(server.upload(key, &parts).status, 200);

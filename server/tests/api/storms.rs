@@ -1,33 +1,33 @@
-//! What strangers' storms of forms may cost: over the limits nothing is written, and without a
-//! valid link nothing is hashed.
+//! Attackers' forms cost little: nothing is written above the limits, and nothing is hashed without
+//! a valid link.
 
 use crate::client::{Answer, bare, form};
 use crate::harness::{Place, TestServer, until};
 use crate::portal::Browser;
 
-/// The sums of throttled attempts, which come by the minute, aside.
+/// All security events except the sums of throttled attempts, which are stored once a minute.
 const EVENTS: &str = "security_events WHERE kind <> 'throttled'";
-/// Attempts of one client in a storm.
+/// Attempts of one client.
 const STORM: usize = 400;
-/// The most requests for a reset link by one address in an hour: 5 for one email, times 10.
+/// The most reset links that one address may request per hour: 5 per email, times 10.
 const RESET_LINKS: i64 = 50;
-/// The most failed sign-ins by one address in 15 minutes: 10 for one email, times 5.
+/// The most failed sign-ins of one address in 15 minutes: 10 per email, times 5.
 const SIGN_INS: i64 = 50;
-/// The most registrations by one address in an hour.
+/// The most registrations of one address per hour.
 const REGISTRATIONS: i64 = 20;
-/// The most attempts of reset links by one address in 15 minutes.
+/// The most attempts to use reset links by one address in 15 minutes.
 const RESETS: usize = 20;
 
 fn server() -> TestServer {
     TestServer::empty()
 }
 
-/// How many rows a table has.
+/// Returns the number of rows of a table.
 fn rows(server: &TestServer, table: &str) -> i64 {
     server.place.rows(table)
 }
 
-/// Posts a form as a script does, so that a refusal is the answer.
+/// Posts a form like a script, so that a refusal is in the answer.
 fn post(server: &TestServer, function: &str, pairs: &[(&str, &str)]) -> Answer {
     server.exchange(&request(function, pairs))
 }
@@ -45,7 +45,7 @@ fn request(function: &str, pairs: &[(&str, &str)]) -> Vec<u8> {
     bytes
 }
 
-/// Posts so many forms from eight connections at once; how many were throttled.
+/// Posts [`STORM`] forms from eight connections at the same time. Returns how many were throttled.
 fn storm(server: &TestServer, post: impl Fn(&TestServer, usize) -> Answer + Sync) -> usize {
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..8)
@@ -69,7 +69,7 @@ fn storm(server: &TestServer, post: impl Fn(&TestServer, usize) -> Answer + Sync
     })
 }
 
-/// How many hashes the process has computed.
+/// Returns how many passwords the process has hashed.
 fn hashes(server: &TestServer) -> u64 {
     let metrics = server.get_ops("/metrics").text();
     let name = "heliograph_password_hashes_total ";
@@ -191,7 +191,7 @@ fn the_owner_gets_in_where_strangers_used_up_the_limit() {
     let answer = owner.ask("sign-in", &fields("correct horse battery"));
     assert!(answer.text().contains("Throttled"), "its own failures do");
 
-    // A cookie of another account opens nothing.
+    // Another account's cookie doesn't help.
     let mut other = Browser::registered(&server, "other@example.org");
     other.cookie = None;
     let answer = other.ask("sign-in", &fields("correct horse battery"));

@@ -1,4 +1,4 @@
-//! The zone in which pages show times.
+//! The time zone in which pages show times.
 
 use domain::Timestamp;
 
@@ -6,19 +6,19 @@ use crate::client::Answer;
 use crate::harness::TestServer;
 use crate::portal::{Browser, location};
 
-/// A page's HTML, without the marks that its scripts look for.
+/// Returns a page's HTML, without the markers for its scripts.
 fn page(browser: &mut Browser<'_>, target: &str) -> String {
     let answer = browser.get(target);
     assert_eq!(answer.status, 200, "{target}: {}", answer.text());
     answer.text().replace("<!>", "")
 }
 
-/// The browser as it is once it told its zone.
+/// Reports a time zone like the browser's script does.
 fn told(browser: &mut Browser<'_>, name: &str) -> Answer {
     browser.ask("tell-time-zone", &[("time_zone", name)])
 }
 
-/// Sends a message; the path of its page, and the time at which it was accepted.
+/// Sends a message. Returns the path of its page, and when it was accepted.
 fn message(server: &TestServer) -> (String, Timestamp) {
     let fields = [("number", "58001987"), ("message", "Hello")];
     let sent = server.send(server.key(), &fields).json();
@@ -28,7 +28,7 @@ fn message(server: &TestServer) -> (String, Timestamp) {
     (format!("/reports/{transid}"), Timestamp::parse(at).unwrap())
 }
 
-/// How a page shows a time in a zone without summer time.
+/// Returns the text with which a page shows a time, in a zone without summer time.
 fn shown(at: Timestamp, minutes: i64, zone: &str) -> String {
     let utc = at.to_table();
     let local = at.plus_ms(minutes * 60_000).to_table();
@@ -67,7 +67,7 @@ fn times_are_utc_until_the_browser_tells_its_zone() {
         }
     }
     assert!(page(&mut browser, &path).contains("<h2>Timeline</h2>"));
-    // The browser has it without anybody signed in.
+    // The browser keeps the zone after signing out.
     browser.post("sign-out", &[]);
     assert!(page(&mut browser, "/login").contains("the time zone Asia/Katmandu."));
 }
@@ -91,7 +91,7 @@ fn the_accounts_zone_goes_before_the_browsers() {
     let export = browser.get("/account/export.json").json();
     assert_eq!(export["account"]["time_zone"], "Africa/Nairobi");
 
-    // It is the account's in every browser, from the first page after the sign-in on.
+    // The zone belongs to the account in every browser, from the first page after the sign-in.
     let mut other = Browser::of_customer(&server);
     assert!(page(&mut other, "/reports").contains(&in_nairobi));
     let answer = other.ask("set-time-zone", &[("time_zone", "Africa/Nowhere")]);
@@ -124,7 +124,7 @@ fn a_name_that_is_no_zones_counts_as_none() {
         assert!(devices.contains("Last seen (UTC)"), "{cookie}");
         assert!(!devices.contains("Berlin</script>"), "{devices}");
     }
-    // What the browser tells is kept from then on, and handed out once.
+    // The browser's zone is stored from then on, and its cookie is set once.
     assert_eq!(
         told(&mut browser, "Europe/Berlin").json()["name"],
         "Europe/Berlin"
@@ -170,7 +170,7 @@ fn reports_count_and_list_by_the_days_and_hours_of_the_zone() {
     let created_at = Timestamp::parse(report["created_at"].as_str().unwrap()).unwrap();
     let mut browser = Browser::of_customer(&server);
     told(&mut browser, "Pacific/Kiritimati");
-    // 14 hours ahead.
+    // The zone is 14 hours ahead.
     let local = created_at.plus_ms(14 * 3_600_000);
     let (day, hour) = (local.to_date(), &local.to_string()[11..13]);
     let path = format!("/reports?from={day}&to={day}");
@@ -192,7 +192,7 @@ fn reports_count_and_list_by_the_days_and_hours_of_the_zone() {
     assert!(csv.text().contains(&transid), "{}", csv.text());
 }
 
-/// The first day of the range of a link.
+/// Returns the first day of a link's range.
 fn first_day(page: &str, words: &str) -> String {
     let end = page.find(&format!("{words}</a>")).unwrap();
     let from = page[..end].rfind("from=").unwrap();
@@ -210,7 +210,7 @@ fn today_is_the_day_of_the_zone() {
             .unwrap()
             .day()
     };
-    // Their clocks differ by 25 hours, so their days always do.
+    // The two zones are 25 hours apart, so their dates always differ.
     let (west, east) = (today("Pacific/Pago_Pago"), today("Pacific/Kiritimati"));
     assert!([1, 2].contains(&(east - west)), "{west} {east}");
 }

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream
 use crate::client::form;
 use crate::harness::{Place, TestServer};
 
-/// A place with a certificate for `localhost`, and the certificate.
+/// Returns a place with a certificate for `localhost`, and the certificate.
 fn place_with_certificate() -> (Place, CertificateDer<'static>) {
     let place = Place::new();
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -25,7 +25,7 @@ fn place_with_certificate() -> (Place, CertificateDer<'static>) {
     (place, certificate)
 }
 
-/// A client that trusts one certificate.
+/// A client that trusts only one certificate.
 struct Secure<'a> {
     server: &'a TestServer,
     config: Arc<ClientConfig>,
@@ -46,7 +46,7 @@ impl<'a> Secure<'a> {
         }
     }
 
-    /// The whole answer to a request that ends its connection.
+    /// Returns the whole response to a request, on a connection of its own.
     fn answer(&self, request: &str) -> String {
         let name = ServerName::try_from("localhost").unwrap();
         let client = ClientConnection::new(Arc::clone(&self.config), name).unwrap();
@@ -87,7 +87,7 @@ fn the_api_speaks_tls() {
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     assert!(answer.contains("\"balance\":10,"), "{answer}");
 
-    // Plain HTTP on the same port is no way in.
+    // Plain HTTP doesn't work on the same port.
     let mut plain = server.connect();
     plain.write(request.as_bytes());
     assert!(plain.read().is_none());
@@ -120,7 +120,7 @@ fn every_answer_asks_for_https_from_then_on() {
             assert_eq!(count, 1, "{request}: {answer}");
         }
     }
-    // Nothing of it where nobody speaks HTTPS.
+    // The header is missing if HTTPS isn't used.
     let plain = TestServer::empty().get("/");
     assert_eq!(plain.header("strict-transport-security"), None);
     assert_eq!(plain.header("x-content-type-options"), Some("nosniff"));

@@ -1,5 +1,5 @@
-//! Signing in with a second factor, setting one up, and the step-up authentication before what
-//! matters, as a browser without scripts meets them; and the answers that scripts get.
+//! Sign-in with a second factor, its setup, and step-up authentication before critical actions.
+//! Each is tested in a browser without scripts, and with the answers that scripts get.
 
 use serde_json::{Value, json};
 use service::{Clock, TotpSecret};
@@ -8,12 +8,12 @@ use crate::client::Answer;
 use crate::harness::{Place, TestServer};
 use crate::portal::{Browser, PASSWORD, location};
 
-/// The code that an app shows so many steps from now.
+/// Returns the code of an authenticator app this many steps from now.
 pub fn code(secret: &TotpSecret, steps: i64) -> String {
     secret.code(Clock::system().now().plus_ms(steps * 30_000))
 }
 
-/// Gives an account a second factor; its secret.
+/// Sets up a second factor for an account and returns its secret.
 pub fn give_factor(place: &Place, email: &str) -> TotpSecret {
     place.with_service(async |service| {
         let account = service.find_account(email).await.unwrap().unwrap();
@@ -25,7 +25,7 @@ pub fn give_factor(place: &Place, email: &str) -> TotpSecret {
     })
 }
 
-/// A browser that has given the password.
+/// Returns a browser that has submitted the password but no second factor.
 pub fn half_signed_in<'a>(
     server: &'a TestServer,
     email: &str,
@@ -38,7 +38,7 @@ pub fn half_signed_in<'a>(
     (browser, leads_to)
 }
 
-/// The secret that the page of the set-up shows as text.
+/// Returns the secret that the setup page shows as text.
 fn offered(page: &Answer) -> TotpSecret {
     let text = page.text();
     assert!(text.contains("<svg"), "{text}");
@@ -48,14 +48,14 @@ fn offered(page: &Answer) -> TotpSecret {
     TotpSecret::parse(&secret.replace(' ', "")).unwrap()
 }
 
-/// The recovery codes on a page.
+/// Returns the recovery codes on a page.
 fn recovery_codes(page: &str) -> Vec<String> {
     let codes = page.split("<code>").skip(1);
     let codes = codes.filter_map(|after| Some(after.split_once('<')?.0.to_owned()));
     codes.filter(|code| code.len() == 29).collect()
 }
 
-/// The page as it comes back with a form of it that was refused.
+/// Submits a form that is refused, and returns the page with the problem.
 fn refused(
     browser: &mut Browser<'_>,
     page: &str,
@@ -97,7 +97,7 @@ fn a_password_alone_opens_nothing_where_there_is_a_second_factor() {
     assert_eq!(location(&browser.post("sign-in-code", &right)), "/reports");
     assert_ne!(browser.cookie, between, "the session has a new id");
     assert_eq!(browser.get("/reports").status, 200);
-    // Neither the old id nor the same code gets in again.
+    // Neither the old session ID nor the same code works again.
     let mut old = Browser::new(&server);
     old.cookie = between;
     assert!(location(&old.get("/reports")).starts_with("/login"));
@@ -239,7 +239,7 @@ fn draining_asks_again_who_it_is() {
     }
     let drained = || server.place.json(&["carrier", "list"])[0]["drained_at"].clone();
     assert_eq!(drained(), Value::Null);
-    // Without scripts the page comes back with a field for the code.
+    // Without scripts, the page comes back with a field for the code.
     let page = refused(
         &mut browser,
         "/support/carriers",
@@ -257,7 +257,7 @@ fn draining_asks_again_who_it_is() {
     ];
     let before = browser.cookie.clone();
     let page = refused(&mut browser, "/support/carriers", "change-carrier", &change);
-    // It is the only carrier: without scripts too, the next step confirms.
+    // It is the only carrier. The next step asks for confirmation, also without scripts.
     assert!(
         page.contains("No other carrier takes messages now"),
         "{page}"
@@ -272,7 +272,7 @@ fn draining_asks_again_who_it_is() {
     browser.post("change-carrier", &change);
     assert!(drained().is_string());
     assert_ne!(browser.cookie, before, "the session has a new id");
-    // Step-up authentication holds for a while.
+    // Step-up authentication stays valid for a while.
     browser.post(
         "change-carrier",
         &[("name", "sandbox"), ("action", "resume")],
@@ -288,7 +288,7 @@ fn signing_a_device_out_asks_again_who_it_is() {
     server.place.end_step_ups();
     let devices = browser.get("/devices").text();
     let mut ids = devices.split("name=\"device\" value=\"").skip(1);
-    // The one that signed in last comes first.
+    // The device that signed in last comes first.
     let id = ids.next().unwrap().split('"').next().unwrap().to_owned();
     let fields = |credential: &'static str| {
         [

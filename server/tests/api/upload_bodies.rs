@@ -1,4 +1,4 @@
-//! Upload bodies that are slow, broken, packed, too large, or not wanted.
+//! Upload bodies that are slow, broken, compressed, too large or not read.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,12 @@ use crate::harness::{TestServer, until};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// [`good`] as `gzip -n` packs it.
+/// [`good`] as compressed by `gzip -n`.
 const PACKED_BODY: &str = "1f8b0800000000000203958d4b0a02311044f781be43c8befd810833b81a171ec00b44d3230d\
     263da4db516faf8388b8b456453d7885889878e444155c27c5a818ee5807513696d2f85e6ac6142db6bec44cdb50aef94855\
     43eb7bbed07bab72d3d949c7f0951c1e0335dee86ef31700076ebd594c597eca0a1cfe7f9f49359e294cc63dff2810c13d01\
     34580af9d1000000";
-/// Two good rows, packed likewise.
+/// Two valid rows, compressed in the same way.
 const PACKED_FILE: &str =
     "1f8b08000000000002033335370001431d8f4c2e5308db48c7239f0b008263324218000000";
 
@@ -167,7 +167,8 @@ fn a_packed_body_is_refused() {
         .exchange(&request)
         .is(415, 500, "unsupported_media_type");
     server.is_untouched("gzip");
-    // One that doesn't say so is no multipart body, and a file is what its bytes are.
+    // A compressed body without Content-Encoding isn't multipart. A compressed file is judged by
+    // its bytes.
     let answer = server.exchange(&posted(&target(&server), MULTIPART, &body));
     answer.is(400, 500, "invalid_parameter");
     server.is_untouched("gzip unsaid");
@@ -205,7 +206,7 @@ fn a_body_may_come_byte_by_byte() {
 #[test]
 fn what_is_not_utf8_is_found_however_it_is_cut() {
     let server = TestServer::demo();
-    // As it is, in parts.
+    // Raw bytes in multipart.
     let rows = b"57000001,ok\n57000002,\xf0\x9f\x98\n57000003,\xe2\x82\xac\n";
     let body = multipart(&[("bulksms", rows)]);
     let headers = [
@@ -224,7 +225,7 @@ fn what_is_not_utf8_is_found_however_it_is_cut() {
     assert_eq!(answer.json()["errors"][0]["line"], 2);
     assert_eq!(answer.json()["errors"][0]["reason"], "invalid_encoding");
     server.is_untouched("parts");
-    // Escaped, in a form.
+    // Percent-encoded in a form.
     let headers = [("Content-Type", FORM), ("Transfer-Encoding", "chunked")];
     let mut connection = server.connect();
     connection.write(&bare("POST", &target(&server), &headers));
@@ -268,7 +269,7 @@ fn an_expected_continue_is_given_to_whom_it_is_due() {
         let mut connection = server.connect();
         connection.write(&head(key, kind, length));
         let text = connection.read_to_end_text();
-        // The whole of what came: the body was never asked for.
+        // This is the whole response: the server didn't ask for the body.
         assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{text}");
     }
 }
@@ -286,11 +287,11 @@ fn a_client_that_leaves_in_the_middle_leaves_nothing() {
     for cut in [0, 10, 120, body.len() - 1] {
         let mut connection = server.connect();
         connection.write(&bare("POST", &target(&server), &headers));
-        // The server has begun, and waits for the body.
+        // The server has read the head and waits for the body.
         assert_eq!(connection.read_line(), "HTTP/1.1 100 Continue");
         connection.write(&body[..cut]);
         if cut >= 120 {
-            // So far that there is a file.
+            // By now the server has created a file.
             until("a file", || {
                 (!server.place.spooled().is_empty()).then_some(())
             });
@@ -300,7 +301,7 @@ fn a_client_that_leaves_in_the_middle_leaves_nothing() {
             server.place.spooled().is_empty().then_some(())
         });
     }
-    // One that says it will write no more has broken the framing, and gets no answer.
+    // A client that closes its sending side too early has broken the framing and gets no answer.
     let request = posted(&target(&server), MULTIPART, &body);
     let mut connection = server.connect();
     connection.write(&request[..request.len() - 1]);
@@ -360,12 +361,12 @@ fn who_may_not_send_is_told_so_before_the_body() {
         let mut connection = server.connect();
         connection.write(&bare("POST", &format!("/sms/bulk/{key}"), &headers));
         connection.read().unwrap().is(status, code, reason);
-        // What still comes is taken.
+        // The server reads and discards the rest.
         for _ in 0..100 {
             connection.write(&[b'x'; 10_000]);
         }
     }
-    // A test key works while Pending.
+    // A test key works even though the application is Pending.
     let test = keys.test.expose();
     let answer = server.exchange(&posted(&format!("/sms/bulk/{test}"), MULTIPART, &body));
     assert_eq!(answer.status, 200, "{}", answer.text());

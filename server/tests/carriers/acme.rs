@@ -1,4 +1,4 @@
-//! A server with one carrier, a scripted SMSC.
+//! A server with one carrier, which is a scripted SMSC.
 
 use crate::scripted::{Act, Scripted, Submit};
 use crate::started::Started;
@@ -18,7 +18,7 @@ pub fn start(script: impl FnMut(&Submit) -> Vec<Act> + Send + 'static) -> (Scrip
     (smsc, started)
 }
 
-/// Takes everything under the number that it is for.
+/// Accepts every submit. The carrier message ID is the number.
 pub fn accept(submit: &Submit) -> Vec<Act> {
     vec![Act::Accept(submit.number.clone())]
 }
@@ -27,7 +27,7 @@ pub fn numbers(range: std::ops::Range<u32>) -> impl Iterator<Item = String> {
     range.map(|number| format!("266{number}"))
 }
 
-/// RFC 3339 as receipts have it: YYMMDDhhmm.
+/// Converts an RFC 3339 time to the form in receipts, YYMMDDhhmm.
 pub fn smsc_date(at: &str) -> String {
     let digits = at.bytes().filter(u8::is_ascii_digit).map(char::from);
     digits.skip(2).take(10).collect()

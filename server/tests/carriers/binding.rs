@@ -1,4 +1,4 @@
-//! Binds of every sort, and their end.
+//! All kinds of binds, and unbinds.
 
 use testing::harness::until;
 

@@ -1,4 +1,4 @@
-//! A carrier that cuts its connections at random bytes, of what it is sent and of what it sends.
+//! A carrier that cuts its connections at random bytes, in either direction.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -20,33 +20,34 @@ const UNBIND: u32 = 0x06;
 const ENQUIRE_LINK: u32 = 0x15;
 const RESPONSE: u32 = 0x8000_0000;
 const HEAD_BYTES: usize = 16;
-/// `user_message_reference`.
+/// The tag of `user_message_reference`.
 const REFERENCE_TAG: [u8; 2] = [0x02, 0x04];
-/// Most bytes, of one direction, before a connection is cut: a dozen submits.
+/// The most bytes in one direction before a connection is cut: about a dozen submits.
 const BYTES_MAX: usize = 1500;
-/// Receipts that wait for an answer on one connection.
+/// The most unanswered receipts on one connection.
 const RECEIPTS_MAX: usize = 20;
-/// Rows of the uploads for each cut, both together: more than a connection takes before it is cut.
+/// Rows per cut, of both applications together. This is more than a connection accepts before it is
+/// cut.
 const ROWS_PER_CUT: usize = 16;
-/// Uploads of each application.
+/// The number of uploads per application.
 const ROUNDS: usize = 10;
-/// Price of a page.
+/// The price of a page.
 const PAGE_MICROS: u64 = 50_000;
-/// Three pages, and three parts.
+/// The length of a text of three pages and three segments.
 const LONG_CHARS: usize = 400;
 const DEPOSIT: &str = "1000000";
-/// By when the next cut, or the end, must have come.
+/// The longest wait without progress.
 const DEADLINE: Duration = Duration::from_mins(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// What the carrier knows.
+/// The state of the carrier.
 struct Carrier {
     random: StdRng,
     cuts_left: usize,
     next_id: u64,
-    /// How often a part of the message to a number came whole.
+    /// How often each part of the message to a number was received completely.
     submits: HashMap<(String, u8), usize>,
-    /// Receipts that aren't acknowledged, and aren't on a connection.
+    /// Unacknowledged receipts that aren't on a connection.
     owed: VecDeque<Receipt>,
     acknowledged: usize,
 }
@@ -55,11 +56,11 @@ struct Carrier {
 struct Receipt {
     id: String,
     number: String,
-    /// What the submit had, where the carrier echoes it.
+    /// The reference of the submit, if the carrier echoes it.
     reference: Option<Vec<u8>>,
 }
 
-/// Which byte of a connection is its last one.
+/// The byte after which a connection is cut.
 enum Cut {
     Never,
     Received(usize),
@@ -79,7 +80,7 @@ struct Connection {
     on_the_way: HashMap<u32, Receipt>,
 }
 
-/// The connection is over.
+/// The connection has ended.
 struct Over;
 
 impl Connection {
@@ -117,7 +118,7 @@ impl Connection {
         if cut {
             carrier.cuts_left = carrier.cuts_left.saturating_sub(1);
         }
-        // What wasn't acknowledged comes again.
+        // Unacknowledged receipts are sent again.
         carrier.owed.extend(self.on_the_way.into_values());
     }
 
@@ -180,7 +181,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A submit came whole: from here on the carrier has the message.
+    /// Accepts a complete submit. From here on the carrier has the message.
     fn accept(&self, body: &[u8]) -> String {
         let (number, part) = destination(body);
         let mut carrier = self.carrier.lock().unwrap();
@@ -188,7 +189,7 @@ impl Connection {
         let id = format!("c{}", carrier.next_id);
         let key = (number.clone(), part);
         *carrier.submits.entry(key).or_default() += 1;
-        // Half of the carriers echo it.
+        // The carrier echoes the reference of half of the submits.
         let echoes: bool = carrier.random.random();
         let reference = reference(body).filter(|_| echoes);
         carrier.owed.push_back(Receipt {
@@ -219,7 +220,7 @@ impl Connection {
         self.output.extend_from_slice(body);
     }
 
-    /// Writes what there is: many answers at once, so that a cut can take many with it.
+    /// Writes all output at once, so that a cut can lose several answers.
     fn flush(&mut self) -> Result<(), Over> {
         let left = match self.cut {
             Cut::Sent(most) => most - self.sent,
@@ -243,17 +244,17 @@ fn frame_length(input: &[u8]) -> Option<usize> {
     (input.len() >= 4).then(|| usize::try_from(word(input, 0)).unwrap())
 }
 
-/// Whom a submit is for, and which part it is of the message; 0 for one that stands alone. Fields
-/// that end with a zero come first: service type, source, destination; two octets stand before an
-/// address.
+/// Returns the destination of a submit and the number of its part, 0 if it is the only one. The
+/// body begins with C-octet strings: service_type, source_addr, destination_addr. Two octets come
+/// before each address.
 fn destination(body: &[u8]) -> (String, u8) {
     let end = |from: usize| from + body[from..].iter().position(|b| *b == 0).unwrap();
     let source = end(0) + 1 + 2;
     let destination = end(source) + 1 + 2;
     let number = String::from_utf8(body[destination..end(destination)].to_vec()).unwrap();
     let flags = end(destination) + 1;
-    // Protocol and priority; two times; four octets and the length; then the text, whose header
-    // ends with the part.
+    // Before the text are protocol_id and priority_flag, two times, four octets and the length. The
+    // header at the start of the text ends with the number of the part.
     let validity = end(flags + 3) + 1;
     let text = end(validity) + 1 + 5;
     let part = match body[flags] & 0x40 {
@@ -275,7 +276,7 @@ fn deliver(receipt: &Receipt) -> Vec<u8> {
     let mut body = b"\0\x01\x01".to_vec();
     body.extend_from_slice(receipt.number.as_bytes());
     body.extend_from_slice(b"\0\x05\0Heliograph\0");
-    // esm_class: a receipt. Then everything that isn't used, and the text.
+    // esm_class 4 is a receipt. Unused fields and the text follow.
     body.extend_from_slice(&[4, 0, 0, 0, 0, 0, 0, 0, 0]);
     body.push(u8::try_from(text.len()).unwrap());
     body.extend_from_slice(text.as_bytes());
@@ -300,7 +301,7 @@ fn listen(carrier: &Arc<Mutex<Carrier>>) -> u16 {
     port
 }
 
-/// Waits for something; what shows that it comes nearer gives it time.
+/// Waits until `done`, and panics if there is no progress for too long.
 fn until_progress<T: PartialEq>(what: &str, progress: impl Fn() -> T, done: impl Fn() -> bool) {
     let (mut seen, mut since) = (progress(), Instant::now());
     while !done() {
@@ -308,7 +309,7 @@ fn until_progress<T: PartialEq>(what: &str, progress: impl Fn() -> T, done: impl
         if now != seen {
             (seen, since) = (now, Instant::now());
         }
-        assert!(since.elapsed() < DEADLINE, "{what} doesn't come");
+        assert!(since.elapsed() < DEADLINE, "no progress: {what}");
         std::thread::sleep(LOOK_AGAIN);
     }
 }
@@ -367,7 +368,7 @@ fn cuts_lose_no_message_and_send_none_twice_unless_the_application_wants_it() {
 
     let rows = cuts * ROWS_PER_CUT / (2 * ROUNDS);
     let mut batches = Vec::new();
-    // In turn, so that the cuts are shared.
+    // The applications upload alternately, so that both get cuts.
     for round in 0..ROUNDS {
         for (keys, first) in [(&holding, 10_000_000), (&resending, 20_000_000)] {
             let numbers = numbers(first + round * rows, rows).join("\n");
@@ -396,10 +397,10 @@ fn cuts_lose_no_message_and_send_none_twice_unless_the_application_wants_it() {
     let known = |look: &dyn Fn(&Carrier) -> usize| look(&carrier.lock().unwrap());
     let moved = || known(&|c| c.cuts_left + c.submits.len() + c.acknowledged);
     until_progress("the last cut", moved, || {
-        // When everything is sent before, there is nothing left to cut.
+        // If everything is already sent, no more cuts can happen.
         known(&|c| c.cuts_left) == 0 || none(&["queued", "sending"])
     });
-    assert_eq!(known(&|c| c.cuts_left), 0, "cuts of {cuts} weren't made");
+    assert_eq!(known(&|c| c.cuts_left), 0, "some of {cuts} cuts missing");
     until_progress("the end", moved, || {
         none(&["queued", "sending", "submitted"]) && waiting(&server) == "0"
     });
@@ -410,7 +411,7 @@ fn cuts_lose_no_message_and_send_none_twice_unless_the_application_wants_it() {
     place.check();
 }
 
-/// Messages of a batch that have one of these statuses.
+/// Returns how many messages of a batch have one of these statuses.
 fn left(server: &TestServer, key: &str, batch: &str, statuses: &[&str]) -> u64 {
     let answer = server.get(&format!("/sms/batches/{key}/{batch}"));
     let counts = &answer.json()["batch"]["counts"];
@@ -418,7 +419,8 @@ fn left(server: &TestServer, key: &str, batch: &str, statuses: &[&str]) -> u64 {
     statuses.iter().map(count).sum()
 }
 
-/// Looks at each message of an application: how often the carrier had it, and what is said of it.
+/// Checks each message of an application: how often the carrier got each part, and whether the
+/// status is right.
 fn judge(server: &TestServer, keys: &Keys, rows: usize, most: usize, carrier: &Mutex<Carrier>) {
     let key = keys.live.expose();
     let reports = report_pages(server, key);
@@ -447,9 +449,9 @@ fn judge(server: &TestServer, keys: &Keys, rows: usize, most: usize, carrier: &M
         }
     }
     println!("of {rows} messages {unknown} are unknown ({came_unknown} came), {twice} came twice");
-    // The cuts did what they were for.
+    // The cuts had an effect.
     assert!(unknown > 0 || twice > 0);
-    // Charged once each, and nothing released.
+    // Each message was charged once, and nothing was released.
     let left = money(DEPOSIT).micros() - i64::try_from(price).unwrap();
     let left = domain::Money::from_micros(left);
     assert_eq!(server.balance(key), left.to_string());

@@ -1,4 +1,4 @@
-//! A carrier behind an HTTP API: what it answers, and what it posts.
+//! A carrier with an HTTP API: its answers and its receipts.
 
 use std::sync::{Arc, OnceLock};
 
@@ -53,7 +53,7 @@ fn target() -> String {
     format!("/carriers/upstream/{SECRET}")
 }
 
-/// A receipt in the query.
+/// Sends a receipt in the query.
 fn get(server: &TestServer, pairs: &[(&str, &str)]) -> Answer {
     server.get(&format!("{}?{}", target(), form(pairs)))
 }
@@ -87,13 +87,13 @@ fn receipts_are_taken_from_a_query_a_form_and_json() {
     let expired = json!({ "id": ids[2], "status": "EXPIRED", "text": ["x"] });
     let kind = "application/json; charset=utf-8";
     assert_eq!(post(server, kind, &expired.to_string()).status, 200);
-    // A form in some other encoding, and the query of the address that the upstream was given.
+    // A form in another encoding, together with a query in the address that the upstream was given.
     let mixed = format!("{}?status=DELIVRD", target());
     let body = form(&[("id", &ids[3])]) + "&text=%E9t%E9";
     let answer = server.exchange(&posted(&mixed, FORM, body.as_bytes()));
     assert_eq!(answer.status, 200, "{}", answer.text());
 
-    // Durable before the answer: no waiting.
+    // The receipt is stored before the answer, so there is no need to wait.
     for (transid, status, error) in [
         (&sent[0], "delivered", Value::Null),
         (&sent[1], "failed", json!("27")),
@@ -105,7 +105,7 @@ fn receipts_are_taken_from_a_query_a_form_and_json() {
         assert_eq!(report["error"], error, "{report}");
         assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
     }
-    // Once more, and another opinion: what is final stays.
+    // Neither a repeated nor a contradicting receipt changes a final status.
     assert_eq!(
         get(server, &[("id", &ids[0]), ("status", "DELIVRD")]).status,
         200
@@ -145,7 +145,7 @@ fn a_request_that_is_no_receipt_is_refused_without_naming_the_secret() {
     for method in ["HEAD", "PUT", "DELETE", "OPTIONS"] {
         let mut connection = server.connect();
         connection.write(&bare(method, &format!("{}?{receipt}", target()), &[]));
-        // The answer to HEAD has a length and no body.
+        // The answer to HEAD has a length but no body.
         let answer = connection.read_beginning();
         assert_eq!(answer.status, 405, "{method}");
         assert_eq!(answer.header("allow"), Some("GET, POST"), "{method}");
@@ -187,7 +187,7 @@ fn a_request_that_is_no_receipt_is_refused_without_naming_the_secret() {
     started.stop();
 }
 
-/// The upstream repeats what wasn't answered 200.
+/// The upstream repeats a receipt unless the answer is 200.
 #[test]
 fn a_receipt_that_cannot_be_stored_is_answered_so_that_it_comes_again() {
     let upstream = Upstream::start(|request, _| accept(request));
@@ -217,7 +217,7 @@ fn a_receipt_that_cannot_be_stored_is_answered_so_that_it_comes_again() {
     started.stop();
 }
 
-/// Over connections of their own, nothing keeps the receipt behind the answer.
+/// The receipt comes on a connection of its own, so it can overtake the answer.
 #[test]
 fn a_receipt_may_come_before_the_answer() {
     let server = Arc::new(OnceLock::<String>::new());
@@ -279,7 +279,8 @@ fn a_message_that_the_upstream_throttles_is_sent_later() {
     started.stop();
 }
 
-/// It needs no bind, so that it could be handed messages as soon as the process starts.
+/// An HTTP carrier needs no bind, so without a check it could get messages as soon as the process
+/// starts.
 #[test]
 fn a_drained_carrier_is_handed_nothing_at_a_start() {
     let (upstream, mut started) = accepting();
@@ -318,7 +319,7 @@ fn messages_wait_for_an_upstream_that_is_down() {
     let address = Upstream::nobody();
     let started = Started::start(&settings(&address));
     let sent = started.send_to(57_000_001..57_000_004);
-    // One at least was tried.
+    // At least one attempt was made.
     until("a refused connection", || {
         let statuses = sent
             .iter()
@@ -352,7 +353,7 @@ fn a_message_whose_answer_is_lost_is_unknown_and_not_sent_again() {
     assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
     let next = started.send("57000002", "Hello");
     started.until(&next, "submitted");
-    // What waits would be sent by a start at the latest.
+    // A message that is still pending would be sent at the next start at the latest.
     let started = started.restarted(&settings(&upstream.address));
     let next = started.send("57000003", "Hello");
     started.until(&next, "submitted");
@@ -362,7 +363,7 @@ fn a_message_whose_answer_is_lost_is_unknown_and_not_sent_again() {
     started.stop();
 }
 
-/// Takes the 30 s that a receipt has before that.
+/// Takes 30 s, because the server waits that long for a receipt before it sends the message again.
 #[test]
 fn a_message_whose_answer_is_lost_is_sent_once_more_if_the_application_wants_it() {
     let upstream = Upstream::start(|request, before| match before {
@@ -409,7 +410,7 @@ fn a_stop_waits_for_the_requests_under_way() {
     let accepting = Upstream::start(|request, _| accept(request));
     let settings = settings(&accepting.address);
     let started = Started::start_with(place, started.keys, &settings);
-    // As a rule the first had left, and the others had not.
+    // Usually the first request was sent and the others weren't.
     for (transid, number) in sent.iter().zip(57_000_001..) {
         let number = format!("266{number}");
         if upstream.requests_for(&number).is_empty() {

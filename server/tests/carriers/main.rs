@@ -1,6 +1,6 @@
-//! The `heliograph` binary with carriers: SMSCs that others wrote, on npm's `smpp` and on the crate
-//! `smpp34`, each a process of its own, and some of our own that misbehave. What the API reports is
-//! compared with what they saw.
+//! The `heliograph` binary with carriers: two third-party SMSCs, on npm's `smpp` and on the crate
+//! `smpp34`, each in a process of its own, and our own SMSCs that misbehave. The tests compare the
+//! API's reports with what the SMSCs received.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ mod texts;
 mod unanswered;
 mod upstream;
 
-/// Makes a test with each SMSC out of functions that take one.
+/// Makes a test with each SMSC from functions with the kind as parameter.
 macro_rules! with_both_peers {
     ($($name:ident),+ $(,)?) => {
         mod node {

@@ -1,4 +1,4 @@
-//! What the carrier makes of a message is what reports say, and what it costs.
+//! The carrier's answer and receipt decide a message's status and charge.
 
 use crate::peer::{Ids, Kind};
 use crate::sending::{Carrier, Sending};
@@ -10,8 +10,8 @@ with_both_peers!(
     an_upload_is_submitted_once,
 );
 
-/// Number, status, and what is released of a price of 0.05 a page; the number's last digit
-/// decides at the SMSC.
+/// Number, status, and how much of the price of 0.05 per page is released. The SMSC decides by the
+/// last digit of the number.
 const OUTCOMES: [(&str, &str, &str); 4] = [
     ("57000001", "delivered", "0"),
     ("57000002", "failed", "0"),
@@ -35,13 +35,13 @@ fn the_answer_and_receipt_of_the_carrier_decide_status_and_charge(kind: Kind) {
         assert_eq!(submits.len(), 1, "{number} was submitted once: {submits:?}");
         assert_eq!(submits[0]["refused"], !taken, "{number}");
     }
-    // Four messages, one of them released.
+    // Four messages, of which one was released.
     assert_eq!(sending.server.balance(sending.key()), "99.85");
     sending.answered_receipts(3);
     sending.stop();
 }
 
-/// In parts too: a part has an id and a receipt of its own.
+/// This includes long messages, of which each part has an ID and a receipt of its own.
 fn receipts_are_matched_when_their_ids_differ_in_form_from_the_answers(kind: Kind) {
     let carrier = Carrier {
         ids: Ids::HexToDecimal,
@@ -54,7 +54,7 @@ fn receipts_are_matched_when_their_ids_differ_in_form_from_the_answers(kind: Kin
         let report = sending.final_report(transid);
         assert_eq!(report["status"], status, "{report}");
         assert_eq!(report["segments"], 3, "{report}");
-        // Three pages.
+        // The price of three pages.
         let released = if released == "0" { "0" } else { "0.15" };
         assert_eq!(
             report["charge"]["released"].to_string(),

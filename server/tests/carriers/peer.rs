@@ -1,4 +1,4 @@
-//! An SMSC by others in a process of its own, and what it saw.
+//! A third-party SMSC in a process of its own, and its events.
 
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
@@ -8,42 +8,42 @@ use serde_json::Value;
 use testing::events::read_events;
 use testing::harness::{Running, until};
 
-/// What it accepts.
+/// The credentials that it accepts.
 pub const SYSTEM_ID: &str = "heliograph";
 pub const PASSWORD: &str = "secret";
 
-/// By whom it is.
+/// The library that it uses.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// The package `smpp` of npm.
+    /// The npm package `smpp`.
     Node,
     /// The crate `smpp34`.
     Smpp34,
 }
 
-/// How it names messages.
+/// The format of its message IDs.
 #[derive(Clone, Copy, Debug)]
 pub enum Ids {
     Text,
-    /// Hexadecimal in its answers, decimal in receipts.
+    /// Hexadecimal in answers, decimal in receipts.
     HexToDecimal,
 }
 
 pub struct Peer {
     pub port: u64,
     events: Arc<Mutex<Vec<Value>>>,
-    /// It ends when this does, should the test be killed.
+    /// The process ends when this is closed, even if the test is killed.
     _input: ChildStdin,
     _process: Running,
 }
 
-/// A message as its recipient would see it, put together from its parts.
+/// A message as its recipient sees it, joined from its parts.
 #[derive(Debug, PartialEq)]
 pub struct Received {
     pub source: String,
     pub destination: String,
     pub text: String,
-    /// How many submits it came in.
+    /// The number of submits that it consists of.
     pub submits: usize,
 }
 
@@ -56,7 +56,7 @@ impl Peer {
                 node.arg(root().join("server/tests/peers/node/smsc.js"));
                 node
             }
-            // Debug, whatever the tests are.
+            // `.make/setup` builds it for development, whatever the profile of the tests.
             Kind::Smpp34 => Command::new(target().join("debug/smpp34-peer")),
         };
         let mut child = command
@@ -81,22 +81,22 @@ impl Peer {
         peer
     }
 
-    /// All events of a name so far.
+    /// Returns all events with this name so far.
     pub fn events_of(&self, name: &str) -> Vec<Value> {
         let events = self.events.lock().unwrap();
         let wanted = events.iter().filter(|event| event["event"] == name);
         wanted.cloned().collect()
     }
 
-    /// All submits to a number so far, refused ones among them.
+    /// Returns all submits to a number so far, including refused ones.
     pub fn submits_to(&self, number: &str) -> Vec<Value> {
         let mut submits = self.events_of("submit");
         submits.retain(|submit| submit["destination"]["digits"] == number);
         submits
     }
 
-    /// What came for a number, each message once however often it was submitted; fails where one
-    /// has a part more or less than it says.
+    /// Returns the messages to a number, each once no matter how often it was submitted. Panics if
+    /// a message has a missing or an extra part.
     pub fn received(&self, number: &str) -> Vec<Received> {
         let mut messages: Vec<(Value, Vec<Value>)> = Vec::new();
         for submit in self.submits_to(number) {
@@ -139,12 +139,12 @@ fn whole(mut parts: Vec<Value>) -> Received {
     }
 }
 
-/// A part that can't be decoded by itself has no text.
+/// Returns the text of a part. Panics if the part can't be decoded by itself.
 fn text_of(value: &Value) -> String {
     value.as_str().expect("text").to_owned()
 }
 
-/// Installs and builds the SMSCs, once.
+/// Installs and builds the SMSCs once.
 fn set_up() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {

@@ -1,4 +1,4 @@
-//! Receipts that come early, twice, late, in other forms or for other messages.
+//! Receipts that come early, twice, late, in other formats or for other messages.
 
 use serde_json::Value;
 use testing::smsc::receipt;
@@ -7,7 +7,7 @@ use crate::acme::{accept, numbers, settings, smsc_date, start};
 use crate::scripted::{Act, Scripted, receipt_from};
 use crate::started::Started;
 
-/// How often the timeline has a status.
+/// Returns how often the timeline contains a status.
 fn times(report: &Value, status: &str) -> usize {
     let timeline = report["timeline"].as_array().unwrap();
     let with = timeline.iter().filter(|event| event["status"] == status);
@@ -28,7 +28,7 @@ fn a_receipt_may_come_before_the_answer() {
     started.stop();
 }
 
-/// Much earlier: it is stored before the answer leaves.
+/// The receipt comes much earlier than the answer and is stored before the answer.
 #[test]
 fn a_receipt_for_an_unknown_id_is_matched_when_the_answer_brings_the_id() {
     let (smsc, started) = start(|_| Vec::new());
@@ -53,7 +53,7 @@ fn a_second_receipt_changes_nothing() {
     assert_eq!(first["status"], "delivered", "{first}");
     smsc.deliver(&delivered);
     assert_eq!(started.report(&transid), first);
-    // One that says otherwise is told, and no more.
+    // A contradicting receipt appears in the timeline but changes nothing else.
     smsc.deliver(&receipt("26657000001", "UNDELIV"));
     let contradicted = started.report(&transid);
     assert_eq!(contradicted["status"], "delivered", "{contradicted}");
@@ -62,7 +62,7 @@ fn a_second_receipt_changes_nothing() {
     started.stop();
 }
 
-/// The first of them counts, also when they come in one breath.
+/// The first receipt counts, even if both arrive in the same read.
 #[test]
 fn the_first_of_two_receipts_that_come_at_once_counts() {
     let (smsc, started) = start(|submit| {
@@ -111,8 +111,8 @@ fn a_carrier_id_is_matched_in_each_form_that_the_settings_name() {
     }
 }
 
-/// A receipt that names nothing we know is for a message to its number whose answer was lost, when
-/// its date fits.
+/// A receipt with an unknown ID belongs to the message to its number whose answer was lost, but
+/// only if the submit date fits.
 #[test]
 fn a_receipt_with_a_submit_date_of_months_ago_matches_no_message() {
     let (smsc, started) = start(|_| vec![Act::Cut]);
@@ -131,8 +131,8 @@ fn a_receipt_with_a_submit_date_of_months_ago_matches_no_message() {
     started.stop();
 }
 
-/// An older message to the same number has no answer, and the receipt comes before the younger
-/// one's.
+/// An older message to the same number got no answer, and the receipt of the newer message comes
+/// before its answer.
 #[test]
 fn a_receipt_without_an_id_is_not_matched_to_another_message() {
     for echoes in [true, false] {
@@ -159,7 +159,7 @@ fn a_receipt_without_an_id_is_not_matched_to_another_message() {
         smsc.accept_late(1, "second");
         started.until(&next, "delivered");
         assert_eq!(started.report(&lost), open);
-        // Its own comes too.
+        // The older message's own receipt comes too.
         smsc.deliver(&delivered("first", 0));
         assert_eq!(started.report(&lost)["status"], "delivered");
         started.stop();

@@ -1,4 +1,4 @@
-//! A carrier that refuses or throttles submits, or some segments of a message.
+//! A carrier that refuses or throttles submits, or single segments of a message.
 
 use testing::harness::until;
 use testing::smsc::receipt;
@@ -11,7 +11,7 @@ const THROTTLED: u32 = 0x58;
 /// SMPP's ESME_RINVDSTADR.
 const INVALID_DESTINATION: u32 = 0x0B;
 
-/// Thirty of thirty: operators see it.
+/// Operators see that all thirty submits were refused.
 #[test]
 fn a_carrier_that_refuses_everything_is_reported() {
     const TEXT: &str = "Words of a customer";
@@ -55,12 +55,12 @@ fn throttling_loses_no_message_and_counts_no_attempt() {
     started.until_all(&sent, "submitted");
     for transid in &sent {
         let report = started.report(transid);
-        // An attempt that counts stands there with its cause.
+        // The timeline would contain each counted attempt, with its cause.
         let timeline = report["timeline"].as_array().unwrap();
         let statuses: Vec<_> = timeline.iter().map(|event| &event["status"]).collect();
         assert_eq!(statuses, ["queued", "sending", "submitted"], "{report}");
     }
-    assert_eq!(smsc.submits().len(), 40 + 60, "each was taken once");
+    assert_eq!(smsc.submits().len(), 40 + 60, "each was accepted once");
     assert_eq!(started.balance(), "98");
     started.stop();
 }
@@ -80,7 +80,7 @@ fn a_refused_segment_fails_the_message_and_the_charge_stays() {
     assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
     assert_eq!(started.balance(), "99.85");
     assert_eq!(smsc.submits().len(), 3);
-    // Final stays.
+    // A final status doesn't change.
     smsc.deliver(&receipt("part-1", "DELIVRD"));
     smsc.deliver(&receipt("part-3", "DELIVRD"));
     assert_eq!(started.report(&transid)["status"], "failed");

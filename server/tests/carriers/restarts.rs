@@ -6,8 +6,8 @@ use crate::acme::{accept, numbers, settings, smsc_date, start};
 use crate::scripted::{Act, Scripted, receipt_from};
 use crate::started::Started;
 
-/// A message is sent on where its connection was lost before that, and not where the carrier has
-/// it.
+/// If the connection is lost before a submit, the message is sent again. If the carrier may have
+/// the message, it isn't.
 #[test]
 fn after_a_lost_connection_only_submits_that_were_not_sent_are_repeated() {
     let (smsc, started) = start(|submit| {
@@ -45,7 +45,7 @@ fn after_a_lost_connection_only_submits_that_were_not_sent_are_repeated() {
 fn submits_in_flight_when_the_server_is_killed_are_unknown_and_sent_once() {
     const MESSAGES: u32 = 12;
     const LONG: &str = "26657000100";
-    // One part of each long message is answered.
+    // One part of the long message is answered.
     let (smsc, started) = start(|submit| {
         if submit.number == LONG && submit.part() == 1 {
             accept(submit)
@@ -67,10 +67,10 @@ fn submits_in_flight_when_the_server_is_killed_are_unknown_and_sent_once() {
     for number in numbers(57_000_000..57_000_000 + MESSAGES) {
         assert_eq!(smsc.count(&number), 1, "{number}");
     }
-    assert_eq!(smsc.count(LONG), 2, "a part each");
+    assert_eq!(smsc.count(LONG), 2, "once per part");
     assert_eq!(balance, "99.3");
     assert_eq!(started.balance(), "99.25");
-    // A receipt settles one.
+    // A receipt settles one of the messages.
     smsc.deliver(&receipt_from(
         "26657000003",
         "x",
@@ -81,8 +81,8 @@ fn submits_in_flight_when_the_server_is_killed_are_unknown_and_sent_once() {
     started.stop();
 }
 
-/// Whenever a kill hits, nothing is sent twice, and what the carrier has can still be
-/// settled.
+/// Whenever the server is killed, it sends nothing twice, and receipts still settle the submitted
+/// messages.
 #[test]
 fn kills_under_load_send_no_message_twice() {
     const ROWS: u64 = 300;
@@ -103,7 +103,7 @@ fn kills_under_load_send_no_message_twice() {
     });
     let count = |status: &str| counts[status].as_u64().unwrap();
     assert_eq!(count("submitted") + count("unknown"), ROWS, "{counts}");
-    // At most a window, and what is claimed ahead of the rate, for each kill.
+    // Per kill, at most one window and the messages claimed ahead for the rate.
     assert!(count("unknown") <= 3 * 40, "{counts}");
     let submits = smsc.submits();
     for row in &rows {

@@ -1,4 +1,4 @@
-//! Which carrier gets which message.
+//! Routes decide which carrier gets which message.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use crate::scripted::{Act, Scripted, deliver};
 use crate::started::Started;
 use crate::upstream::Upstream;
 
-/// Carriers by name, without routes.
+/// Returns the settings of carriers with these names and addresses, without routes.
 fn carriers(carriers: &[(&str, &str)]) -> String {
     let each = carriers.iter().map(|(name, address)| {
         format!(
@@ -26,7 +26,7 @@ fn both(one: &Scripted, two: &Scripted, routes: &str) -> String {
     carriers(&[("one", &one.address), ("two", &two.address)]) + routes
 }
 
-/// Priority 1 is `one`, the way around it `two`.
+/// Carrier `one` has priority 1, and `two` is the fallback.
 const AROUND: &str = "\
     [[route]]\ncarrier = \"one\"\npriority = 1\n\
     [[route]]\ncarrier = \"two\"\npriority = 2\n";
@@ -81,7 +81,7 @@ fn the_conditions_of_routes_choose_the_carrier() {
     started.stop();
 }
 
-/// 300 of 400 within seven standard deviations.
+/// Expects 300 of 400 messages, within seven standard deviations.
 #[test]
 fn weights_of_routes_share_messages_between_carriers() {
     let (one, two) = (Scripted::delivering(), Scripted::delivering());
@@ -115,7 +115,7 @@ fn messages_go_to_another_carrier_until_one_that_is_gone_is_back() {
 
     let address = one.address.clone();
     drop(one);
-    // Some wait for the one that is gone at first.
+    // Some of the messages wait for the lost carrier at first.
     let sent = started.send_to(57_000_010..57_000_020);
     started.until_all(&sent, "delivered");
     assert_eq!(two.submits().len(), 10);
@@ -134,7 +134,7 @@ fn messages_go_to_another_carrier_until_one_that_is_gone_is_back() {
     started.stop();
 }
 
-/// Takes some 25 s: an answer has 5 s under so short a claim, and a probe is sent every 10 s.
+/// Takes about 25 s. With `lease_seconds = 10` an answer has 5 s, and a probe is sent every 10 s.
 #[test]
 fn messages_but_for_probes_go_to_another_carrier_while_one_answers_nothing() {
     const WINDOW: u32 = 10;
@@ -159,7 +159,7 @@ fn messages_but_for_probes_go_to_another_carrier_while_one_answers_nothing() {
     let lost = started.send_to(57_000_000..57_000_000 + WINDOW);
     one.until_submits(lost.len());
 
-    // Each waits until one of both has it.
+    // Waits after each send until one of the carriers has the message.
     let mut number = 57_000_100;
     let mut submission = || {
         number += 1;
@@ -176,9 +176,9 @@ fn messages_but_for_probes_go_to_another_carrier_while_one_answers_nothing() {
     }
     one.follow(deliver);
     let probes = unanswered.load(Ordering::Relaxed) - lost.len();
-    assert!(probes < BINDS, "one at each bind: {probes}");
-    assert!(probes > 0, "nothing finds out whether it answers");
-    assert!(sent.len() > 20, "the others wait for it: {}", sent.len());
+    assert!(probes < BINDS, "more than one per bind: {probes}");
+    assert!(probes > 0, "no probe was sent");
+    assert!(sent.len() > 20, "others waited for it: {}", sent.len());
 
     let before = one.submits().len();
     while one.submits().len() < before + 20 {
@@ -216,7 +216,7 @@ fn a_message_that_one_carrier_refuses_is_offered_to_another() {
     assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
     assert_eq!((one.submits().len(), two.submits().len()), (1, 1));
 
-    // Where all refuse, each is asked once, and the price is released.
+    // If all carriers refuse a message, each got it once, and the price is released.
     two.follow(|_| vec![Act::Refuse(INVALID_SOURCE)]);
     let transid = started.send("57000002", "Hello");
     let report = started.until(&transid, "rejected");
@@ -255,7 +255,7 @@ fn a_drained_carrier_gets_nothing_until_it_is_resumed() {
     let sent = started.send_to(57_000_010..57_000_015);
     started.until_all(&sent, "delivered");
     assert_eq!(one.submits().len(), by_one);
-    // What it has goes on.
+    // Messages that it already has are finished.
     one.accept_late(0, "first");
     started.until(&begun, "submitted");
     one.deliver(&receipt("first", "DELIVRD"));
@@ -288,7 +288,7 @@ fn a_message_without_a_route_is_rejected_and_its_price_given_back() {
     assert_eq!(report["error"], "no_route", "{report}");
     assert_eq!(report["charge"]["released"].to_string(), "0.25", "{report}");
     assert_eq!(started.balance(), "100");
-    // In an upload too.
+    // The same in an upload.
     let batchid = started
         .server
         .accepted_batch(started.key(), "+4915100001\n57000001");

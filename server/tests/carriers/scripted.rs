@@ -1,4 +1,4 @@
-//! An SMSC that does as a test says, on a runtime of its own: the tests block.
+//! A scripted SMSC. It has a runtime of its own, because the tests block.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,44 +12,45 @@ use testing::smsc::{
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-/// What it does with a submit, in this order; nothing is no answer.
+/// What the SMSC does with a submit, in this order. Without an `Accept` or `Refuse` there is no
+/// answer.
 pub enum Act {
-    /// Takes it under this id.
+    /// Accepts the submit with this ID.
     Accept(String),
-    /// Refuses it with a `command_status`.
+    /// Refuses the submit with this `command_status`.
     Refuse(u32),
-    /// Delivers this.
+    /// Sends a `deliver_sm` with this body.
     Deliver(Vec<u8>),
     /// Closes the connection.
     Cut,
 }
 
-/// A submit as it came.
+/// A received submit.
 #[derive(Clone, Debug)]
 pub struct Submit {
     pub number: String,
-    /// Whom it is from.
+    /// The source address.
     pub sender: String,
-    /// With its header, when it has one.
+    /// The text, including its user data header if it has one.
     pub text: Vec<u8>,
-    /// How many came before it.
+    /// The number of submits before this one.
     pub before: usize,
     sequence: u32,
     body: Vec<u8>,
 }
 
 impl Submit {
-    /// Which part of its message it is; 1 of one alone.
+    /// Returns the number of the part, 1 if the message has only one.
     pub fn part(&self) -> u8 {
         match self.text.first() {
-            // Both sorts of headers that tie parts together end with the part's number; a text
-            // begins with a letter.
+            // Both kinds of concatenation headers, with lengths 5 and 6, end with the number of the
+            // part. A text begins with a letter.
             Some(length @ (5 | 6)) => self.text[usize::from(*length)],
             _ => 1,
         }
     }
 
-    /// The TLV user_message_reference, for a receipt to echo.
+    /// Returns the TLV user_message_reference, for a receipt to echo.
     pub fn user_reference(&self) -> Vec<u8> {
         let tlv = |bytes: &&[u8]| bytes.starts_with(&[2, 4, 0, 2]);
         self.body.windows(6).rfind(tlv).unwrap().to_vec()
@@ -58,7 +59,7 @@ impl Submit {
 
 type Script = Box<dyn FnMut(&Submit) -> Vec<Act> + Send>;
 
-/// Dropping it closes it and its connections.
+/// Stops listening and closes its connections on drop.
 pub struct Scripted {
     pub address: String,
     shared: Arc<Shared>,
@@ -75,9 +76,9 @@ struct Inner {
     submits: Vec<Submit>,
     binds: usize,
     deliveries: u32,
-    /// `command_status` of the answers to deliveries, by their sequence number.
+    /// The `command_status` of the answers to deliveries, by sequence number.
     answers: HashMap<u32, u32>,
-    /// To each connection so far.
+    /// The connections so far, as channels for PDUs to write.
     links: Vec<mpsc::UnboundedSender<Vec<u8>>>,
 }
 
@@ -117,12 +118,12 @@ impl Scripted {
         }
     }
 
-    /// Takes every message, under ids that count from 1, and delivers it.
+    /// Starts an SMSC that accepts every message and delivers it. The IDs count from 1.
     pub fn delivering() -> Self {
         Self::start(deliver)
     }
 
-    /// The same there, where one was before.
+    /// Like [`Scripted::delivering`], at a given address, where another SMSC was before.
     pub fn delivering_at(address: &str) -> Self {
         Self::start_at(address, deliver)
     }
@@ -131,7 +132,7 @@ impl Scripted {
         self.shared.inner().submits.clone()
     }
 
-    /// How many submits came for a number.
+    /// Returns the number of submits to a number.
     pub fn count(&self, number: &str) -> usize {
         let inner = self.shared.inner();
         let to = inner
@@ -155,26 +156,26 @@ impl Scripted {
         self.until_binds(1);
     }
 
-    /// Waits until there were so many binds.
+    /// Waits for this many binds.
     pub fn until_binds(&self, count: usize) {
         until("a bind", || {
             (self.shared.inner().binds >= count).then_some(())
         });
     }
 
-    /// Waits until so many deliveries were acknowledged.
+    /// Waits for this many acknowledged deliveries.
     pub fn until_acknowledged(&self, count: usize) {
         until("acknowledged deliveries", || {
             (self.shared.inner().answers.len() >= count).then_some(())
         });
     }
 
-    /// From now on it does this.
+    /// Replaces the script.
     pub fn follow(&self, script: impl FnMut(&Submit) -> Vec<Act> + Send + 'static) {
         *self.shared.script.lock().unwrap() = Box::new(script);
     }
 
-    /// Takes a submit after all, which came after so many.
+    /// Accepts a submit that hasn't been answered yet. `before` is the number of submits before it.
     pub fn accept_late(&self, before: usize, id: &str) {
         let inner = self.shared.inner();
         let sequence = inner.submits[before].sequence;
@@ -182,8 +183,8 @@ impl Scripted {
         inner.links.last().unwrap().send(answer).unwrap();
     }
 
-    /// Delivers on the youngest connection, and waits until that is acknowledged: what it says is
-    /// durable.
+    /// Delivers on the newest connection and waits for the acknowledgment, so the receipt is
+    /// stored.
     pub fn deliver(&self, body: &[u8]) {
         self.deliver_all(&[body.to_vec()]);
     }
@@ -207,7 +208,7 @@ impl Scripted {
     }
 }
 
-/// What [`Scripted::delivering`] does.
+/// The script of [`Scripted::delivering`].
 pub fn deliver(submit: &Submit) -> Vec<Act> {
     let id = (submit.before + 1).to_string();
     let delivered = receipt(&id, "DELIVRD");
@@ -258,7 +259,7 @@ async fn serve(
     }
 }
 
-/// What is written for a PDU; `None` when the connection is to be closed.
+/// Returns the bytes to write for a PDU. `None` if the connection must be closed.
 fn answer(request: &Pdu, shared: &Shared) -> Option<Vec<u8>> {
     let respond =
         |status, body: &[u8]| pdu(request.command | RESPONSE, status, request.sequence, body);
@@ -296,7 +297,7 @@ fn answer(request: &Pdu, shared: &Shared) -> Option<Vec<u8>> {
     }
 }
 
-/// The fields of a submit_sm that tests look at.
+/// Reads the fields of a submit_sm that tests use.
 fn read(request: &Pdu, before: usize) -> Submit {
     let mut rest = &request.body[..];
     let mut text = |skipped: usize| {
@@ -306,7 +307,7 @@ fn read(request: &Pdu, before: usize) -> Submit {
         rest = &rest[end + 1..];
         text
     };
-    // service_type; then ton and npi before each address.
+    // service_type; TON and NPI before each address.
     let _ = text(0);
     let sender = text(2);
     let number = text(2);
@@ -320,7 +321,7 @@ fn read(request: &Pdu, before: usize) -> Submit {
     }
 }
 
-/// A receipt from a number, of a message submitted then (YYMMDDhhmm).
+/// Returns a receipt from a number, for a message submitted at this time (YYMMDDhhmm).
 pub fn receipt_from(number: &str, id: &str, submitted: &str, stat: &str) -> Vec<u8> {
     let text = format!(
         "id:{id} sub:001 dlvrd:001 submit date:{submitted} done date:{submitted} stat:{stat} \
@@ -330,7 +331,7 @@ pub fn receipt_from(number: &str, id: &str, submitted: &str, stat: &str) -> Vec<
     body.extend(c_string(number));
     body.extend([5, 0]);
     body.extend(c_string("Heliograph"));
-    // esm_class: a receipt.
+    // esm_class 4 is a receipt.
     body.extend([4, 0, 0, 0, 0, 0, 0, 0, 0]);
     body.push(u8::try_from(text.len()).unwrap());
     body.extend(text.bytes());

@@ -1,15 +1,15 @@
-//! A server whose carrier is an SMSC by others.
+//! A server whose carrier is a third-party SMSC.
 
 use serde_json::Value;
 use testing::harness::{Keys, Place, TestServer, until};
 
 use crate::peer::{Ids, Kind, PASSWORD, Peer, SYSTEM_ID};
 
-/// What the carrier's settings say beyond where it is.
+/// The carrier's settings, except its address and credentials.
 #[derive(Clone, Copy)]
 pub struct Carrier<'a> {
     pub ids: Ids,
-    /// Lines of the settings file.
+    /// Further lines of the settings file.
     pub more: &'a str,
 }
 
@@ -22,7 +22,7 @@ impl Default for Carrier<'_> {
     }
 }
 
-/// An SMSC, a server that submits to it, and an Active application with money.
+/// A third-party SMSC, a server that submits to it, and an Active, funded application.
 pub struct Sending {
     pub peer: Peer,
     pub server: TestServer,
@@ -37,7 +37,7 @@ impl Sending {
         let peer = Peer::start(kind, carrier.ids);
         let place = Place::new();
         let keys = place.funded("a@example.org", FUNDS);
-        // Where every call of the binary finds it.
+        // Every command of the binary finds the file here.
         std::fs::write(
             place.path().join("heliograph.toml"),
             settings(&peer, carrier.more),
@@ -51,7 +51,7 @@ impl Sending {
         self.keys.live.expose()
     }
 
-    /// A send that must be accepted; its transid.
+    /// Sends a message that must be accepted, and returns its transaction ID.
     pub fn send(&self, number: &str, text: &str) -> String {
         let pairs = [("number", number), ("message", text)];
         let answer = self.server.send(self.key(), &pairs);
@@ -63,7 +63,7 @@ impl Sending {
         self.server.final_report(self.key(), transid)
     }
 
-    /// Waits until so many receipts were answered, and looks that none was refused.
+    /// Waits for this many answered receipts, and checks that none was refused.
     pub fn answered_receipts(&self, count: usize) {
         let answers = until("answered receipts", || {
             let receipts = self.peer.events_of("receipt");
@@ -75,7 +75,7 @@ impl Sending {
         }
     }
 
-    /// Ends the server in good order; every invariant holds.
+    /// Stops the server and checks that every invariant holds.
     pub fn stop(self) -> Peer {
         let (code, place) = self.server.stop();
         assert_eq!(code, Some(0));

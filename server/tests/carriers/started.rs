@@ -1,4 +1,4 @@
-//! A server with the carriers of a test, and an Active application with money.
+//! A server with a test's carriers, and an Active, funded application.
 
 use domain::LostAnswer;
 use serde_json::Value;
@@ -10,7 +10,8 @@ pub struct Started {
 }
 
 impl Started {
-    /// `settings` is the settings file; `{reference}` in it is the application's.
+    /// Starts a server with this settings file, in which `{reference}` stands for the application's
+    /// reference.
     pub fn start(settings: &str) -> Self {
         let place = Place::new();
         let keys = place.funded("a@example.org", "100");
@@ -27,7 +28,7 @@ impl Started {
         self.keys.live.expose()
     }
 
-    /// A send that must be accepted; its transid.
+    /// Sends a message that must be accepted, and returns its transaction ID.
     pub fn send(&self, number: &str, text: &str) -> String {
         let pairs = [("number", number), ("message", text)];
         let answer = self.server.send(self.key(), &pairs);
@@ -35,7 +36,7 @@ impl Started {
         answer.json()["transid"].as_str().unwrap().to_owned()
     }
 
-    /// Sends to numbers that follow each other; their transids.
+    /// Sends to each number of a range and returns the transaction IDs.
     pub fn send_to(&self, numbers: std::ops::Range<u32>) -> Vec<String> {
         numbers
             .map(|number| self.send(&number.to_string(), "Hello"))
@@ -46,7 +47,7 @@ impl Started {
         self.server.report(self.key(), transid)
     }
 
-    /// Waits until a message has a status; its report.
+    /// Waits until a message has a status and returns its report.
     pub fn until(&self, transid: &str, status: &str) -> Value {
         until(&format!("{transid} to be {status}"), || {
             let report = self.report(transid);
@@ -60,7 +61,7 @@ impl Started {
         }
     }
 
-    /// A carrier's first connection, once it is told of.
+    /// Returns the first connection of a carrier, once it is listed.
     pub fn connection(&self, carrier: &str) -> Value {
         until("a connection", || {
             let carriers = self.server.place.json(&["carrier", "list"]);
@@ -74,7 +75,7 @@ impl Started {
         self.server.balance(self.key())
     }
 
-    /// From now on the application's messages are sent once more when the carrier's answer is lost.
+    /// Sets that the application's messages are sent again if the carrier's answer is lost.
     pub fn resend_lost(&self) {
         let Keys {
             account_id,
@@ -88,20 +89,20 @@ impl Started {
         });
     }
 
-    /// Ends the server in good order, and starts it with these settings.
+    /// Stops the server and starts it with these settings.
     pub fn restarted(self, settings: &str) -> Self {
         let (code, place) = self.server.stop();
         assert_eq!(code, Some(0));
         Self::start_with(place, self.keys, settings)
     }
 
-    /// Ends the server as a power cut would, and starts it again.
+    /// Kills the server, like a power cut, and starts it with these settings.
     pub fn killed(self, settings: &str) -> Self {
         let place = self.server.kill();
         Self::start_with(place, self.keys, settings)
     }
 
-    /// Ends the server in good order; every invariant holds, before and after.
+    /// Stops the server and checks that every invariant holds, before and after the stop.
     pub fn stop(self) -> Place {
         self.server.place.check();
         let (code, place) = self.server.stop();
@@ -111,7 +112,7 @@ impl Started {
     }
 }
 
-/// Where every call of the binary finds it.
+/// Writes the settings file to where every command of the binary finds it.
 fn write(place: &Place, keys: &Keys, settings: &str) {
     let settings = settings.replace("{reference}", &keys.reference.to_string());
     std::fs::write(place.path().join("heliograph.toml"), settings).unwrap();

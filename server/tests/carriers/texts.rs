@@ -1,12 +1,12 @@
-//! Every sort of text arrives as it was sent, in as many parts as reports say.
+//! All kinds of texts arrive as they were sent, in as many segments as reports say.
 
 use crate::peer::{Kind, Received};
 use crate::sending::{Carrier, Sending};
 use crate::with_both_peers;
 
-/// What the carrier is given for an application without a sender name.
+/// The sender name of an application without one.
 const DEFAULT_SENDER: &str = "Heliograph";
-/// Every character of the default alphabet and of its extension: 147 septets.
+/// Every character of the GSM default alphabet and its extension, 147 septets.
 const ALPHABET: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
     ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà\u{c}^{}\\[~]|€";
 
@@ -16,7 +16,7 @@ with_both_peers!(
     numbers_and_sender_names_are_written_in_the_carriers_form,
 );
 
-/// Texts and how many segments they have.
+/// Texts and their numbers of segments.
 fn texts() -> Vec<(String, u64)> {
     vec![
         ("Hello".to_owned(), 1),
@@ -24,20 +24,20 @@ fn texts() -> Vec<(String, u64)> {
         ("a".repeat(160), 1),
         ("€".repeat(80), 1),
         ("a".repeat(161), 2),
-        // The escape would be a part's last septet.
+        // The escape of "€" would be the last septet of a segment.
         (format!("{}€{}", "a".repeat(152), "b".repeat(151)), 2),
         // Three pages.
         ("Three pages. ".repeat(37)[..480].to_owned(), 4),
-        // Not in the alphabet, however near.
+        // Similar to a character of the alphabet, but not in it.
         ("ç".to_owned(), 1),
         ("ж".repeat(70), 1),
         ("ж".repeat(71), 2),
-        // A pair of surrogates would be cut by a part's end.
+        // The end of a segment would split a surrogate pair.
         (format!("{}😀{}", "ж".repeat(66), "ж".repeat(65)), 2),
         (format!("{}😀{}", "ж".repeat(66), "ж".repeat(66)), 3),
         ("👩‍👩‍👧‍👦".repeat(20), 4),
         ("日本語のテキスト".repeat(20), 3),
-        // Ten pages of what takes most.
+        // Ten pages of the characters that need the most segments.
         ("😀".repeat(1600), 49),
     ]
 }
@@ -115,7 +115,7 @@ fn numbers_and_sender_names_are_written_in_the_carriers_form(kind: Kind) {
     let key = named.live.expose();
     for (number, destination) in [
         ("57000001", "26657000001"),
-        // International: as they are.
+        // International numbers are submitted unchanged.
         ("+4915112345678", "4915112345678"),
         ("26658000001", "26658000001"),
         ("+12025550100", "12025550100"),
@@ -126,8 +126,7 @@ fn numbers_and_sender_names_are_written_in_the_carriers_form(kind: Kind) {
         assert_eq!(report["sender"], "Acme", "{number}: {report}");
         let submits = sending.peer.submits_to(destination);
         assert_eq!(submits.len(), 1, "{number}: {submits:?}");
-        // Letters are no number: type 5. A number that begins with its country's code is of type 1,
-        // plan 1.
+        // A name has TON 5. A number with a country code has TON 1 and NPI 1.
         let source = &submits[0]["source"];
         assert_eq!(
             (&source["digits"], &source["ton"]),

@@ -1,4 +1,4 @@
-//! A carrier that answers no submit.
+//! A carrier that doesn't answer submits.
 
 use testing::harness::until;
 
@@ -6,7 +6,7 @@ use crate::acme::{accept, numbers, settings};
 use crate::scripted::Scripted;
 use crate::started::Started;
 
-/// Takes the 5 s that an answer has under so short a claim; by default it is 30 s.
+/// Takes 5 s, which is the time for an answer with `lease_seconds = 10`. By default it is 30 s.
 #[test]
 fn a_submit_that_is_never_answered_is_unknown_and_not_sent_again() {
     let smsc = Scripted::start(|_| Vec::new());
@@ -17,7 +17,7 @@ fn a_submit_that_is_never_answered_is_unknown_and_not_sent_again() {
     started.until_all(&sent, "unknown");
     assert_eq!(started.balance(), "99.75");
     smsc.follow(accept);
-    // The connection is none any more; after a bind the next messages go.
+    // The server has closed the connection. After a new bind it sends the next messages.
     let next = started.send("57000009", "Hello");
     started.until(&next, "submitted");
     for number in numbers(57_000_001..57_000_006) {
@@ -26,7 +26,8 @@ fn a_submit_that_is_never_answered_is_unknown_and_not_sent_again() {
     started.stop();
 }
 
-/// Takes the 5 s that an answer has under so short a claim. Without another way the messages wait.
+/// Takes 5 s, which is the time for an answer with `lease_seconds = 10`. The messages have no other
+/// route, so they wait.
 #[test]
 fn a_carrier_that_answers_nothing_is_handed_one_message_at_a_time() {
     let smsc = Scripted::start(|_| Vec::new());
@@ -48,7 +49,7 @@ fn a_carrier_that_answers_nothing_is_handed_one_message_at_a_time() {
     for number in numbers(57_000_000..57_000_011) {
         assert_eq!(smsc.count(&number), 1, "{number}");
     }
-    until("a connection that is as good as before", || {
+    until("a connection that is bound again", || {
         (started.connection("acme")["state"] == "bound").then_some(())
     });
     assert_eq!(started.balance(), "99.45");

@@ -1,4 +1,4 @@
-//! An upstream's HTTP API that does as a test says.
+//! A scripted HTTP API of an upstream.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-/// What it does with a request.
+/// How the upstream handles a request.
 pub enum Reply {
-    /// HTTP status and body.
+    /// Answers with an HTTP status and a body.
     Answer(u16, String),
     /// Closes the connection.
     Cut,
-    /// Keeps the connection and says nothing.
+    /// Keeps the connection open without an answer.
     Nothing,
 }
 
-/// Takes the request's body and how many came before it.
+/// The parameters are the request's body, and the number of requests before it.
 type Script = dyn Fn(&Value, usize) -> Reply + Send + Sync;
 
 pub struct Upstream {
@@ -29,7 +29,7 @@ impl Upstream {
         Self::start_at("127.0.0.1:0", script)
     }
 
-    /// Listens there until the test ends.
+    /// Listens at this address until the test ends.
     pub fn start_at(
         address: &str,
         script: impl Fn(&Value, usize) -> Reply + Send + Sync + 'static,
@@ -47,13 +47,13 @@ impl Upstream {
         Self { address, requests }
     }
 
-    /// An address at which nobody listens yet.
+    /// Returns an address without a listener.
     pub fn nobody() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().to_string()
     }
 
-    /// The bodies of the requests for a number so far.
+    /// Returns the bodies of the requests for a number so far.
     pub fn requests_for(&self, number: &str) -> Vec<Value> {
         let mut requests = self.requests.lock().unwrap().clone();
         requests.retain(|request| request["to"] == number);
@@ -61,7 +61,7 @@ impl Upstream {
     }
 }
 
-/// Accepts everything, under the message's own id with `up-` before it.
+/// Accepts every message. The carrier message ID is the transaction ID with the prefix `up-`.
 pub fn accept(request: &Value) -> Reply {
     let id = format!("up-{}", request["ref"].as_str().unwrap());
     Reply::Answer(200, serde_json::json!({ "id": id }).to_string())
@@ -70,7 +70,7 @@ pub fn accept(request: &Value) -> Reply {
 /// Serves one request.
 fn serve(stream: TcpStream, seen: &Mutex<Vec<Value>>, script: &Script) {
     let mut stream = BufReader::new(stream);
-    // A client that leaves before its request is whole sent none.
+    // The client left before its request was complete.
     let Some(request) = read(&mut stream) else {
         return;
     };
@@ -88,7 +88,7 @@ fn serve(stream: TcpStream, seen: &Mutex<Vec<Value>>, script: &Script) {
             let _ = stream.get_mut().write_all(answer.as_bytes());
         }
         Reply::Cut => {}
-        // Until the client leaves.
+        // Waits until the client closes the connection.
         Reply::Nothing => drop(stream.read(&mut [0])),
     }
 }

@@ -1,6 +1,6 @@
-"""Calls the API by the client that openapi-generator generates: openapi_generator.py URL KEY.
+"""Calls the API with the client from openapi-generator: openapi_generator.py URL KEY.
 
-Prints a line for each call: its operation, and a word of the answer.
+Prints a line for each call: its operation, and a value from the answer.
 """
 
 import sys

@@ -1,5 +1,5 @@
-// Calls the API by the client that openapi-generator generates: node openapi_generator.js URL KEY.
-// Prints a line for each call: its operation, and a word of the answer.
+// Calls the API with the client from openapi-generator: node openapi_generator.js URL KEY.
+// Prints a line for each call: its operation, and a value from the answer.
 import { Configuration, DefaultApi, ModelErrorFromJSON, ResponseError } from './sms_client';
 
 const [url = '', key = ''] = process.argv.slice(2);

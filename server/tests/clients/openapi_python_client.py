@@ -1,6 +1,6 @@
-"""Calls the API by the client that openapi-python-client generates: openapi_python_client.py URL KEY.
+"""Calls the API with the client from openapi-python-client: openapi_python_client.py URL KEY.
 
-Prints a line for each call: its operation, and a word of the answer.
+Prints a line for each call: its operation, and a value from the answer.
 """
 
 import sys

@@ -1,6 +1,6 @@
-// Calls the API by openapi-fetch with the types that openapi-typescript generates:
-// node openapi_typescript.js URL KEY. Prints a line for each call: its operation, and a word of the
-// answer.
+// Calls the API with openapi-fetch and the types from openapi-typescript:
+// node openapi_typescript.js URL KEY. Prints a line for each call: its operation, and a value from
+// the answer.
 import createClient from 'openapi-fetch';
 import type { paths } from './sms_client';
 
@@ -18,7 +18,7 @@ function print(operation: string, word: string | null | undefined): void {
   console.log(operation, word);
 }
 
-/** The body of multipart/form-data. */
+/** Returns a multipart/form-data body. */
 function parts(body: Record<string, string>): FormData {
   const data = new FormData();
   for (const [name, value] of Object.entries(body)) data.append(name, value);

@@ -1,5 +1,5 @@
-//! Starts that a PostgreSQL makes impossible: exit code 1, and words that say what to do and no
-//! password.
+//! Starts that fail because of PostgreSQL. The exit code is 1, and the message says what to do and
+//! contains no password.
 
 use std::process::Output;
 
@@ -10,7 +10,7 @@ use crate::database;
 
 const PASSWORD: &str = "not-the-password-5a1e";
 
-/// A database's URL in its parts.
+/// The parts of a database URL.
 struct Url {
     user: String,
     password: String,
@@ -42,7 +42,7 @@ impl Url {
         format!("postgres://{user}:{password}@127.0.0.1:{port}/{database}")
     }
 
-    /// A start with it must fail, and say this.
+    /// Checks that a start with this URL fails with this message.
     fn is_refused(&self, words: &str) {
         let place = Place::on(&self.text());
         for arguments in [&["serve"] as &[&str], &["migrate"]] {
@@ -73,7 +73,7 @@ fn starts_that_cannot_work_say_what_to_do() {
     let right = || Url::of(&server.url);
 
     let elsewhere = Url {
-        // Nobody listens there.
+        // No process listens on this port.
         port: "1".to_owned(),
         ..right()
     };
@@ -102,7 +102,7 @@ fn starts_that_cannot_work_say_what_to_do() {
 
     let place = Place::on(&server.url);
     place.json(&["migrate"]);
-    // The schema is there now, and not for everybody.
+    // The schema exists now, but this user has no rights.
     guest.is_refused("user has no right to do this");
     let output = place.run(&["distribute", "--shards", "4"]);
     right().check(&["distribute"], &output, "no extension citus");

@@ -1,5 +1,5 @@
-//! A carrier that remembers every submit, and repeats a receipt on whatever connection there is
-//! until it is acknowledged.
+//! A carrier that counts every submit. It repeats a receipt on any connection until the receipt is
+//! acknowledged.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,14 +12,14 @@ use testing::smsc::{
 use tokio::runtime::Runtime;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// `user_message_reference`.
+/// The tag of `user_message_reference`.
 const REFERENCE_TAG: u16 = 0x0204;
-/// Receipts that wait for an answer on one connection.
+/// The most unanswered receipts on one connection.
 const RECEIPTS_MAX: usize = 20;
-/// How often a connection looks for what is to be written.
+/// How often a connection checks for output.
 const TURN: Duration = Duration::from_millis(10);
 
-/// Dropping it closes it and its connections.
+/// Stops listening and closes its connections on drop.
 pub struct Carrier {
     pub address: String,
     state: Arc<Mutex<State>>,
@@ -27,18 +27,18 @@ pub struct Carrier {
 }
 
 struct State {
-    /// How often a message to a number came.
+    /// The number of submits per destination.
     submits: HashMap<String, usize>,
     taken: usize,
-    /// Submits that are still answered; the others wait.
+    /// The number of submits that are still answered. Later ones wait.
     answers_left: usize,
-    /// How long an answer takes.
+    /// The time that an answer takes.
     delay: Duration,
-    /// Whether it sends receipts.
+    /// Whether the carrier sends receipts.
     receipts: bool,
-    /// Receipts that aren't acknowledged, and aren't on a connection.
+    /// Unacknowledged receipts that aren't on a connection.
     owed: VecDeque<Receipt>,
-    /// Receipts that aren't acknowledged.
+    /// The number of unacknowledged receipts.
     open: usize,
 }
 
@@ -46,7 +46,7 @@ struct State {
 struct Receipt {
     id: String,
     number: String,
-    /// What the submit had, where the carrier echoes it.
+    /// The reference of the submit, if the carrier echoes it.
     reference: Option<Vec<u8>>,
 }
 
@@ -82,28 +82,28 @@ impl Carrier {
         }
     }
 
-    /// How often a message to a local number came.
+    /// Returns how often a message to a local number was submitted.
     pub fn count(&self, number: &str) -> usize {
         let number = format!("266{number}");
         self.state().submits.get(&number).copied().unwrap_or(0)
     }
 
-    /// How many submits came.
+    /// Returns the number of submits.
     pub fn taken(&self) -> usize {
         self.state().taken
     }
 
-    /// Receipts that nobody acknowledged yet.
+    /// Returns the number of unacknowledged receipts.
     pub fn open_receipts(&self) -> usize {
         self.state().open
     }
 
-    /// From now on its answers take so long.
+    /// Sets the time that an answer takes.
     pub fn delay(&self, delay: Duration) {
         self.state().delay = delay;
     }
 
-    /// From now on it sends no receipts, and answers so many submits; the others wait for
+    /// Stops sending receipts, and answers only this many more submits. The others wait for
     /// [`Carrier::answer_all`].
     pub fn withhold(&self, answers: usize) {
         let mut state = self.state();
@@ -111,7 +111,7 @@ impl Carrier {
         state.answers_left = answers;
     }
 
-    /// Answers what waits, and what comes.
+    /// Answers all submits, including the waiting ones.
     pub fn answer_all(&self) {
         self.state().answers_left = usize::MAX;
     }
@@ -129,7 +129,7 @@ struct Connection {
     bound: bool,
     sequence: u32,
     on_the_way: HashMap<u32, Receipt>,
-    /// Answers that wait, and until when at least.
+    /// Answers that wait, each with the earliest time to send it.
     withheld: VecDeque<(Instant, Vec<u8>)>,
 }
 
@@ -172,7 +172,7 @@ impl Connection {
                 break;
             }
         }
-        // What wasn't acknowledged comes again.
+        // Unacknowledged receipts are sent again.
         let again = self.on_the_way.into_values();
         self.state.lock().unwrap().owed.extend(again);
     }
@@ -201,7 +201,7 @@ impl Connection {
         }
     }
 
-    /// Puts into the output what may be said now.
+    /// Writes the answers and receipts that are due.
     fn report(&mut self) {
         let mut state = self.state.lock().unwrap();
         let now = Instant::now();
@@ -224,14 +224,14 @@ impl Connection {
 }
 
 impl State {
-    /// A submit came whole: from here on the carrier has the message; its id.
+    /// Accepts a complete submit and returns its ID. From here on the carrier has the message.
     fn accept(&mut self, body: &[u8]) -> String {
         let number = destination(body);
         self.taken += 1;
         let id = format!("c{}", self.taken);
         *self.submits.entry(number.clone()).or_default() += 1;
         if self.receipts {
-            // Half of the carriers echo it.
+            // The carrier echoes the reference of half of the submits.
             let reference = reference(body).filter(|_| self.taken.is_multiple_of(2));
             self.open += 1;
             self.owed.push_back(Receipt {
@@ -244,8 +244,8 @@ impl State {
     }
 }
 
-/// Whom a submit is for. Fields that end with a zero come first: service type, source, destination;
-/// two octets stand before an address.
+/// Returns the destination of a submit. The body begins with C-octet strings: service_type,
+/// source_addr, destination_addr. Two octets come before each address.
 fn destination(body: &[u8]) -> String {
     let end = |from: usize| from + body[from..].iter().position(|b| *b == 0).unwrap();
     let source = end(0) + 1 + 2;
@@ -265,7 +265,7 @@ fn deliver(receipt: &Receipt) -> Vec<u8> {
     body.extend(c_string(&receipt.number));
     body.extend([5, 0]);
     body.extend(c_string("Heliograph"));
-    // esm_class: a receipt. Then everything that isn't used, and the text.
+    // esm_class 4 is a receipt. Unused fields and the text follow.
     body.extend([4, 0, 0, 0, 0, 0, 0, 0, 0]);
     body.push(u8::try_from(text.len()).unwrap());
     body.extend(text.bytes());

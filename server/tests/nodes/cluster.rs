@@ -1,4 +1,4 @@
-//! Nodes, their database, and their carrier.
+//! Nodes with their database and carrier.
 
 use domain::LostAnswer;
 use serde_json::Value;
@@ -8,10 +8,10 @@ use testing::postgres::Server;
 use crate::carrier::Carrier;
 use crate::node::Node;
 
-/// What each application has.
+/// The deposit of each application.
 pub const DEPOSIT: &str = "1000000";
 
-/// The nodes end first, then the database.
+/// The fields are dropped in this order: the nodes end before the database.
 pub struct Cluster {
     pub nodes: Vec<Node>,
     pub carrier: Carrier,
@@ -20,8 +20,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// With so many nodes that aren't started yet. `more` is what their carrier's settings have
-    /// besides.
+    /// Creates a cluster with this many nodes, which aren't started yet. `more` is added to the
+    /// carrier's settings.
     pub fn new(nodes: usize, more: &str) -> Self {
         let database = Server::start();
         let place = Place::on(&database.url);
@@ -46,12 +46,12 @@ impl Cluster {
         }
     }
 
-    /// An application whose messages wait when the carrier's answer is lost.
+    /// Creates an application whose messages aren't sent again if the carrier's answer is lost.
     pub fn holding(&self) -> Keys {
         self.place.funded("hold@example.org", DEPOSIT)
     }
 
-    /// An application whose messages are sent once more when the carrier's answer is lost.
+    /// Creates an application whose messages are sent again if the carrier's answer is lost.
     pub fn resending(&self) -> Keys {
         let keys = self.place.funded("resend@example.org", DEPOSIT);
         self.place.with_service(async |service| {
@@ -62,7 +62,7 @@ impl Cluster {
         keys
     }
 
-    /// All messages of an application, as the first node reports them.
+    /// Returns all messages of an application, as the first node reports them.
     pub fn reports(&self, keys: &Keys) -> Vec<Value> {
         let key = keys.live.expose();
         let (mut reports, mut cursor) = (Vec::new(), String::new());
@@ -79,7 +79,7 @@ impl Cluster {
         }
     }
 
-    /// The very digits of an application's balance.
+    /// Returns an application's balance with all its digits.
     pub fn balance(&self, keys: &Keys) -> String {
         let target = format!("/sms/balance/{}", keys.live.expose());
         let text = self.nodes[0].get(&target).text();
@@ -87,7 +87,7 @@ impl Cluster {
         after[..after.find([',', '}']).unwrap()].to_owned()
     }
 
-    /// Messages that wait, or are on their way to the carrier.
+    /// Returns the number of messages in the queue, including those being submitted.
     pub fn queued(&self) -> u64 {
         let metrics = self.nodes[0].get_ops("/metrics").text();
         let line = metrics
@@ -96,7 +96,7 @@ impl Cluster {
         line.unwrap().parse().unwrap()
     }
 
-    /// Ends the nodes that run, in good order; nothing panicked, and every invariant holds.
+    /// Stops the running nodes. Checks that nothing panicked and that every invariant holds.
     pub fn stop(self) {
         for node in &self.nodes {
             if node.address().is_some() {

@@ -1,9 +1,9 @@
-//! What the tests do in a database past the program.
+//! Direct access to the database.
 
 use sqlx::{Connection as _, PgConnection};
 use testing::postgres::Server;
 
-/// Runs statements that give nothing.
+/// Runs statements that return no rows.
 pub fn execute(server: &Server, statements: &'static [&'static str]) {
     with_connection(server, async |conn| {
         for &statement in statements {
@@ -12,7 +12,7 @@ pub fn execute(server: &Server, statements: &'static [&'static str]) {
     });
 }
 
-/// The one number that a query gives.
+/// Returns the number that a query selects.
 pub fn number(server: &Server, query: &'static str) -> i64 {
     with_connection(server, async |conn| {
         let number = sqlx::query_scalar(query).fetch_one(conn).await;

@@ -1,4 +1,4 @@
-//! Compares what clients were answered with the reports, the money, and what the carrier saw.
+//! Compares the answers that clients got with the reports, the balances, and the carrier's submits.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -10,19 +10,19 @@ use testing::harness::{Keys, money};
 use crate::cluster::{Cluster, DEPOSIT};
 use crate::load::{Outcome, Sent};
 
-/// Of a local page, in micro-units.
+/// The price of a local page in micro-units.
 const PRICE_MICROS: i64 = 50_000;
-/// How long nothing may happen before the end counts as one that doesn't come: a lost answer is
-/// waited for, and the message is sent once more half a minute later.
+/// The longest time without progress. It must be longer than a lost answer takes: the node waits
+/// for the answer, and sends the message again half a minute later.
 const STANDSTILL: Duration = Duration::from_secs(75);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// What is said of all messages of an application.
+/// Counts of an application's messages.
 #[derive(Default)]
 pub struct Judgement {
     pub messages: usize,
     pub unknown: usize,
-    /// Of the unknown ones those that the carrier has.
+    /// Unknown messages that the carrier has.
     pub came_unknown: usize,
     pub twice: usize,
 }
@@ -42,7 +42,7 @@ impl std::fmt::Display for Judgement {
     }
 }
 
-/// Waits until nothing waits or is on its way any more.
+/// Waits until no message is queued or being sent.
 pub fn until_settled(cluster: &Cluster, applications: &[&Keys]) {
     let (mut seen, mut since) = (None, Instant::now());
     loop {
@@ -65,14 +65,14 @@ pub fn until_settled(cluster: &Cluster, applications: &[&Keys]) {
         }
         assert!(
             since.elapsed() < STANDSTILL,
-            "nothing happens any more, with queued, taken, unacknowledged receipts: {now:?}, and \
-             {open:?}"
+            "no progress; queued, submitted, unacknowledged receipts: {now:?}; \
+             still open: {open:?}"
         );
         std::thread::sleep(LOOK_AGAIN);
     }
 }
 
-/// An upload that isn't messages yet, or a message that is on its way.
+/// Returns an upload that is still expanding, or a message that isn't final.
 fn open(cluster: &Cluster, keys: &Keys) -> Option<String> {
     let key = keys.live.expose();
     let batches = cluster.nodes[0].get(&format!("/sms/batches/{key}?limit=1000"));
@@ -88,7 +88,7 @@ fn open(cluster: &Cluster, keys: &Keys) -> Option<String> {
     Some(report.text())
 }
 
-/// Every answer holds; no message came to the carrier more often than `most`.
+/// Checks that the answers are true, and that no message was submitted more than `most` times.
 pub fn judge(cluster: &Cluster, keys: &Keys, sent: &[&Sent], most: usize) -> Judgement {
     let reports = cluster.reports(keys);
     let mut by_number: HashMap<usize, Vec<&Value>> = HashMap::new();
@@ -100,7 +100,7 @@ pub fn judge(cluster: &Cluster, keys: &Keys, sent: &[&Sent], most: usize) -> Jud
         compare(cluster, sent, &by_number);
     }
     let known: usize = sent.iter().map(|sent| sent.numbers.len()).sum();
-    assert!(reports.len() <= known, "messages that nobody sent");
+    assert!(reports.len() <= known, "messages that no client sent");
 
     let mut judgement = Judgement {
         messages: reports.len(),
@@ -120,14 +120,14 @@ pub fn judge(cluster: &Cluster, keys: &Keys, sent: &[&Sent], most: usize) -> Jud
         }
         assert_eq!(report["cost"].to_string(), "0.05", "{report}");
     }
-    // Charged once each, and nothing released.
+    // Each message was charged once, and nothing was released.
     let charged = PRICE_MICROS * i64::try_from(reports.len()).unwrap();
     let left = Money::from_micros(money(DEPOSIT).micros() - charged);
     assert_eq!(cluster.balance(keys), left.to_string());
     judgement
 }
 
-/// What a client was answered is what is there.
+/// Checks that a client's answer matches the stored messages.
 fn compare(cluster: &Cluster, sent: &Sent, by_number: &HashMap<usize, Vec<&Value>>) {
     let found: Vec<&Value> = sent
         .numbers
@@ -136,7 +136,7 @@ fn compare(cluster: &Cluster, sent: &Sent, by_number: &HashMap<usize, Vec<&Value
         .copied()
         .collect();
     let whole = || {
-        // Each number once.
+        // Each number has one message.
         let once = |number| by_number.get(&number).map_or(0, Vec::len) == 1;
         assert!(sent.numbers.clone().all(once), "{sent:?}: {found:?}");
     };
@@ -159,7 +159,7 @@ fn compare(cluster: &Cluster, sent: &Sent, by_number: &HashMap<usize, Vec<&Value
     }
 }
 
-/// How often there was each answer, repeats counted.
+/// Returns how often each answer occurred, including repeats.
 pub fn answers(sent: &[Sent]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for answer in sent.iter().flat_map(|sent| &sent.answers) {
@@ -173,7 +173,7 @@ pub fn answers(sent: &[Sent]) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The only refusal that a fault of ours leads to.
+/// Checks that every refusal is a 503, the only one that a failure of the system may cause.
 pub fn refusals_say_that_waiting_helps(sent: &[Sent]) {
     for (answer, count) in answers(sent) {
         assert!(

@@ -1,4 +1,4 @@
-//! A key that is replaced through one node is dead on the others.
+//! A key that is replaced on one node stops working on the others.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -9,13 +9,13 @@ use crate::cluster::Cluster;
 use crate::database;
 use crate::load::Over;
 
-/// Of the accounts that tests have.
+/// The password of test accounts.
 const PASSWORD: &str = "correct horse battery";
 const CLIENTS: usize = 4;
-/// Requests before the key is replaced, and after.
+/// The number of requests to wait for, before and after the key is replaced.
 const SOME: usize = 200;
 
-/// Calls one of the portal's server functions, as a browser without JavaScript does.
+/// Calls one of the portal's server functions, like a browser without JavaScript.
 fn post(address: &str, function: &str, cookie: &str, pairs: &[(&str, &str)]) -> Answer {
     let body = form(pairs);
     let length = body.len().to_string();
@@ -45,7 +45,8 @@ fn a_key_replaced_on_one_node_charges_nothing_on_another() {
     let (accepted, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let send = || {
         while !over.load(Ordering::Relaxed) {
-            // Before the request: one that was on its way meanwhile may be either.
+            // Read before the request, because a request during the replacement may succeed or
+            // fail.
             let dead = replaced.load(Ordering::SeqCst);
             let target = format!(
                 "/sms/send/{}?number=10000000&message=Hello",

@@ -1,4 +1,4 @@
-//! Clients that remember what they were answered.
+//! Clients that record the answers they got.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -14,34 +14,36 @@ use testing::harness::Keys;
 
 use crate::node::Node;
 
-/// How long clients wait for an answer that may not come, as from a node that sleeps.
+/// The time that clients wait if an answer may not come, for example from a sleeping node.
 pub const SHORT: Duration = Duration::from_secs(3);
-/// How long clients wait that want to know: longer than a node does for its database.
+/// The time that clients wait if they need to know the result. It is longer than a node waits for
+/// its database.
 pub const LONG: Duration = Duration::from_secs(40);
-/// For how long a client passes over the node that didn't answer it last.
+/// How long a client avoids a node that didn't answer.
 const SHUNNED: Duration = Duration::from_secs(10);
-/// Between two requests of a client: the nodes have two cores for themselves and the tests.
+/// The pause between two requests of a client. The nodes and the tests share two cores.
 const PACE: Duration = Duration::from_millis(15);
-/// Between two uploads.
+/// The pause between two uploads.
 const UPLOADS_PACE: Duration = Duration::from_millis(500);
 const ROWS: usize = 50;
 const FIRST_NUMBER: usize = 10_000_000;
-/// How often a lost answer is asked for again.
+/// The most requests that repeat a lost answer, including the first.
 const REPEATS: usize = 20;
 
-/// What became of a request, as far as its client knows.
+/// The result of a request, as far as its client knows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// 200, with its transid or batchid.
+    /// Status 200, with the transaction ID or batch ID.
     Accepted(String),
     /// HTTP status, code and reason.
     Refused(u16, u64, String),
-    /// Closed, or nothing for too long: it may have happened or not.
+    /// No answer: the connection was closed or timed out. The request may have been executed or
+    /// not.
     Lost,
 }
 
 impl Outcome {
-    /// What an answer says; `id` names what is answered when it is accepted.
+    /// Converts an answer. `id` is the field with the ID of an accepted request.
     pub fn of(answer: Option<Answered>, id: &str) -> Self {
         let Some((status, body)) = answer else {
             return Self::Lost;
@@ -57,19 +59,19 @@ impl Outcome {
     }
 }
 
-/// A request and what became of it. Its numbers are its own.
+/// A request and its result. No other request has its numbers.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// Which application's.
+    /// The index of the application.
     pub application: usize,
     pub numbers: std::ops::Range<usize>,
     pub upload: bool,
-    /// Repeats, and what was answered to them, among them.
+    /// The answers, including those to repeats.
     pub answers: Vec<Outcome>,
     pub outcome: Outcome,
 }
 
-/// What clients do, and know.
+/// The clients, and the requests they sent.
 pub struct Load<'a> {
     nodes: &'a [Node],
     /// Live keys.
@@ -92,7 +94,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Runs clients beside `work`, until that is done.
+    /// Runs clients until `work` is done.
     pub fn beside(&self, clients: u64, uploads: bool, work: impl FnOnce()) {
         let over = Over(&self.over);
         std::thread::scope(|scope| {
@@ -102,7 +104,7 @@ impl<'a> Load<'a> {
             if uploads {
                 scope.spawn(|| self.upload());
             }
-            // However it ends, so do the clients.
+            // The clients stop even if `work` panics.
             let _over = over;
             work();
         });
@@ -112,7 +114,7 @@ impl<'a> Load<'a> {
         self.sent.lock().unwrap().clone()
     }
 
-    /// How many requests were answered with 200 so far.
+    /// Returns the number of requests answered with 200 so far.
     pub fn accepted(&self) -> usize {
         let sent = self.sent.lock().unwrap();
         let accepted = |sent: &&Sent| matches!(sent.outcome, Outcome::Accepted(_));
@@ -133,7 +135,7 @@ impl<'a> Load<'a> {
             let number = numbers.start.to_string();
             let pairs = form(&[("number", &number), ("message", "Hello")]);
             let target = format!("/sms/send/{}?{pairs}", self.keys[application]);
-            // One in four can be repeated safely.
+            // One in four has an idempotency key, so that it can be repeated safely.
             let keyed = random.random_range(0..4) == 0;
             let key = format!("key of {number}");
             let headers: &[(&str, &str)] = if keyed {
@@ -179,7 +181,7 @@ impl<'a> Load<'a> {
         answers: Vec<Outcome>,
     ) {
         let last = answers.last().unwrap().clone();
-        // A refusal of a repeat says nothing about what came before it.
+        // If a repeat is refused, the result of the lost attempts is still unknown.
         let outcome = match last {
             Outcome::Refused(..) if answers.contains(&Outcome::Lost) => Outcome::Lost,
             last => last,
@@ -210,7 +212,8 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Asks a node by chance, of those that run; `id` names what is answered.
+    /// Sends a request to a random running node. `id` is the field with the ID of an accepted
+    /// request.
     fn ask(&mut self, request: &[u8], id: &str) -> Outcome {
         let mut addresses: Vec<String> = self.load.nodes.iter().filter_map(Node::address).collect();
         if let Some((shunned, since)) = &self.shunned
@@ -232,7 +235,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// Says that it is over when it is dropped.
+/// Sets the flag on drop.
 pub struct Over<'a>(pub &'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -241,10 +244,10 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Status and body of an answer that came whole; null for a body that isn't JSON.
+/// The status and body of a complete response. The body is null if it isn't JSON.
 pub type Answered = (u16, Value);
 
-/// Asks on a connection of its own.
+/// Sends a request on a connection of its own.
 pub fn ask(address: &str, request: &[u8], patience: Duration) -> Option<Answered> {
     let mut stream = connect(address, patience)?;
     stream.write_all(request).ok()?;
@@ -258,7 +261,7 @@ pub fn connect(address: &str, patience: Duration) -> Option<TcpStream> {
     Some(stream)
 }
 
-/// Reads one answer; `None` unless it comes whole.
+/// Reads one response. `None` if it is incomplete.
 pub fn read(stream: &mut TcpStream) -> Option<Answered> {
     let (mut answer, mut chunk) = (Vec::new(), [0; 4096]);
     loop {

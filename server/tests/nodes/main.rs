@@ -1,6 +1,6 @@
-//! The `heliograph` binary as several processes on one PostgreSQL, while processes are killed and
-//! stopped and the database is restarted. What clients were answered is compared with the reports,
-//! the money and what a carrier saw.
+//! The `heliograph` binary as several processes on one PostgreSQL database, while processes are
+//! killed and stopped and the database is restarted. The tests compare the answers that clients got
+//! with the reports, the balances and the submits that a carrier received.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! One of the processes: it ends and starts again while clients look for it.
+//! One process, which ends and starts again while clients use it.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -21,7 +21,7 @@ struct Process {
 }
 
 impl Node {
-    /// Not started yet. `name` is that of its log.
+    /// Creates a node without starting it. Its log file contains `name`.
     pub fn new(name: &str) -> Self {
         Self {
             log: format!("log-{name}.txt"),
@@ -45,7 +45,7 @@ impl Node {
             .spawn()
             .unwrap();
         let output = child.stdout.take().unwrap();
-        // Ends with the test from here on.
+        // From here on the process ends with the test.
         let child = Running(child);
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).unwrap();
@@ -64,7 +64,7 @@ impl Node {
         });
     }
 
-    /// Where it serves, while it does.
+    /// Returns the address while the process runs.
     pub fn address(&self) -> Option<String> {
         Some(self.process().as_ref()?.address.clone())
     }
@@ -87,9 +87,9 @@ impl Node {
         });
     }
 
-    /// Ends the process as a power cut would.
+    /// Kills the process, like a power cut.
     pub fn kill(&self) {
-        // Dropping it does.
+        // Dropping the process kills it.
         drop(self.process().take());
     }
 
@@ -99,7 +99,8 @@ impl Node {
         assert!(sent.unwrap().success());
     }
 
-    /// Asks the process to stop, in good order. Clients still find it until it has ended.
+    /// Stops the process with SIGTERM and waits until it has ended. Clients still find its address
+    /// until then.
     pub fn stop(&self) {
         self.signal("TERM");
         let code = until("the end of a node", || {
@@ -111,7 +112,7 @@ impl Node {
         self.kill();
     }
 
-    /// What its processes wrote to standard error.
+    /// Returns what its processes wrote to standard error.
     pub fn log(&self, place: &Place) -> String {
         std::fs::read_to_string(place.path().join(&self.log)).unwrap()
     }

@@ -1,4 +1,4 @@
-//! The database goes away under load and comes back.
+//! The database stops under load and comes back.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::load::{LONG, Load, Sent};
 const NODES: usize = 2;
 const CONNECTIONS: usize = 2;
 const WINDOW: usize = 10;
-/// Rows that all processes may have claimed.
+/// The most rows that all processes together may have claimed.
 const CLAIMED_MAX: usize = NODES * CONNECTIONS * WINDOW;
 const CLIENTS: u64 = 6;
-/// Of the carrier's answers.
+/// The time that the carrier's answers take.
 const DELAY: Duration = Duration::from_millis(50);
-/// Sends that show that it goes on.
+/// The number of sends that show that nodes work again.
 const SOME: usize = 50;
 
-/// Waits until clients were answered with 200 so many more times.
+/// Waits for [`SOME`] more answers with 200.
 fn until_accepted(load: &Load) {
     let before = load.accepted();
     until("sends that are accepted", || {
@@ -29,7 +29,7 @@ fn until_accepted(load: &Load) {
     });
 }
 
-/// A page for a session that can't be looked up: it isn't taken for one that has ended.
+/// Requests a page while the session can't be read. The server must not treat the session as ended.
 fn says_when_to_try_again(address: &str) {
     let session = ("Cookie", "heliograph=AAAAAAAAAAAAAAAAAAAAAA");
     let page = exchange(address, &bare("GET", "/applications", &[session]));
@@ -73,8 +73,8 @@ fn nodes_recover_by_themselves_when_the_database_comes_back() {
         let its: Vec<&Sent> = sent.iter().filter(its).collect();
         let judgement = judge(&cluster, keys, &its, 1);
         println!("{judgement}");
-        // No process lost what it had in hand, but what became of a claim a crash of the database
-        // may leave open.
+        // No process lost any of its work. Only a crash of the database may leave claims whose
+        // result is unknown.
         assert!(judgement.unknown <= CLAIMED_MAX, "{judgement}");
     }
     refusals_say_that_waiting_helps(&sent);

@@ -1,4 +1,4 @@
-//! A process that sleeps through its lease and wakes up.
+//! A process that sleeps until after its lease has expired, and then continues.
 
 use serde_json::Value;
 use testing::client::form;
@@ -7,14 +7,14 @@ use testing::harness::{Keys, until};
 use crate::cluster::Cluster;
 use crate::judging::text;
 
-/// Parts that the one connection has places for.
+/// The slots of the one connection. Each part of a message takes one.
 const WINDOW: usize = 10;
-/// Characters of three parts.
+/// The length of a text with three parts.
 const THREE_PARTS: usize = 400;
-/// Characters of eleven.
+/// The length of a text with eleven parts.
 const ELEVEN_PARTS: usize = 1600;
 
-/// The statuses of an application's messages, the last one sent first.
+/// Returns the statuses of an application's messages, newest first.
 fn statuses(cluster: &Cluster, node: usize, keys: &Keys) -> Vec<String> {
     let target = format!("/sms/reports/{}?limit=1000", keys.live.expose());
     let reports = cluster.nodes[node].get(&target).json();
@@ -46,7 +46,8 @@ fn a_node_that_slept_through_its_lease_changes_no_message() {
     cluster.carrier.withhold(1);
     send(&cluster, 0, &keys, "10000000", 1);
     until_statuses(&cluster, 0, &keys, &["submitted"]);
-    // Nine parts that aren't answered, and one of eleven: the others find no place.
+    // Nine parts wait for answers, and one of the eleven parts takes the last slot. The other ten
+    // find none.
     for number in ["10000001", "10000002", "10000003"] {
         send(&cluster, 0, &keys, number, THREE_PARTS);
     }
@@ -62,14 +63,14 @@ fn a_node_that_slept_through_its_lease_changes_no_message() {
     other.start(&cluster.place, &[]);
     let lost = ["unknown", "unknown", "unknown", "unknown", "submitted"];
     until_statuses(&cluster, 1, &keys, &lost);
-    // Whatever the other node were to send of them, it would begin with it before this.
+    // If the other node sent any of these messages again, it would do so before this one.
     send(&cluster, 1, &keys, "20000000", 1);
     until("a message by the other node", || {
         (cluster.carrier.count("20000000") == 1).then_some(())
     });
     assert_eq!(cluster.carrier.taken(), 2 + WINDOW);
 
-    // From here on only the sleeper sends, and what it was at would come first.
+    // From here on only the node that slept sends. It would first continue its old messages.
     cluster.carrier.answer_all();
     other.stop();
     sleeper.signal("CONT");

@@ -1,5 +1,5 @@
-//! The proxies that `deploy/` has files for, before two nodes: whatever a stranger asks of the
-//! portal, programs are still answered.
+//! The proxy configurations in `deploy/`, with two nodes. Whatever a stranger requests from the
+//! portal, programs still get answers.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -10,17 +10,17 @@ use testing::harness::{Running, until};
 
 use crate::cluster::Cluster;
 
-/// More than a form may have, and enough that some of it is still unread when it is refused.
+/// More than the limit of a form, and enough that a part is still unread when the form is refused.
 const UNREAD_BYTES: usize = 300_000;
 
-/// A proxy that runs with the shipped file, but at ports of its own.
+/// A proxy that runs with the shipped configuration on ports of its own.
 struct Proxy {
     name: &'static str,
     address: String,
     _process: Running,
 }
 
-/// A file of `deploy/` with some of its words replaced, each of which it must have.
+/// Returns a file of `deploy/` with some texts replaced. Panics if the file lacks one of them.
 fn shipped(file: &str, replaced: &[(&str, &str)]) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../deploy")
@@ -33,13 +33,13 @@ fn shipped(file: &str, replaced: &[(&str, &str)]) -> String {
     text
 }
 
-/// A port that nobody has.
+/// Returns an unused port.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
 
-/// nginx; programs are refused at the port `in_clear`, as they are at 80.
+/// Starts nginx. On the port `in_clear` it refuses programs, as it does on port 80.
 fn nginx(cluster: &Cluster, in_clear: u16) -> Proxy {
     let folder = cluster.place.path();
     let (port, at) = (free_port(), folder.display());
@@ -123,7 +123,7 @@ fn haproxy(cluster: &Cluster) -> Proxy {
     })
 }
 
-/// Starts it, and waits until it answers.
+/// Starts a proxy and waits until it answers.
 fn start(
     name: &'static str,
     port: u16,
@@ -152,8 +152,8 @@ fn start(
 }
 
 impl Proxy {
-    /// What a stranger may ask of a route: a long query, one whose every character is escaped where
-    /// it is repeated, much in cookies and headers, and bodies that nobody reads.
+    /// Sends the worst requests for a route: a long query, a query that needs escaping wherever it
+    /// is repeated, large cookies and headers, and a body that isn't read.
     fn abuse(&self, method: &str, path: &str) {
         let query = "-_.".repeat(2_000);
         let cookie = format!("a={}", "b".repeat(20_000));
@@ -180,7 +180,7 @@ impl Proxy {
         self.ask(&unread);
     }
 
-    /// Any answer will do, or none.
+    /// Sends a request. Any answer is fine, or none.
     fn ask(&self, request: &[u8]) {
         self.status(request);
     }
@@ -193,7 +193,7 @@ impl Proxy {
         exchange(&self.address, &bare("GET", target, &[]))
     }
 
-    /// As many calls as there are nodes.
+    /// Makes as many calls as there are nodes.
     fn answers_programs(&self, key: &str, after: &str) {
         for _ in 0..2 {
             let answer = self.get(&format!("/sms/balance/{key}"));
@@ -232,7 +232,7 @@ fn a_node_that_is_gone_costs_no_message_twice_and_no_answer() {
     let in_clear = free_port();
     let proxies = [nginx(&cluster, in_clear), haproxy(&cluster)];
 
-    // Where a key would come in the clear, programs are closed out and people aren't.
+    // The unencrypted port closes the connections of programs, but still serves people.
     let mut clear = Connection::open(&format!("127.0.0.1:{in_clear}"));
     assert_eq!(clear.try_status(&bare("GET", "/login", &[])), Some(200));
     for target in ["/sms", &format!("/sms/balance/{key}"), "/carriers/acme/x"] {

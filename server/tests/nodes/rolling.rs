@@ -1,5 +1,5 @@
-//! Each node is restarted in turn, behind a proxy that looks whether they are ready: no request
-//! notices.
+//! The nodes are restarted one after the other, behind a proxy that checks whether they are ready.
+//! Every request succeeds.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -19,16 +19,16 @@ use crate::node::Node;
 const NODES: usize = 2;
 const CLIENTS: usize = 6;
 const ROUNDS: usize = 2;
-/// How often the proxy looks at each node.
+/// The pause between two checks of a node by the proxy.
 const LOOK: Duration = Duration::from_millis(200);
-/// Between two requests of a client.
+/// The pause between two requests of a client.
 const PACE: Duration = Duration::from_millis(10);
-/// Requests that show that the others go on.
+/// The number of requests that show that the other nodes still work.
 const SOME: usize = 50;
-/// Longer than the proxy needs to notice.
+/// Longer than the proxy needs to notice the stop.
 const DELAY: [(&str, &str); 1] = [("HELIOGRAPH_STOP_DELAY_SECONDS", "1")];
 
-/// What a proxy before the nodes knows.
+/// The state of a proxy in front of the nodes.
 struct Proxy<'a> {
     nodes: &'a [Node],
     ready: [AtomicBool; NODES],
@@ -52,7 +52,7 @@ impl<'a> Proxy<'a> {
         self.ready[node].load(Ordering::Relaxed)
     }
 
-    /// Looks at a node, again and again.
+    /// Checks a node repeatedly.
     fn look(&self, node: usize) {
         let request = bare("GET", "/readyz", &[]);
         while !self.over.load(Ordering::Relaxed) {
@@ -64,7 +64,7 @@ impl<'a> Proxy<'a> {
         }
     }
 
-    /// Sends to ready nodes in turn, on connections that are kept.
+    /// Sends to the ready nodes in turn, on persistent connections.
     fn send(&self, client: usize, key: &str) {
         let mut connections = BTreeMap::new();
         let mut turn = client;
@@ -96,7 +96,7 @@ impl<'a> Proxy<'a> {
         });
     }
 
-    /// Waits until more was sent.
+    /// Waits for [`SOME`] more requests.
     fn until_sent(&self) {
         let count = || self.sent.lock().unwrap().len();
         let before = count();
@@ -104,7 +104,7 @@ impl<'a> Proxy<'a> {
     }
 }
 
-/// An answer on the connection to a node, made when there is none.
+/// Sends a request on the connection to a node, and opens the connection if there is none.
 fn exchange(
     connections: &mut BTreeMap<String, TcpStream>,
     address: &str,
@@ -159,7 +159,7 @@ fn restarting_nodes_one_by_one_refuses_no_send() {
         assert!(matches!(sent.outcome, Outcome::Accepted(_)), "{sent:?}");
     }
     let sent: Vec<&Sent> = sent.iter().collect();
-    // What a node had in hand when it was to stop was answered or released.
+    // A stopping node finishes or releases all the messages it has claimed.
     assert_eq!(judge(&cluster, &keys, &sent, 1).unknown, 0);
     cluster.stop();
 }

@@ -1,5 +1,5 @@
-//! Processes are killed, processes sleep through their leases, and the database is restarted, while
-//! clients send.
+//! Processes are killed, processes sleep until after their leases, and the database is restarted,
+//! while clients send.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -18,19 +18,19 @@ const NODES: usize = 3;
 const CLIENTS: u64 = 6;
 const CONNECTIONS: usize = 2;
 const WINDOW: usize = 10;
-/// Of the carrier's answers, so that every fault finds something on its way.
+/// The time that the carrier's answers take, so that some messages are in flight at every fault.
 const DELAY: Duration = Duration::from_millis(150);
-/// Rows that a process may have claimed.
+/// The most rows that one process may have claimed.
 const CLAIMED_MAX: usize = CONNECTIONS * WINDOW;
-/// The lease is 10 s.
+/// Longer than the lease, which is 10 s.
 const SLEEP_MS: std::ops::Range<u64> = 11_000..14_000;
-/// Between two events.
+/// The pause between two events.
 const PACE_MS: std::ops::Range<u64> = 500..3000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Kill,
-    /// Stopped for longer than its lease.
+    /// Stops the process for longer than its lease.
     Sleep,
     RestartFast,
     RestartImmediate,
@@ -58,14 +58,15 @@ impl<'a> Storm<'a> {
         }
     }
 
-    /// Lets so many events happen, and waits until all nodes are awake. One of them always is.
+    /// Causes this many events, and waits until all nodes are awake. At least one node is always
+    /// awake.
     fn rage(&mut self, events: usize) {
         let cluster = self.cluster;
-        // By node.
+        // One entry per node.
         let asleep = Mutex::new([false; NODES]);
         std::thread::scope(|scope| {
             for number in 0..events {
-                // Each kind, then by chance.
+                // Picks each kind once, then at random.
                 let mut event = match EVENTS.get(number) {
                     Some(event) => *event,
                     None => EVENTS[self.random.random_range(0..EVENTS.len())],
@@ -145,7 +146,7 @@ fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() 
         "held: {held}; sent once more: {resent}; after {:?}",
         begun.elapsed()
     );
-    // A crash of the database may leave open what became of a claim.
+    // A crash of the database may leave the result of a claim unknown.
     let faults = [Event::Kill, Event::Sleep, Event::RestartImmediate];
     let faults = faults.iter().map(|event| storm.count(*event)).sum();
     assert!(bounded(&held, faults) && bounded(&resent, faults));
@@ -153,7 +154,8 @@ fn storms_lose_no_message_and_send_none_twice_unless_the_application_wants_it() 
     cluster.stop();
 }
 
-/// Only what a process had claimed at a fault may be unknown or come twice.
+/// Checks that only messages that a process had claimed at a fault are unknown or were submitted
+/// twice.
 fn bounded(judgement: &Judgement, faults: usize) -> bool {
     judgement.unknown <= CLAIMED_MAX * faults && judgement.twice <= CLAIMED_MAX * faults
 }

@@ -1,4 +1,4 @@
-//! One client with as many connections as the machine allows, up to ten thousand.
+//! One client that opens as many connections as the machine allows, up to ten thousand.
 
 use std::cell::RefCell;
 use std::io::{Read as _, Write as _};
@@ -18,32 +18,34 @@ use crate::server::Server;
 use crate::table::Table;
 
 const CONNECTIONS: usize = 10_000;
-/// Descriptors that everything else needs, here and in the server.
+/// File descriptors that this process and the server need for everything else.
 const OTHER_FILES: usize = 1_000;
-/// Of another network than those who send. Proxies that are trusted are nobody's network.
+/// The attacker's address, in a different network than the senders'. Loopback addresses are trusted
+/// proxies by default, and connection limits don't apply to those, so [`SETTINGS`] trusts another
+/// address.
 const SOURCE: &str = "127.0.9.1:0";
 const SETTINGS: &str = "trusted_proxies = \"192.0.2.1/32\"\n";
-/// Connections begun in a second, so that the opening takes part of a run.
+/// The connections opened per second, so that opening them takes only part of a run.
 const OPENED_PER_SECOND: u32 = 1_000;
 const RUN: Duration = Duration::from_secs(20);
-/// Between two bytes.
+/// The pause between two bytes.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Before a connection that was closed is opened again.
+/// The pause before a closed connection is opened again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// What a client takes that wants the server to wait.
+/// The receive buffer of a client that makes the server wait.
 const RECEIVE_BUFFER: u32 = 4096;
-/// Answers that nobody reads, more of them than buffers hold.
+/// The number of requests whose responses are never read, more than the buffers hold.
 const UNREAD: usize = 16;
-/// Between two sends by somebody else on connections of their own, and how long those wait.
+/// The pause between two sends of the other customer, and the time that a send may take.
 const OTHERS_PAUSE: Duration = Duration::from_millis(100);
 const OTHERS_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a client does with its connections.
+/// What the attacker does with its connections.
 #[derive(Clone, Copy)]
 enum Manner {
-    /// A form whose body comes by a byte in ten seconds.
+    /// Sends the body of a form at one byte per ten seconds.
     Drip,
-    /// Asks for much and reads nothing.
+    /// Requests large responses and reads nothing.
     Unread,
 }
 
@@ -71,7 +73,7 @@ fn measure(what: &str, manner: Manner, table: &mut Table) {
     compare(&what, server, RUN, attack, table);
 }
 
-/// How many files a process may have open.
+/// Returns how many files this process may have open.
 fn files_max() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
     let line = limits
@@ -81,7 +83,7 @@ fn files_max() -> usize {
     soft.parse().unwrap_or(CONNECTIONS + OTHER_FILES)
 }
 
-/// Paid sends on a new connection each, by somebody else.
+/// Sends charged messages as another customer, each on a new connection.
 fn others(strangers: &Strangers, key: &str) -> Tally {
     let mut tally = Tally::default();
     let send = format!("/sms/send/{key}?number=58000001&message=Hello");
@@ -106,7 +108,7 @@ fn exchange(address: &SocketAddr, request: &[u8]) -> Option<u16> {
     status_in(&answer[..read])
 }
 
-/// Opens them at their pace and keeps them; what became of them.
+/// Opens the connections at a fixed pace, keeps them open, and counts how they end.
 fn open(strangers: &Strangers, connections: usize, manner: Manner) -> Tally {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -134,14 +136,14 @@ fn open(strangers: &Strangers, connections: usize, manner: Manner) -> Tally {
         }
         sleep_until(until).await;
     });
-    // Dropped with the runtime: they are closed.
+    // This also closes the connections.
     drop(runtime);
     let mut tally = Rc::into_inner(tally).map(RefCell::into_inner).unwrap();
     tally.asked = 1;
     tally
 }
 
-/// One connection until it ends; how it ended.
+/// Runs one connection until it ends. Returns how it ended.
 async fn one(address: SocketAddr, manner: Manner, nothing: bool) -> &'static str {
     let Some(mut stream) = connect(address, manner).await else {
         return "not opened";

@@ -1,4 +1,5 @@
-//! Strangers who ask all at once, wait for their answers, and ask again in time.
+//! Attackers that all send a request at once, wait for the answers, and repeat this at a fixed
+//! pace.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use super::tally::Tally;
 use crate::load::Talker;
 use crate::requests::Requests;
 
-/// So many connections ask one request each in this time.
+/// Each of `connections` sends one request per `every`.
 pub struct Crowd {
     pub connections: usize,
     pub every: Duration,
@@ -33,7 +34,7 @@ impl Crowd {
                 }
             }
             tally.asked += 1;
-            // Who is late doesn't catch up.
+            // Missed rounds aren't made up for.
             next = (next + strangers.pace(self.every)).max(Instant::now());
         }
         tally

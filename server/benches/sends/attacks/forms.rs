@@ -1,4 +1,4 @@
-//! Forms that anybody may post, each of another email or with another token, by one client.
+//! Forms that anybody may post. One client posts them, each with another email or token.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::server::Server;
 use crate::table::Table;
 
 const NOTHING: &str = "/fn/nothing";
-/// Of 100 sign-ins or registrations at once.
+/// 100 sign-ins or registrations at once.
 const STORM: Crowd = Crowd {
     connections: 100,
     every: Duration::from_millis(500),
@@ -88,6 +88,6 @@ pub fn posted_and_closed(table: &mut Table) {
 }
 
 fn requests(target: &str, form: &str) -> Requests {
-    // The digits stand for as many bytes as their name has.
+    // `DIGITS` is as long as the digits that replace it, so Content-Length is right.
     Requests::new([http::form(target, "", form)], NUMBERS)
 }

@@ -1,9 +1,9 @@
-//! What strangers' load costs those who pay: sends at a steady pace beside each attack, and beside
-//! as many requests that are answered 404.
+//! How much an attack slows down other customers' sends. Sends run at a steady pace during each
+//! attack, and during the same number of requests that get a 404.
 //!
-//! Attack and 404s alternate, each on a process that was just started: it has forgotten all
-//! attempts, so that every run begins below the limits. `-- attacks` measures all of them, `--
-//! attack-forgot` one.
+//! Runs with the attack and with the 404s alternate. Each run begins with a restarted process,
+//! whose counters of attempts are empty, so that it begins below the limits. `-- attacks` measures
+//! all attacks, `-- attack-forgot` only one.
 
 mod connections;
 mod crowd;
@@ -23,7 +23,7 @@ use crate::table::{Figure, Table, Target, float};
 use crate::{Measure, machine, stored};
 use tally::Tally;
 
-/// What selects all of them.
+/// The argument that selects all attacks.
 pub const ALL: &str = "attacks";
 
 pub const ATTACKS: [(&str, Measure); 10] = [
@@ -39,25 +39,25 @@ pub const ATTACKS: [(&str, Measure); 10] = [
     ("attack-receipts", requests::receipts),
 ];
 
-/// Paid sends in a second, beside everything.
+/// Charged sends per second during every run.
 const PER_SECOND: u32 = 200;
-/// Sends that aren't counted, before each run.
+/// Sends before each run that aren't counted.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// How long a run takes where nothing needs longer.
+/// The length of a run, unless an attack needs longer runs.
 const RUN: Duration = Duration::from_secs(5);
-/// What the slow sends beside an attack may take, in those beside 404s.
+/// The highest allowed ratio of the p99 during an attack to the p99 during 404s.
 const RATIO_MAX: f64 = 1.2;
 
-/// One run of strangers.
+/// The attackers during one run.
 struct Strangers<'a> {
     address: &'a str,
     until: Instant,
-    /// `None` for the attack; else they ask for what isn't there, once in this time.
+    /// `None` in a run with the attack. In a run with 404s, the time per request.
     nothing_every: Option<Duration>,
 }
 
 impl Strangers<'_> {
-    /// Which of two requests they ask.
+    /// Returns the request for this run.
     fn choose<T>(&self, attack: T, nothing: T) -> T {
         match self.nothing_every {
             Some(_) => nothing,
@@ -65,24 +65,25 @@ impl Strangers<'_> {
         }
     }
 
-    /// How often they ask.
+    /// Returns the time per request, `attack` if this is a run with the attack.
     fn pace(&self, attack: Duration) -> Duration {
         self.nothing_every.unwrap_or(attack)
     }
 }
 
-/// What was found beside strangers of one kind.
+/// The results of all runs of one kind.
 #[derive(Default)]
 struct Beside {
     sends: Runs,
     tally: Tally,
-    /// The most of a run.
+    /// The highest number in a run.
     rows: u64,
     hashes: u64,
     cpu: Duration,
 }
 
-/// Sends beside an attack and beside 404s; `attack` asks until its time is over.
+/// Compares sends during an attack with sends during 404s. `attack` sends requests until the run is
+/// over.
 fn compare(
     what: &str,
     mut server: Server,
@@ -93,7 +94,7 @@ fn compare(
     let (mut attacked, mut calm) = (Beside::default(), Beside::default());
     for _ in 0..rounds() {
         server = server.start_again(|_| {});
-        // The attack's own pace, where it is slower than it would be.
+        // The 404s come at the pace that the attack reached, which may be slower than intended.
         let every = attacked.run(&server, run, |address, until| {
             attack(&Strangers {
                 address,
@@ -119,7 +120,7 @@ fn compare(
             calm.text(&without)
         ),
         format!(
-            "written in a run at most: {} rows, {} hashes; answers: {}; the 404s: {}",
+            "written per run at most: {} rows, {} hashes; answers: {}; to the 404 requests: {}",
             attacked.rows, attacked.hashes, attacked.tally, calm.tally
         ),
     ];
@@ -132,7 +133,7 @@ fn compare(
     );
     if let Some(refused) = attacked.tally.others_refused() {
         let figure = Figure::Count(float(refused as u64));
-        let what = "      the other's requests that weren't answered 200";
+        let what = "      requests of the other customer that didn't get a 200";
         table.add(what, figure, Target::AtMost(0.0));
     }
     server.wait_until_final();
@@ -140,7 +141,7 @@ fn compare(
 }
 
 impl Beside {
-    /// One run; in what time the strangers asked once.
+    /// Measures one run. Returns the average time per request of the attackers.
     fn run(
         &mut self,
         server: &Server,
@@ -169,7 +170,7 @@ impl Beside {
 
     fn text(&self, sends: &Measured) -> String {
         format!(
-            "{sends}, {:.1} s of processor time a run",
+            "{sends}, {:.1} s of CPU time per run",
             self.cpu.as_secs_f64()
         )
     }

@@ -1,4 +1,4 @@
-//! Requests that search much, or bring what can't be stored.
+//! Requests that search many rows, or that carry data which can't be stored.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::table::Table;
 const ROWS: u64 = 20_000;
 const SECRET: &str = "secret-of-the-benchmark";
 
-/// By a customer, in the messages of an application of their own.
+/// A customer searches the messages of an application of their own.
 pub fn reports(table: &mut Table) {
     let crowd = Crowd {
         connections: 8,
@@ -20,8 +20,8 @@ pub fn reports(table: &mut Table) {
     };
     let server = Server::start().with_applications(2);
     let key = server.keys()[1].clone();
-    // The oldest one is rejected, the others are delivered: a search for rejected ones goes through
-    // all of them.
+    // The oldest message is rejected and all others are delivered, so that a search for rejected
+    // messages reads all of them.
     let rejected = format!("/sms/send/{key}?number=00000004&message=x");
     http::json(&http::fetch(server.address(), &rejected));
     super::uploads::upload_numbers(server.address(), &key, ROWS);
@@ -35,7 +35,7 @@ pub fn reports(table: &mut Table) {
     compare(what, server, RUN, ask, table);
 }
 
-/// By an upstream, or whoever knows its secret.
+/// A client that knows the secret of an HTTP carrier sends receipts.
 pub fn receipts(table: &mut Table) {
     let crowd = Crowd {
         connections: 20,

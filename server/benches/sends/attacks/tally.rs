@@ -1,4 +1,4 @@
-//! What strangers were answered.
+//! Counts of the answers that attackers got.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,15 +9,15 @@ use crate::measured::p50_p99;
 
 #[derive(Default)]
 pub struct Tally {
-    /// How often all of them asked together.
+    /// The number of rounds in which attackers sent requests.
     pub asked: u32,
     answers: BTreeMap<String, u64>,
-    /// Those to somebody else, who isn't to notice.
+    /// The answers to the other customer, which the attack shouldn't affect.
     others: BTreeMap<String, Vec<Duration>>,
 }
 
 impl Tally {
-    /// An answer, or none. A form that was throttled says so in a page of status 200.
+    /// Counts an answer, or its absence. A throttled form gets a page with status 200 that says so.
     pub fn answer(&mut self, answer: Option<&[u8]>) {
         let name = match answer {
             Some(answer) => {
@@ -34,12 +34,13 @@ impl Tally {
         *self.answers.entry(answer).or_default() += 1;
     }
 
-    /// What somebody else was answered, and in what time.
+    /// Counts an answer to the other customer, and how long it took.
     pub fn other(&mut self, answer: &str, took: Duration) {
         self.others.entry(answer.to_owned()).or_default().push(took);
     }
 
-    /// How many requests of somebody else weren't answered 200, where there is somebody else.
+    /// Returns how many requests of the other customer got an answer other than 200. `None` if
+    /// there was no other customer.
     pub fn others_refused(&self) -> Option<usize> {
         let refused = self.others.iter().filter(|(answer, _)| *answer != "200");
         let refused = refused.map(|(_, times)| times.len()).sum();
@@ -65,7 +66,7 @@ impl fmt::Display for Tally {
             let (count, (p50, p99)) = (times.len(), p50_p99(times.clone()));
             write!(
                 f,
-                "; to the other {answer} × {count} (p50 {p50:.1?}, p99 {p99:.1?})"
+                "; to the other customer {answer} × {count} (p50 {p50:.1?}, p99 {p99:.1?})"
             )?;
         }
         Ok(())

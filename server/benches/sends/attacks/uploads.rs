@@ -1,4 +1,4 @@
-//! Uploads that drip, by an application that isn't Active, while another customer uploads.
+//! Very slow uploads by an application that isn't Active, while another customer uploads.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -13,16 +13,16 @@ use crate::server::Server;
 use crate::table::Table;
 
 const DRIPPING: usize = 32;
-/// Between two bytes.
+/// The pause between two bytes.
 const PAUSE: Duration = Duration::from_millis(100);
 const RUN: Duration = Duration::from_secs(10);
-/// Between two uploads of the other customer.
+/// The pause between two uploads of the other customer.
 const OTHERS_PAUSE: Duration = Duration::from_millis(250);
 const BOUNDARY: &str = "divider";
 
 pub fn measure(table: &mut Table) {
     let (server, pending) = Server::start().with_pending_application();
-    // An answer is kept for each of their keys.
+    // Stores an answer for each of their idempotency keys.
     for number in 0..DRIPPING {
         let request = dripped("bulk", &pending, number);
         let answer = http::exchange(server.address(), &request);
@@ -41,7 +41,7 @@ pub fn measure(table: &mut Table) {
     compare(what, server, RUN, attack, table);
 }
 
-/// Small uploads by the other customer.
+/// Uploads small files as the other customer.
 fn others(strangers: &Strangers, key: &str) -> Tally {
     let mut tally = Tally::default();
     while Instant::now() < strangers.until {
@@ -53,14 +53,15 @@ fn others(strangers: &Strangers, key: &str) -> Tally {
     tally
 }
 
-/// One upload that comes byte by byte.
+/// One upload that is sent byte by byte.
 struct Dripping {
     stream: TcpStream,
     rest: std::vec::IntoIter<u8>,
 }
 
-/// As many uploads as there are at once. Those that are answered or cut off are begun again, those
-/// to nowhere aren't: so the requests are as many.
+/// Keeps [`DRIPPING`] uploads running. In a run with the attack, an upload that was answered or cut
+/// off starts again. Uploads to the missing path don't, so that both runs send equally many
+/// requests.
 fn drip(strangers: &Strangers, key: &str) -> Tally {
     let path = strangers.choose("bulk", "nothing");
     let begin = |number| Dripping::begin(strangers.address, &dripped(path, key, number));
@@ -95,7 +96,7 @@ impl Dripping {
         }
     }
 
-    /// One more byte; what became of the upload when it is over.
+    /// Sends one more byte. Returns how the upload ended, if it has.
     fn go_on(&mut self) -> Option<String> {
         let mut answer = [0; 1024];
         match self.stream.read(&mut answer) {
@@ -114,14 +115,14 @@ impl Dripping {
     }
 }
 
-/// An upload under one of the known idempotency keys, with so many bytes that it doesn't end in a
+/// Returns an upload with one of the stored idempotency keys. It is long enough not to end within a
 /// run.
 fn dripped(path: &str, key: &str, number: usize) -> Vec<u8> {
     let head = format!("Idempotency-Key: known-{number}\r\n");
     request(path, key, &head, &numbers(100))
 }
 
-/// Uploads so many numbers; the status of the answer.
+/// Uploads `count` numbers and returns the status of the answer.
 pub fn upload_numbers(address: &str, key: &str, count: u64) -> String {
     let answer = http::exchange(address, &request("bulk", key, "", &numbers(count)));
     status_in(answer.as_bytes()).unwrap().to_string()
@@ -135,7 +136,7 @@ fn numbers(count: u64) -> String {
     rows
 }
 
-/// An upload of one message to these numbers.
+/// Returns an upload that sends one message to these numbers.
 fn request(path: &str, key: &str, head: &str, numbers: &str) -> Vec<u8> {
     let body = format!(
         "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"message\"\r\n\r\nHello\r\n\

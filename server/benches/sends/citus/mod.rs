@@ -1,5 +1,5 @@
-//! A Citus cluster in the place of one PostgreSQL, all its servers on the same cores: only what it
-//! costs can be seen here, not what more machines would give.
+//! A Citus cluster instead of one PostgreSQL server. All its servers share the same cores, so the
+//! results show the cost of Citus, not the gain from more machines.
 
 pub mod outage;
 pub mod workers;
@@ -12,9 +12,9 @@ use crate::sends::RUN;
 use crate::server::Server;
 use crate::table::{Figure, Table, Target, float};
 
-/// Why there is nothing to measure.
+/// Why nothing was measured.
 const MISSING: &str = "Citus isn't built (CITUS_SOURCE=... .make/setup citus)";
-/// That send.
+/// The number of applications that send.
 const APPLICATIONS: usize = 16;
 const SHARDS: usize = 4;
 const WORKERS: usize = 2;
@@ -25,7 +25,7 @@ const GOALS: [(usize, Target); 3] = [
     (256, Target::None),
 ];
 
-/// Beside a PostgreSQL of one server.
+/// Compares Citus with one PostgreSQL server.
 pub fn sends(table: &mut Table) {
     if !is_built() {
         return table.not_measured("Citus: sends : plain PostgreSQL", MISSING);
@@ -51,13 +51,13 @@ pub fn sends(table: &mut Table) {
         waiting = waiting.max(runs[0].most_waiting());
     }
     drop(contenders);
-    let what = "Citus: messages that waited 2 s after a run, at most";
+    let what = "Citus: most messages still waiting 2 s after a run";
     table.add(what, Figure::Count(float(waiting)), Target::AtMost(0.0));
     citus.check();
     plain.check();
 }
 
-/// Distributed, with its applications in all shards.
+/// Starts a distributed server with applications in all shards.
 fn start(cluster: Cluster, shards: usize) -> Server {
     Server::start_distributed(cluster, shards).with_applications(APPLICATIONS)
 }

@@ -1,5 +1,5 @@
-//! A worker that is killed while its applications and others send at a steady pace: the others must
-//! not notice.
+//! Kills a worker while all applications send at a steady pace. Applications on the other worker
+//! must not notice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,13 +20,13 @@ use crate::table::{Figure, Table, Target, float};
 const LOST: &str = "worker-1";
 const WARM_UP: Duration = Duration::from_secs(5);
 const OUTAGE: Duration = Duration::from_mins(1);
-/// Before answers of the others have to be quick again.
+/// The time that the other applications have until their answers must be fast again.
 const GRACE: Duration = Duration::from_secs(2);
-/// With the worker back.
+/// The time to send after the worker is back.
 const AFTERWARDS: Duration = Duration::from_secs(20);
-/// Of each application, so that it goes on sending while an answer is slow.
+/// Connections per application, so that it keeps sending while an answer is slow.
 const CONNECTIONS: u32 = 4;
-/// Between two sends on a connection.
+/// The pause between two sends on a connection.
 const PAUSE: Duration = Duration::from_millis(200);
 
 const UNAVAILABLE: u16 = 503;
@@ -72,7 +72,7 @@ pub fn measure(table: &mut Table) {
     server.check();
 }
 
-/// When the sends began, the worker was killed, and started again.
+/// When the sends began, when the worker was killed, and when it was started again.
 struct Times {
     began: Instant,
     killed: Instant,
@@ -82,7 +82,7 @@ struct Times {
 fn others_go_on(others: &[&Answer], at: &Times, table: &mut Table) {
     let bad = |answer: &&&Answer| answer.status != Some(200);
     let bad = others.iter().filter(bad).count() as u64;
-    let what = "Citus, a worker killed: answers of others that weren't 200";
+    let what = "Citus, a worker killed: other applications' answers that weren't 200";
     table.add(what, Figure::Count(float(bad)), Target::AtMost(0.0));
     let times = |from: Instant, until: Instant| {
         let within = |answer: &&&Answer| from <= answer.due && answer.due < until;
@@ -105,7 +105,7 @@ fn others_go_on(others: &[&Answer], at: &Times, table: &mut Table) {
             longest.unwrap_or_default()
         ),
     ];
-    let what = "Citus, a worker killed: p99 of others, after 2 s";
+    let what = "Citus, a worker killed: p99 of other applications, after 2 s";
     table.add_beside(what, Figure::millis(p99), Target::AtMost(100.0), &beside);
 }
 
@@ -113,8 +113,7 @@ fn its_own(of_lost: &[&Answer], at: &Times, table: &mut Table) {
     let meanwhile =
         |answer: &&&Answer| at.killed <= answer.due && answer.due + answer.took < at.back;
     let meanwhile: Vec<_> = of_lost.iter().filter(meanwhile).collect();
-    // Without an answer are those whose commit nobody can tell the outcome of, and no others: see
-    // `all_true`.
+    // A send gets no answer only if the outcome of its commit is unknown. `all_true` checks that.
     let other = |answer: &&&&Answer| answer.status.is_some_and(|status| status != UNAVAILABLE);
     let other = meanwhile.iter().filter(other).count() as u64;
     let times = meanwhile.iter().map(|answer| answer.took).collect();
@@ -130,14 +129,15 @@ fn its_own(of_lost: &[&Answer], at: &Times, table: &mut Table) {
             "of {} answers, p50 {p50:.1?} p99 {p99:.1?}",
             meanwhile.len()
         ),
-        format!("its worker back, the first is accepted {back}"),
+        format!("first send accepted after the worker came back: {back}"),
     ];
-    let what = "Citus, a worker killed: answers of its own that weren't 503";
+    let what = "Citus, a worker killed: its applications' answers that weren't 503";
     let other = Figure::Count(float(other));
     table.add_beside(what, other, Target::AtMost(0.0), &beside);
 }
 
-/// What was accepted is stored, and nothing else but what got no answer.
+/// Checks that all accepted messages are stored, and that the only other stored messages are some
+/// that got no answer.
 fn all_true(answers: &[Answer], stored: u64, table: &mut Table) {
     let with = |status| {
         let answers = answers.iter().filter(|answer| answer.status == status);
@@ -154,7 +154,7 @@ fn all_true(answers: &[Answer], stored: u64, table: &mut Table) {
     table.add_beside(what, wrong, Target::AtMost(0.0), &beside);
 }
 
-/// Whether the shard of a key's application is on a worker.
+/// Returns whether the shard of the key's application is on `worker`.
 fn is_on(worker: &str, own: &OwnCluster, key: &str) -> bool {
     const PORT: &str = "SELECT CAST(n.nodeport AS BIGINT) \
         FROM reference_shards r, \
@@ -173,16 +173,16 @@ fn is_on(worker: &str, own: &OwnCluster, key: &str) -> bool {
 }
 
 struct Answer {
-    /// Which of the applications asked.
+    /// The index of the application.
     application: usize,
     due: Instant,
-    /// From when it was due.
+    /// The time from when the send was due.
     took: Duration,
-    /// `None` when there was no answer.
+    /// `None` if there was no answer.
     status: Option<u16>,
 }
 
-/// All applications, until they are stopped.
+/// Sends of all applications until [`Sending::stop`].
 struct Sending {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Vec<Answer>>>,
@@ -243,7 +243,7 @@ impl Sender {
                 took: self.due.elapsed(),
                 status,
             });
-            // What wasn't asked because an answer was slow isn't asked later.
+            // Sends missed because of a slow answer aren't made up for.
             self.due = (self.due + PAUSE).max(Instant::now());
         }
         answers

@@ -1,4 +1,5 @@
-//! What a send takes of one, two and four workers: more of them must not make each send dearer.
+//! The work per send on one, two and four workers. More workers must not make a send more
+//! expensive.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
@@ -13,7 +14,8 @@ use crate::stored::{self, block_on};
 use crate::table::{Figure, Table, Target, float};
 
 const WORKERS: [usize; 3] = [1, 2, 4];
-/// As many everywhere, since each shard has commit groups of its own: only the workers differ.
+/// The same number for all clusters, because each shard has commit groups of its own. Only the
+/// workers differ.
 const SHARDS: usize = 8;
 const CONNECTIONS: usize = 64;
 
@@ -50,14 +52,14 @@ pub fn measure(table: &mut Table) {
     table.add(what, Figure::Count(float(prepared)), Target::AtMost(0.0));
 }
 
-/// Of a message's whole life.
+/// Counts per message, from the request to the stored receipt.
 struct Counted {
     statements: f64,
-    /// Of transactions that wrote.
+    /// Transactions that wrote.
     commits: f64,
-    /// A commit group serves several sends: the fewer, the sooner the one before is over.
+    /// A commit group serves several sends. The faster a group commits, the more groups there are.
     groups: f64,
-    /// In all.
+    /// `PREPARE TRANSACTION` statements, in total.
     prepared: u64,
     text: String,
 }
@@ -98,11 +100,11 @@ impl Counted {
     }
 }
 
-/// So far.
+/// Counts so far.
 struct Counts {
     messages: u64,
-    /// Of the coordinator, and of its workers: those that clients and other servers sent, not what
-    /// functions ran.
+    /// The statements on the coordinator, and on its workers. They include those sent by other
+    /// servers, not those that ran inside functions.
     statements: [u64; 2],
     prepared: u64,
     commits: u64,
@@ -133,10 +135,10 @@ impl Counts {
     }
 }
 
-/// Lets each server count its statements, from its next start on, which it is given.
+/// Restarts each server with `pg_stat_statements`, which counts its statements.
 fn count_statements(cluster: &Cluster) {
     const LOAD: &str = "ALTER SYSTEM SET shared_preload_libraries = citus, pg_stat_statements";
-    // Elsewhere the coordinator does so.
+    // Citus would otherwise propagate this from the coordinator to the workers.
     const MAKE: &str =
         "SET citus.enable_ddl_propagation = off; CREATE EXTENSION pg_stat_statements";
     for url in cluster.urls() {

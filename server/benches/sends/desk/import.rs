@@ -1,4 +1,4 @@
-//! A bank statement of 100,000 lines is imported while sends go on.
+//! Imports a bank statement of 100,000 lines during sends.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -14,13 +14,13 @@ use crate::stored;
 use crate::table::{Figure, Table, Target};
 
 const LINES: usize = 100_000;
-/// Sends in a second.
+/// Sends per second.
 const PER_SECOND: u32 = 200;
-/// Sends that aren't counted, before each run.
+/// Sends before each run that aren't counted.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// How long a run without an import takes.
+/// The length of a run without an import.
 const RUN: Duration = Duration::from_secs(5);
-/// What the slow sends beside an import may take, in those without one.
+/// The highest allowed ratio of the p99 during an import to the p99 without one.
 const RATIO_MAX: f64 = 1.5;
 const BOUNDARY: &str = "----------------bench";
 
@@ -52,7 +52,7 @@ pub fn measure(table: &mut Table) {
     server.check();
 }
 
-/// The sends while something is done.
+/// Measures the sends while `work` runs.
 fn sends_during(server: &Server, work: impl FnOnce()) -> Measured {
     let steady = Steady::start(server, PER_SECOND);
     std::thread::sleep(WARM_UP);
@@ -69,7 +69,7 @@ fn sends_during(server: &Server, work: impl FnOnce()) -> Measured {
     Measured::of(&answers.within(from, until))
 }
 
-/// Sends a statement, confirms it, and waits until it is credited.
+/// Uploads a statement, confirms it, and waits until it is credited.
 fn import(server: &Server, cookie: &str) {
     let reference = server.reference();
     let mut body = format!(
@@ -77,7 +77,7 @@ fn import(server: &Server, cookie: &str) {
          Content-Type: text/csv\r\n\r\nid;reference;amount\n"
     );
     for line in 0..LINES {
-        // Writing into a text never fails.
+        // Writing to a string never fails.
         let _ = writeln!(body, "bank-{line};{reference};0,01");
     }
     let _ = write!(body, "\r\n--{BOUNDARY}--\r\n");

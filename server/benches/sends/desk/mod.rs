@@ -1,4 +1,5 @@
-//! The support desk's pages while 100,000 of each kind wait, as a browser of staff asks for them.
+//! The pages of the support desk while 100,000 cases of each kind wait, requested like a staff
+//! member's browser does.
 
 pub mod import;
 pub mod search;
@@ -17,10 +18,10 @@ use crate::stored::{self, block_on};
 use crate::table::{Figure, Table, Target};
 
 const WAITING: i64 = 100_000;
-/// Requests of a page, one after the other; less if they take long.
+/// Requests per page, one after the other. Fewer if they take longer than [`TIME`].
 const REQUESTS: usize = 100;
 const TIME: Duration = Duration::from_secs(5);
-/// Milliseconds that half of the answers may take at most.
+/// The highest allowed p50 in milliseconds.
 const PAGE_MS: f64 = 50.0;
 
 const PAGES: [&str; 5] = [
@@ -43,7 +44,7 @@ pub fn measure(table: &mut Table) {
     }
 }
 
-/// How long a page takes, beside the milliseconds that half of its answers may take at most.
+/// Measures how long a page takes. `most` is the highest allowed p50 in milliseconds.
 fn add_page(what: String, server: &Server, path: &str, cookie: &str, most: f64, table: &mut Table) {
     let mut talker = Talker::connect(server.address());
     let mut requests = portal::page(path, cookie);
@@ -53,7 +54,7 @@ fn add_page(what: String, server: &Server, path: &str, cookie: &str, most: f64, 
     table.add_beside(what, Figure::millis(p50), Target::AtMost(most), &beside);
 }
 
-/// The number before 100,000 references, none of which is the demo's.
+/// Returns a number before 100,000 references of which none is the demo's.
 fn free_references(server: &Server) -> i64 {
     match server.reference().as_bytes()[0] {
         b'0'..=b'4' => 500_000,
@@ -61,7 +62,7 @@ fn free_references(server: &Server) -> i64 {
     }
 }
 
-/// Signs the demo's staff in by both factors; the cookie.
+/// Signs in the demo's staff member with both factors and returns the cookie.
 fn sign_in(server: &Server) -> String {
     let half_signed_in = portal::give_password(server, "staff");
     let secret = TotpSecret::parse(&server.said("/staff/totp_secret")).unwrap();
@@ -75,8 +76,8 @@ fn sign_in(server: &Server) -> String {
     portal::cookie(&answer)
 }
 
-/// Rows as customers and a bank leave them behind, of accounts with an application each, whose
-/// references follow this number.
+/// Inserts the rows that customers and a bank would create, for accounts with one application each.
+/// Their references begin after `first`.
 async fn fill(url: &str, first: i64) {
     let mut db = stored::connect(url).await;
     let now = stored::now_ms();
@@ -117,7 +118,7 @@ async fn fill(url: &str, first: i64) {
     db.close().await.unwrap();
 }
 
-/// Adds an account for each number of a series.
+/// Returns the SQL that adds an account for each number of a series.
 fn accounts(series: &str, now: i64) -> String {
     format!(
         "INSERT INTO accounts (id, email, password_hash, role, created_at, password_changed_at) \
@@ -126,7 +127,8 @@ fn accounts(series: &str, now: i64) -> String {
     )
 }
 
-/// Adds an application to each of these accounts, with references that follow this number.
+/// Returns the SQL that adds an application to each of these accounts. Their references begin after
+/// `first`.
 fn applications(series: &str, now: i64, first: i64) -> String {
     format!(
         "INSERT INTO applications (id, account_id, category, reference, live_hash, test_hash, \

@@ -1,4 +1,4 @@
-//! The desk's search over ten million messages.
+//! The support desk's search in ten million messages.
 
 use sqlx::{AssertSqlSafe, Connection as _};
 
@@ -8,9 +8,9 @@ use crate::server::Server;
 use crate::stored::{self, block_on};
 use crate::table::Table;
 
-/// Milliseconds that half of the answers may take at most.
+/// The highest allowed p50 in milliseconds.
 const SEARCH_MS: f64 = 100.0;
-/// Applications beside the one that has the messages: each may have messages of a number.
+/// Applications besides the one with the messages. A search by number has to query each of them.
 const APPLICATIONS: i64 = 1000;
 
 pub fn measure(table: &mut Table) {
@@ -31,7 +31,7 @@ pub fn measure(table: &mut Table) {
         ("a number with 10 messages", fill::NUMBERS.start.to_string()),
         ("a number with 100,000 messages", COMMON_NUMBER.to_owned()),
         ("a number without messages", "55000000".to_owned()),
-        ("a request id", format!("r{}", fill::REQUEST_IDS.end - 1)),
+        ("a request ID", format!("r{}", fill::REQUEST_IDS.end - 1)),
         (
             "a number within an account",
             format!("{email}+{COMMON_NUMBER}"),

@@ -1,5 +1,6 @@
-//! Ten million messages, put into a database by copying a few that were sent: so they have what
-//! such messages have, and what a column holds is said nowhere twice.
+//! Fills a database with ten million messages by copying a few messages that were really sent. The
+//! copies therefore have the same columns as real messages, and nothing here has to repeat what
+//! each column holds.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,20 +12,22 @@ use crate::server::Server;
 use crate::stored::{self, block_on};
 
 pub const MESSAGES: i64 = 10_000_000;
-/// A number of 100,000 messages. The others have ten each.
+/// A number with 100,000 messages. The other numbers have ten each.
 pub const COMMON_NUMBER: &str = "57999999";
 pub const NUMBERS: Range<u64> = 58_000_000..59_000_000;
 pub const REQUEST_IDS: Range<u64> = 10_000_000..19_000_000;
 
 const DAY_MS: i64 = 86_400_000;
-/// The messages are of so many days, up to yesterday.
+/// The messages are spread over this many days, up to yesterday.
 const DAYS: i64 = 29;
-/// Ids are milliseconds since 2024 and 21 bits below them, as the domain composes them.
+/// The epoch of IDs, 2024-01-01. An ID is the milliseconds since then, shifted left by 21 bits, as
+/// the domain composes it.
 const EPOCH_MS: i64 = 1_704_067_200_000;
 
-/// Copies of a message.
+/// Copies of one message.
 struct Kind {
-    /// The one that is copied, by what the sandbox does with its number.
+    /// The number of the copied message. The sandbox decides by the number what happens to the
+    /// message.
     number: &'static str,
     copies: i64,
     copied_number: &'static str,
@@ -32,7 +35,6 @@ struct Kind {
 }
 
 const KINDS: [Kind; 3] = [
-    // Delivered.
     Kind {
         number: "57000001",
         copies: MESSAGES - 1001,
@@ -40,14 +42,13 @@ const KINDS: [Kind; 3] = [
             1000000 AS TEXT) END",
         requestid: "'r' || CAST(10000000 + i AS TEXT)",
     },
-    // Rejected.
     Kind {
         number: "00000004",
         copies: 1000,
         copied_number: "'57999999'",
         requestid: "NULL",
     },
-    // Expired, as the oldest of all.
+    // Expired; its single copy is the oldest message of all.
     Kind {
         number: "00000003",
         copies: 1,
@@ -56,7 +57,7 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-/// What the databases say differently.
+/// What differs between the databases.
 struct Dialect {
     before: &'static [&'static str],
     after: &'static [&'static str],
@@ -67,7 +68,7 @@ struct Dialect {
 }
 
 const SQLITE: Dialect = Dialect {
-    // A power cut may spoil this database.
+    // A power cut may corrupt this database.
     before: &[
         "PRAGMA journal_mode = OFF",
         "PRAGMA synchronous = OFF",
@@ -107,7 +108,7 @@ const POSTGRES: Dialect = Dialect {
     shard: "shard, ",
 };
 
-/// The server with all of them in the demo's application.
+/// Restarts the server with all messages in the demo's application.
 pub fn filled(server: Server) -> Server {
     for kind in KINDS {
         let target = format!(
@@ -122,7 +123,7 @@ pub fn filled(server: Server) -> Server {
     server.start_again(|server| {
         let url = server.database_url();
         block_on(fill(&url));
-        // What is written back meanwhile would disturb what is measured.
+        // Otherwise the kernel would write the file back during the measurement.
         if let Some(file) = url.strip_prefix("sqlite:") {
             std::fs::File::open(Path::new(file))
                 .unwrap()
@@ -139,7 +140,7 @@ async fn fill(url: &str) {
     for statement in dialect.before {
         run(&mut db, statement).await;
     }
-    // Built at the end from sorted rows they take a fraction of the time.
+    // Creating the indexes at the end, from sorted rows, takes a fraction of the time.
     let indexes: Vec<(String, String)> = sqlx::query_as(dialect.indexes)
         .fetch_all(&mut db)
         .await
@@ -167,8 +168,8 @@ async fn fill(url: &str) {
     db.close().await.unwrap();
 }
 
-/// The figures by quarter hour of the copies, as if they had been delivered after times that differ
-/// as those of real messages do: each quarter hour has ten.
+/// Fills the counts by quarter-hour for the copies. Each quarter-hour has ten different delivery
+/// times, as it would with real messages.
 async fn count_quarters(db: &mut AnyConnection, shard: &str, today: i64) {
     let sql = format!(
         "INSERT INTO message_quarters ({shard}application_id, test, quarter, figure, node, writer, \
@@ -186,8 +187,8 @@ async fn count_quarters(db: &mut AnyConnection, shard: &str, today: i64) {
     run(db, &sql).await;
 }
 
-/// Notes the days that are over as counted for the margins: else a job would count them, beside
-/// what is measured. Nothing here reads their amounts.
+/// Fills the counts of margins for all past days, because otherwise a job would count them during
+/// the measurement. Nothing here reads their amounts.
 async fn count_margins(db: &mut AnyConnection, today: i64) {
     let sql = format!(
         "INSERT INTO margin_days (day, reference, rule, carrier, is_final, messages, pages, \
@@ -201,7 +202,7 @@ async fn count_margins(db: &mut AnyConnection, today: i64) {
     run(db, &sql).await;
 }
 
-/// PostgreSQL keeps each day in a table of its own.
+/// Creates a partition for each day. PostgreSQL keeps each day's messages in one.
 async fn make_days(db: &mut AnyConnection, today: i64) {
     for day in today - DAYS..today {
         let [from, below] = [day, day + 1].map(|day| (day * DAY_MS - EPOCH_MS) << 21);
@@ -213,7 +214,7 @@ async fn make_days(db: &mut AnyConnection, today: i64) {
     }
 }
 
-/// Copies one message with its charge and its place in the counts by day.
+/// Copies one message with its charge, and adds the copies to the counts by day.
 async fn copy(db: &mut AnyConnection, dialect: &Dialect, kind: &Kind, number: usize, from_ms: i64) {
     for (template, source) in [
         ("one", format!("messages WHERE number = '{}'", kind.number)),
@@ -243,17 +244,17 @@ async fn copy(db: &mut AnyConnection, dialect: &Dialect, kind: &Kind, number: us
     }
 }
 
-/// What a message cost is the first of its transfers.
+/// The charge is the first transfer of a message.
 const CHARGE: &str = "transfers WHERE message_id = (SELECT id FROM one) ORDER BY id LIMIT 1";
 const COUNTS: &str = "message_days WHERE status = (SELECT status FROM one) AND n > 0 LIMIT 1";
 const PAY: &str = "UPDATE applications SET balance = balance - (SELECT amount FROM charge)";
 const PAYER: &str = "WHERE id = (SELECT application_id FROM one)";
 
-/// Copies of a row `t`, in which some columns have values of their own.
+/// Copies of a row `t` in which some columns get other values.
 struct Rows {
     table: &'static str,
     own: Vec<(&'static str, String)>,
-    /// What stands before SELECT and behind FROM.
+    /// The clauses before SELECT and after FROM.
     with: String,
     from: String,
 }
@@ -281,7 +282,7 @@ fn charges(series: &str, id: &str, at: &str) -> Rows {
     Rows {
         table: "transfers",
         own: vec![
-            // In the application's order, with either database's numbering.
+            // Keeps the application's order with the IDs of either database.
             ("id", "t.id * 100000000 + i".to_owned()),
             ("message_id", id.to_owned()),
             ("balance_after", balance),
@@ -292,7 +293,7 @@ fn charges(series: &str, id: &str, at: &str) -> Rows {
     }
 }
 
-/// Of the days on which copies were sent.
+/// Returns the counts per day, for the days of the copies.
 fn counts() -> Rows {
     let counted = format!(
         "(SELECT created_at / {DAY_MS} AS day, COUNT(*) AS n FROM messages \

@@ -1,4 +1,4 @@
-//! Reports of what a filter finds among all that is stored.
+//! First pages of reports with a filter, in ten million messages.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use crate::requests::{DIGITS, Requests};
 use crate::server::Server;
 use crate::table::{Figure, Table, Target};
 
-/// Requests of a kind, one after the other; less if they take long.
+/// Requests per filter, one after the other. Fewer if they take longer than [`TIME`].
 const REQUESTS: usize = 100;
 const TIME: Duration = Duration::from_secs(3);
-/// Milliseconds that a page may take when one of its filters alone matches 1,000 messages or fewer,
-/// and when none does.
+/// The highest allowed p50 in milliseconds: [`RARE`] if one of the filters alone matches at most
+/// 1,000 messages, [`FREQUENT`] if none does.
 const RARE: f64 = 10.0;
 const FREQUENT: f64 = 30.0;
 
 struct Filter {
     what: &'static str,
     query: &'static str,
-    /// Of a number or request id in the query.
+    /// The range of the number or request ID in the query.
     digits: Range<u64>,
-    /// Messages that the first page holds.
+    /// The number of messages on the first page.
     found: usize,
     most_ms: f64,
 }
 
-/// A number or request id in a query differs from request to request.
+/// `{digits}` in a query differs from request to request.
 const FILTERS: [Filter; 8] = [
     filter("no filter", "", 100, FREQUENT),
     filter("status, all but 1,001", "status=delivered", 100, FREQUENT),
@@ -65,14 +65,14 @@ const fn filter(what: &'static str, query: &'static str, found: usize, most_ms: 
 }
 
 pub fn measure(database: &str, server: &Server, table: &mut Table) {
-    println!("first pages of reports, one connection; what the filter matches stands behind it");
+    println!("first pages of reports, one connection; each filter with its number of matches");
     for filter in FILTERS {
         let what = format!("{database}, 10,000,000 stored, first page: {}", filter.what);
         let query = filter.query.replace("COMMON", COMMON_NUMBER);
         let target = format!("/sms/reports/{}?limit=100&{query}", server.key());
         let found = found(server, &target, filter.digits.start + 1);
         if found != filter.found {
-            let why = format!("the page has {found} messages of {}", filter.found);
+            let why = format!("the page has {found} messages instead of {}", filter.found);
             table.not_measured(what, why);
             continue;
         }
@@ -89,7 +89,7 @@ pub fn measure(database: &str, server: &Server, table: &mut Table) {
     }
 }
 
-/// How many messages the page has.
+/// Returns the number of messages on the page.
 fn found(server: &Server, target: &str, digits: u64) -> usize {
     let target = target.replace(DIGITS, &digits.to_string());
     let page = http::json(&http::fetch(server.address(), &target));

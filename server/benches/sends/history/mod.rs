@@ -1,4 +1,5 @@
-//! Ten million stored messages beside none: what is looked at must not grow with what is kept.
+//! A database with ten million messages compared with an empty one. Sends and reports must not get
+//! slower as messages accumulate.
 
 pub mod fill;
 mod filters;
@@ -24,11 +25,11 @@ pub fn compare(database: &str, start: impl Fn() -> Server, table: &mut Table) {
     let (stored, started) = (fill::MESSAGES, Instant::now());
     println!("{stored} stored messages beside an empty database, runs of {RUN:?}");
     let full = fill::filled(start());
-    println!("      (made in {:.0?})", started.elapsed());
+    println!("      (filled in {:.0?})", started.elapsed());
     let empty = start();
     let mut add = |what: &str, connections, requests: fn(&Server) -> Requests| {
         let mut contenders = [&full, &empty].map(|server| Contender {
-            // A read leaves nothing to be done.
+            // After reads there is nothing to wait for.
             rest: if connections == SENDS {
                 Duration::from_secs(2)
             } else {
@@ -44,7 +45,7 @@ pub fn compare(database: &str, start: impl Fn() -> Server, table: &mut Table) {
         table.add_beside(what, ratio, Target::AtLeast(0.9), &beside);
     };
     add("sends", SENDS, |server| server.sends(1));
-    // The empty one has as many messages as a page holds by now.
+    // By now the empty database has enough messages to fill a page, because of the sends above.
     add("first page of reports", READS, first_page);
     add("/reports in the portal", READS, |server| {
         portal::page("/reports", &portal::sign_in(server))
@@ -53,7 +54,7 @@ pub fn compare(database: &str, start: impl Fn() -> Server, table: &mut Table) {
     filters::measure(database, &full, table);
 }
 
-/// A hundred messages.
+/// Returns a request for a page of a hundred messages.
 fn first_page(server: &Server) -> Requests {
     Requests::of(http::get(&format!(
         "/sms/reports/{}?limit=100",

@@ -1,5 +1,5 @@
-//! PostgreSQL servers: one by itself, as `.make/postgres start` makes it, or those of a Citus
-//! cluster, as `.make/citus start` does.
+//! PostgreSQL servers: a single one started by `.make/postgres start`, or those of a Citus cluster
+//! started by `.make/citus start`.
 
 use std::path::Path;
 
@@ -12,22 +12,22 @@ use crate::machine;
 use crate::stored::block_on;
 use crate::usage::Work;
 
-/// Removed when dropped.
+/// One or several servers. They are removed on drop.
 pub struct Cluster(Kind);
 
 enum Kind {
     Postgres(Server),
-    /// With the names of its servers, the coordinator's first.
+    /// The cluster and the names of its servers, the coordinator first.
     Citus(OwnCluster, Vec<String>),
 }
 
 impl Cluster {
-    /// Starts a server, and prints what its figures depend on.
+    /// Starts a single server, and prints the settings that affect its speed.
     pub fn start() -> Self {
         Self(Kind::Postgres(Server::start())).shown()
     }
 
-    /// Starts a coordinator and so many workers.
+    /// Starts a Citus cluster of a coordinator and `count` workers.
     pub fn with_workers(count: usize) -> Self {
         let workers = (1..=count).map(|number| format!("worker-{number}"));
         let names = std::iter::once("coordinator".to_owned()).chain(workers);
@@ -49,7 +49,7 @@ impl Cluster {
         }
     }
 
-    /// Of all its servers, the one that the program is connected to first.
+    /// Returns the URLs of all servers. The first is the one that the program connects to.
     pub fn urls(&self) -> Vec<String> {
         match &self.0 {
             Kind::Postgres(server) => vec![server.url.clone()],
@@ -57,7 +57,7 @@ impl Cluster {
         }
     }
 
-    /// As a cluster whose servers can be killed.
+    /// Returns the Citus cluster, whose servers can be killed. `None` if this is a single server.
     pub fn citus(&self) -> Option<&OwnCluster> {
         match &self.0 {
             Kind::Postgres(_) => None,
@@ -65,7 +65,7 @@ impl Cluster {
         }
     }
 
-    /// Kills each of its servers, if it is a Citus cluster, and starts it again.
+    /// Kills and restarts each server of a Citus cluster. Does nothing for a single server.
     pub fn restart(&self) {
         if let Kind::Citus(own, names) = &self.0 {
             for name in names {
@@ -75,12 +75,12 @@ impl Cluster {
         }
     }
 
-    /// The line of `heliograph.toml` that names it.
+    /// Returns the line of `heliograph.toml` with the URL.
     pub fn setting(&self) -> String {
         format!("database_url = \"{}\"\n", self.url())
     }
 
-    /// The process of each server that is the parent of those that work.
+    /// Returns the postmaster process of each server.
     pub fn processes(&self) -> Vec<u32> {
         match &self.0 {
             Kind::Postgres(server) => {
@@ -95,14 +95,15 @@ impl Cluster {
         }
     }
 
-    /// A connection without the limits that the program gives its own.
+    /// Opens a connection without the limits of the program's own connections.
     pub async fn connect(&self) -> PgConnection {
         PgConnection::connect(self.url()).await.unwrap()
     }
 
-    /// Numbers that transactions took because they wrote, and syncs of its log, over all servers.
+    /// Returns the write transactions and the log's fsyncs of all servers.
     pub fn work(&self) -> Work {
-        // The next number is looked at, not taken.
+        // Reads the next transaction ID without using it up. Only transactions that write get an
+        // ID.
         const WORK: &str = "SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS \
             BIGINT) AS numbers, \
                                    (SELECT wal_sync FROM pg_stat_wal) AS syncs";
@@ -113,13 +114,13 @@ impl Cluster {
         }
     }
 
-    /// What a statement counts, over all servers.
+    /// Runs a query on all servers and returns the sums of its columns.
     fn sums<const N: usize>(&self, statement: &'static str, names: [&str; N]) -> [u64; N] {
         let counted = self.counts(statement, names);
         std::array::from_fn(|which| counted.iter().map(|counts| counts[which]).sum())
     }
 
-    /// What a statement counts, server by server.
+    /// Runs a query on each server and returns its columns per server.
     pub fn counts<const N: usize>(
         &self,
         statement: &'static str,
@@ -138,7 +139,8 @@ impl Cluster {
     }
 }
 
-/// Figures of a server that loses commits say nothing.
+/// Returns the settings that affect the speed. Panics if the server could lose commits, because its
+/// figures would mean nothing.
 async fn durability(url: &str) -> String {
     const SETTINGS: &str = "SELECT current_setting('server_version') AS version, \
         current_setting('fsync') AS fsync, \
@@ -160,7 +162,8 @@ async fn durability(url: &str) -> String {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // They may have been stopped while others were measured, or one may have been killed.
+        // The servers may have been stopped while others were measured, or one may have been
+        // killed.
         for process in self.processes() {
             if Path::new(&format!("/proc/{process}")).exists() {
                 machine::signal_family(process, "CONT");

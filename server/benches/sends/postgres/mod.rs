@@ -1,5 +1,5 @@
-//! PostgreSQL in the place of SQLite, on the same cores; each server has a cluster of its own that
-//! syncs every commit to the disk.
+//! PostgreSQL instead of SQLite, on the same cores. Each server has a cluster of its own that syncs
+//! every commit to the disk.
 
 pub mod cluster;
 pub mod nodes;
@@ -12,7 +12,7 @@ use crate::server::Server;
 use crate::table::{Table, Target};
 use crate::{bulk, history, sends, storm};
 
-/// As the parts print it.
+/// The name in the output.
 const NAME: &str = "PostgreSQL";
 
 const fn goal(connections: usize, ratio: f64, life_us: Option<f64>) -> Goal {

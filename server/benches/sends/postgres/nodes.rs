@@ -1,5 +1,4 @@
-//! Two processes beside one, on one application: whoever adds a node must not get much less than
-//! before.
+//! Two nodes compared with one, for one application. Adding a node must not make sends much slower.
 
 use super::start;
 use crate::rounds::alternate;
@@ -8,10 +7,10 @@ use crate::table::{Figure, Table, Target};
 
 const CONNECTIONS: [usize; 3] = [8, 64, 256];
 
-/// Each side has a cluster of its own, so that all of it can stand still while the other one is
-/// measured.
+/// Each contender has a cluster of its own, so that its database can be stopped too while the other
+/// one is measured.
 pub fn measure(table: &mut Table) {
-    println!("sends by one application, the same connections in all, runs of {RUN:?}");
+    println!("sends by one application, the same number of connections in total, runs of {RUN:?}");
     let (alone, first) = (start(), start());
     let second = first.start_beside();
     let mut both = first.contender(first.sends(1));

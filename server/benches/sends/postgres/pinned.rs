@@ -1,5 +1,5 @@
-//! Dispatch while a transaction is left open: nothing that it could see may be cleaned away, and
-//! what is left must not be looked through again by each claim.
+//! Dispatch while another transaction stays open. PostgreSQL can't remove old rows that this
+//! transaction could still see, and claims must not scan these rows again and again.
 
 use std::time::Duration;
 
@@ -16,13 +16,14 @@ use crate::stored;
 use crate::table::{Figure, Table, Target};
 use crate::usage::Usage;
 
-/// Minutes that the transaction stays open, where it isn't one.
+/// The variable with the minutes that the transaction stays open; one if it isn't set.
 const MINUTES: &str = "HOLD_MINUTES";
 const PER_SECOND: u32 = 1000;
 const WARM_UP: Duration = Duration::from_secs(10);
-/// What is compared: without the transaction, and at the end of its time.
+/// The length of the compared windows: one without the transaction, one before the transaction
+/// ends.
 const WINDOW: Duration = Duration::from_secs(30);
-/// Sees the database as it is now, until it ends.
+/// Takes a snapshot of the database and keeps it until the transaction ends.
 const PIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT COUNT(*) FROM messages";
 
 pub fn measure(table: &mut Table) {
@@ -41,7 +42,7 @@ pub fn measure(table: &mut Table) {
     steady.stop();
     server.wait_until_final();
     let ratio = pinned.p99.as_secs_f64() / free.p99.as_secs_f64();
-    let what = "PostgreSQL: p99 of acceptance to submission, a transaction open : none";
+    let what = "PostgreSQL: p99 from acceptance to submission, a transaction open : none";
     let beside = [
         format!("its last {WINDOW:?}: {}", pinned.text),
         format!("none: {}", free.text),
@@ -50,7 +51,7 @@ pub fn measure(table: &mut Table) {
     server.check();
 }
 
-/// An open transaction, and what its connection needs.
+/// An open transaction, with its connection and runtime.
 struct Pin {
     _connection: PgConnection,
     _runtime: Runtime,
@@ -77,7 +78,7 @@ struct Window {
 }
 
 impl Window {
-    /// What was accepted from now on for a while.
+    /// Measures the messages accepted from now until the end of the window.
     fn of(server: &Server) -> Self {
         let usage = || Usage::now(&server.processes(), server.work());
         let (before, from_ms) = (usage(), stored::now_ms());
@@ -88,7 +89,7 @@ impl Window {
         let cost = after.each_since(&before, messages);
         let (p50, p99) = p50_p99(times);
         let text = format!("p50 {p50:.0?} p99 {p99:.0?} of {messages} messages; {cost}");
-        // The times are stored in milliseconds.
+        // Times are stored in milliseconds.
         let p99 = p99.max(Duration::from_millis(1));
         Self { p99, text }
     }

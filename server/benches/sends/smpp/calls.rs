@@ -1,4 +1,4 @@
-//! Where Kannel reports deliveries to: an HTTP server that counts what it is asked for.
+//! The HTTP server to which Kannel reports deliveries. It counts the calls.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use tokio::net::{TcpListener, TcpStream};
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const END: &[u8] = b"\r\n\r\n";
 
-/// Counts until the process ends.
+/// Runs until the process ends.
 pub struct Calls {
     address: SocketAddr,
     counts: Arc<Counts>,
 }
 
-/// Calls by what they report.
+/// Calls by kind of report.
 #[derive(Default)]
 struct Counts {
-    /// The message was submitted.
+    /// Reports that a message was submitted.
     submitted: AtomicU64,
     delivered: AtomicU64,
 }
@@ -34,12 +34,12 @@ impl Calls {
         Self { address, counts }
     }
 
-    /// Asks Kannel for the kind of report in the path.
+    /// Returns the URL for Kannel, which puts the kind of report into the path.
     pub fn url(&self) -> String {
         format!("http://{}/%d", self.address)
     }
 
-    /// How many messages were reported both as submitted and as delivered.
+    /// Returns how many messages were reported both as submitted and as delivered.
     pub fn delivered(&self) -> u64 {
         let count = |count: &AtomicU64| count.load(Ordering::SeqCst);
         count(&self.counts.submitted).min(count(&self.counts.delivered))
@@ -71,7 +71,7 @@ async fn answer(mut stream: TcpStream, counts: Arc<Counts>) {
                 [b'G', b'E', b'T', b' ', b'/', b'1', b' ', ..] => &counts.delivered,
                 other => panic!("{:?}", String::from_utf8_lossy(other)),
             };
-            // Counted once it is answered: the call is over then.
+            // A call counts only after its answer is written.
             if stream.write_all(ANSWER).await.is_err() {
                 return;
             }

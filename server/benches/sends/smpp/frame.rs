@@ -1,4 +1,4 @@
-//! As much of SMPP 3.4 as the sink needs.
+//! The part of SMPP 3.4 that the sink needs.
 
 pub const BIND_RECEIVER: u32 = 0x01;
 pub const BIND_TRANSMITTER: u32 = 0x02;
@@ -8,23 +8,24 @@ pub const DELIVER_SM: u32 = 0x05;
 pub const DELIVER_SM_RESP: u32 = DELIVER_SM | ANSWER;
 pub const UNBIND: u32 = 0x06;
 pub const ENQUIRE_LINK: u32 = 0x15;
-/// The bit that makes a command its answer.
+/// The bit that turns a command into its response.
 pub const ANSWER: u32 = 0x8000_0000;
 
-/// Length, command, status, sequence number.
+/// The length of the header: command length, command ID, status, sequence number.
 const HEAD: usize = 16;
 
-/// A whole PDU.
+/// A complete PDU.
 pub struct Frame<'a>(&'a [u8]);
 
-/// Source and destination with type and plan, as they stand in a `submit_sm`.
+/// Source and destination as bytes of a `submit_sm`, each with its type of number and numbering
+/// plan.
 pub struct Addresses {
     source: Vec<u8>,
     destination: Vec<u8>,
 }
 
 impl<'a> Frame<'a> {
-    /// The first whole one.
+    /// Returns the first PDU, if it is complete.
     pub fn first(bytes: &'a [u8]) -> Option<Self> {
         let length = number(bytes.get(..4)?) as usize;
         bytes.get(..length).map(Self)
@@ -38,7 +39,7 @@ impl<'a> Frame<'a> {
         number(&self.0[4..8])
     }
 
-    /// Writes its answer with status 0.
+    /// Writes the response with status 0.
     pub fn answer(&self, out: &mut Vec<u8>, body: &[u8]) {
         write_head(
             out,
@@ -49,7 +50,7 @@ impl<'a> Frame<'a> {
         out.extend_from_slice(body);
     }
 
-    /// Of a `submit_sm`: its addresses, and whether a receipt is wanted.
+    /// Returns the addresses of a `submit_sm`, and whether it requests a receipt.
     pub fn submit_sm(&self) -> (Addresses, bool) {
         let mut rest = &self.0[HEAD..];
         let mut text = |before: usize| {
@@ -58,21 +59,21 @@ impl<'a> Frame<'a> {
             rest = left;
             taken
         };
-        // Service type; addresses after their type and plan.
+        // Skips service_type. Type and plan come before each address.
         text(0);
         let addresses = Addresses {
             source: text(2).to_vec(),
             destination: text(2).to_vec(),
         };
-        // Times after class, protocol and priority.
+        // Skips esm_class, protocol_id and priority_flag with the first time, then the second time.
         text(3);
         text(0);
         (addresses, rest[0] & 1 == 1)
     }
 }
 
-/// Writes a `deliver_sm` that says that a message was delivered: as text (SMPP 3.4, appendix B) and
-/// in the optional parameters, as most centres do.
+/// Writes a `deliver_sm` that reports a message as delivered, both as text (SMPP 3.4, appendix B)
+/// and in optional parameters, as most SMSCs do.
 pub fn write_receipt(out: &mut Vec<u8>, sequence: u32, id: u64, addresses: &Addresses) {
     let id = id.to_string();
     let text = format!(
@@ -80,14 +81,15 @@ pub fn write_receipt(out: &mut Vec<u8>, sequence: u32, id: u64, addresses: &Addr
          err:000 text:"
     );
     let mut body = vec![0];
-    // From whom the message went to.
+    // The receipt comes from the number that the message went to.
     body.extend_from_slice(&addresses.destination);
     body.extend_from_slice(&addresses.source);
-    // Class 4 is a receipt; then protocol, priority, two times, four more that say nothing.
+    // esm_class 4 is a receipt. The zeros are protocol_id, priority_flag, two empty times and four
+    // more fields.
     body.extend_from_slice(&[4, 0, 0, 0, 0, 0, 0, 0, 0]);
     body.push(u8::try_from(text.len()).unwrap());
     body.extend_from_slice(text.as_bytes());
-    // receipted_message_id, message_state.
+    // The optional parameters receipted_message_id and message_state.
     body.extend_from_slice(&[0x00, 0x1E, 0, u8::try_from(id.len() + 1).unwrap()]);
     body.extend_from_slice(id.as_bytes());
     body.extend_from_slice(&[0, 0x04, 0x27, 0, 1, 2]);
@@ -95,7 +97,7 @@ pub fn write_receipt(out: &mut Vec<u8>, sequence: u32, id: u64, addresses: &Addr
     out.extend_from_slice(&body);
 }
 
-/// So many of the same `submit_sm`, for a client that answers its own questions.
+/// Returns `count` equal `submit_sm` PDUs with the sequence numbers 1 to `count`.
 pub fn submits(count: u32) -> Vec<u8> {
     let mut out = Vec::new();
     for sequence in 1..=count {

@@ -1,7 +1,7 @@
-//! Messages on their way through SMPP, beside Kannel's: each side sends to a sink of its own, by
-//! one transceiver with the same window.
+//! Sends through SMPP, compared with Kannel. Each side submits to a sink of its own over one
+//! transceiver with the same window.
 //!
-//! Kannel keeps messages and what their receipts are matched by in memory, and tells an HTTP server
+//! Kannel keeps messages and the data for matching receipts in memory. It reports to an HTTP server
 //! (`dlr-url`) that a message was submitted and that it was delivered. Heliograph stores both.
 
 mod calls;
@@ -21,24 +21,25 @@ use crate::rounds::rounds;
 use crate::table::{Figure, Table, Target};
 use crate::usage::{Cost, Usage};
 
-/// At least so many messages wait when the sink opens.
+/// The minimum number of messages that wait when the sink opens.
 const BACKLOG: u64 = 100_000;
 /// Connections that send.
 const CONNECTIONS: usize = 256;
 const RUN: Duration = Duration::from_secs(2);
-/// By when all that was accepted must have arrived, or been receipted.
+/// The time in which all accepted messages must arrive, and in which their receipts must be
+/// answered.
 const DEADLINE: Duration = Duration::from_mins(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 struct Way {
     what: &'static str,
     run: fn(&mut Side) -> Run,
-    /// The rate, and the rate beside Kannel's.
+    /// The targets for the rate, and for the rate divided by Kannel's.
     rate: Target,
     ratio: Target,
 }
 
-/// A backlog in a wide window; the rest in that of the default.
+/// A backlog in a wide window. The other ways use the default window.
 const WIDE: (usize, &[Way]) = (
     500,
     &[Way {
@@ -73,7 +74,7 @@ const DEFAULT: (usize, &[Way]) = (
 );
 
 pub fn measure(table: &mut Table) {
-    println!("one transceiver to a sink; {CONNECTIONS} connections send, for {RUN:?} a run");
+    println!("one transceiver to a sink; {CONNECTIONS} connections send, runs of {RUN:?}");
     for (window, ways) in [WIDE, DEFAULT] {
         measure_in(window, ways, table);
     }
@@ -81,7 +82,7 @@ pub fn measure(table: &mut Table) {
 
 fn measure_in(window: usize, ways: &[Way], table: &mut Table) {
     let alone = raw::submits_per_second(window);
-    println!("window {window}: the sink takes {alone:.0}/s of frames that were made beforehand");
+    println!("window {window}: the sink alone takes {alone:.0}/s of prebuilt submits");
     let mut sides = vec![Side::heliograph(window)];
     sides.extend(Side::kannel(window));
     for way in ways {
@@ -104,12 +105,12 @@ fn measure_in(window: usize, ways: &[Way], table: &mut Table) {
     }
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Clone)]
 struct Run {
-    /// Messages.
+    /// Messages per second.
     per_second: f64,
-    /// Of the sends meanwhile.
+    /// The p99 of the sends during the run.
     p99: Option<Duration>,
     cost: Cost,
 }
@@ -124,7 +125,8 @@ impl fmt::Display for Run {
     }
 }
 
-/// The median run of each side by rate; while one is measured the others stand still.
+/// Returns the median run of each side by rate. The sides run in turns, and the other one is
+/// stopped meanwhile.
 fn alternate(sides: &mut [Side], way: fn(&mut Side) -> Run) -> Vec<Run> {
     let mut runs = vec![Vec::new(); sides.len()];
     for side in &*sides {
@@ -147,8 +149,8 @@ fn alternate(sides: &mut [Side], way: fn(&mut Side) -> Run) -> Vec<Run> {
     runs.into_iter().map(median).collect()
 }
 
-/// Messages gather while the sink is away; the time counts from the first of them that it sees to
-/// the last.
+/// Messages accumulate while the sink is closed. Measures the time from the first to the last
+/// submit after the sink opens.
 fn backlog(side: &mut Side) -> Run {
     side.sink.close();
     let before = side.sink.submits();
@@ -166,7 +168,7 @@ fn backlog(side: &mut Side) -> Run {
     finish(side, &usage, messages, side.sink.span(), None)
 }
 
-/// The time counts from the first send until all that was accepted has arrived.
+/// Measures the time from the first send until all accepted messages have arrived.
 fn together(side: &mut Side) -> Run {
     let (before, usage, started) = (side.sink.submits(), side.usage(), Instant::now());
     let answers = side.send(CONNECTIONS, RUN);
@@ -178,7 +180,7 @@ fn together(side: &mut Side) -> Run {
     finish(side, &usage, answers.count, took, Some(p99))
 }
 
-/// The time counts from the first send until every receipt was dealt with.
+/// Measures the time from the first send until every receipt is processed.
 fn receipted(side: &mut Side) -> Run {
     side.sink.send_receipts(true);
     let (acknowledged, delivered) = (side.sink.acknowledged(), side.delivered());
@@ -196,7 +198,7 @@ fn receipted(side: &mut Side) -> Run {
     finish(side, &usage, answers.count, took, Some(p99))
 }
 
-/// What a run gave, which ends when what was done is stored.
+/// Waits until the results are stored, and returns the result of the run.
 fn finish(
     side: &Side,
     before: &Usage,

@@ -1,4 +1,4 @@
-//! How fast the sink is with somebody who costs almost nothing.
+//! Measures the speed of the sink with a client that needs almost no CPU time.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use super::sink::Sink;
 
 const SUBMITS: u32 = 300_000;
 
-/// Half a window is submitted whenever half a window was answered.
+/// Submits half a window whenever half a window has been answered.
 pub fn submits_per_second(window: usize) -> f64 {
     let sink = Sink::opened();
     let mut stream = TcpStream::connect(("127.0.0.1", sink.port())).unwrap();

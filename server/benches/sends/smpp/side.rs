@@ -1,4 +1,4 @@
-//! Somebody who takes messages by HTTP and submits them to a sink of its own.
+//! A system that accepts messages over HTTP and submits them to a sink of its own.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct Side {
     program: Program,
     pub sink: Sink,
     sends: Requests,
-    /// Whose delivery is to be known.
+    /// Sends that request delivery reports.
     reported: Requests,
 }
 
@@ -38,13 +38,13 @@ impl Side {
         Self {
             sink,
             sends: server.sends(1),
-            // It always asks for receipts.
+            // Heliograph always requests receipts.
             reported: server.sends(1),
             program: Program::Heliograph(server),
         }
     }
 
-    /// `None` when it isn't installed.
+    /// `None` if Kannel isn't installed.
     pub fn kannel(window: usize) -> Option<Self> {
         let sink = Sink::opened();
         let boxes = Boxes::start(&format!(
@@ -71,7 +71,7 @@ impl Side {
         }
     }
 
-    /// By so many connections, for so long.
+    /// Sends over this many connections for this long.
     pub fn send(&mut self, connections: usize, duration: Duration) -> Answers {
         let addresses = [self.address().to_owned()];
         let load = Load {
@@ -83,7 +83,7 @@ impl Side {
         load.run()
     }
 
-    /// The same of messages whose delivery is to be known.
+    /// Like [`Side::send`], with delivery reports.
     pub fn send_reported(&mut self, connections: usize, duration: Duration) -> Answers {
         std::mem::swap(&mut self.sends, &mut self.reported);
         let answers = self.send(connections, duration);
@@ -91,7 +91,7 @@ impl Side {
         answers
     }
 
-    /// How many messages it knows, or has said, to be delivered.
+    /// Returns how many messages are stored, or were reported, as delivered.
     pub fn delivered(&self) -> u64 {
         match &self.program {
             Program::Heliograph(server) => stored::delivered(&server.database_url()),
@@ -99,21 +99,21 @@ impl Side {
         }
     }
 
-    /// Waits until what was done is stored.
+    /// Waits until all results are stored.
     pub fn settle(&self) {
         if let Program::Heliograph(server) = &self.program {
             server.wait_until_sent();
         }
     }
 
-    /// Looks through what is stored.
+    /// Checks the invariants of the stored data.
     pub fn check(&self) {
         if let Program::Heliograph(server) = &self.program {
             server.check();
         }
     }
 
-    /// What its processes have used so far.
+    /// Returns the CPU time and other counts of its processes so far.
     pub fn usage(&self) -> Usage {
         let work = match &self.program {
             Program::Heliograph(server) => server.work(),

@@ -1,8 +1,8 @@
-//! The SMSC that both sides are connected to: it takes every `submit_sm` as fast as it comes,
-//! answers it with an id, sends a receipt where one is asked for and it was told to, and counts.
+//! The SMSC that each side connects to. It answers every `submit_sm` at once with an ID, sends the
+//! requested receipts if it is set to, and counts.
 //!
-//! It looks at frames alone and writes once per read, so that it needs a small part of what it
-//! measures.
+//! It parses little more than the headers and writes once per read, so that it uses little CPU time
+//! itself.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use super::frame::{self, Frame};
 use crate::kannel::free_ports;
 
-/// Receipts that wait for their answer, per connection.
+/// Unanswered receipts per connection.
 const RECEIPT_WINDOW: usize = 100;
 const BUFFER: usize = 256 * 1024;
 
-/// A port that is listened on from [`Sink::open`] to [`Sink::close`].
+/// A port that accepts connections from [`Sink::open`] to [`Sink::close`].
 pub struct Sink {
     port: u16,
     counts: Arc<Counts>,
@@ -32,7 +32,7 @@ struct Open {
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
-/// What came so far; times in ns since `start`.
+/// Counts so far. Times are in nanoseconds since `start`.
 struct Counts {
     start: Instant,
     receipts: AtomicBool,
@@ -43,7 +43,7 @@ struct Counts {
 }
 
 impl Sink {
-    /// Closed.
+    /// Creates a closed sink.
     fn new() -> Self {
         let [port] = free_ports();
         Self {
@@ -86,26 +86,26 @@ impl Sink {
         });
     }
 
-    /// Ends all connections and listens no longer.
+    /// Closes the listener and all connections.
     pub fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
         open.closing.store(true, Ordering::SeqCst);
-        // Wakes whoever accepts.
+        // Ends the wait in `accept`.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
         open.accepting.join().unwrap();
         let streams = open.streams.lock().unwrap_or_else(PoisonError::into_inner);
         for stream in &*streams {
-            // Fails when the other side has closed it already.
+            // This fails if the other side has already closed the connection.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// Whether what is submitted from now on is receipted.
+    /// Sets whether later submits get receipts.
     pub fn send_receipts(&self, receipts: bool) {
         self.counts.receipts.store(receipts, Ordering::SeqCst);
     }
 
-    /// Forgets when the first and the last submit came.
+    /// Resets the times of the first and the last submit.
     pub fn forget_times(&self) {
         self.counts.first_ns.store(u64::MAX, Ordering::SeqCst);
         self.counts.last_ns.store(0, Ordering::SeqCst);
@@ -115,7 +115,7 @@ impl Sink {
         self.counts.submits.load(Ordering::SeqCst)
     }
 
-    /// Receipts that were answered.
+    /// The number of answered receipts.
     pub fn acknowledged(&self) -> u64 {
         self.counts.acknowledged.load(Ordering::SeqCst)
     }
@@ -125,7 +125,7 @@ impl Sink {
         self.counts.start + Duration::from_nanos(self.counts.last_ns.load(Ordering::SeqCst))
     }
 
-    /// From the first submit to the last.
+    /// The time from the first submit to the last.
     pub fn span(&self) -> Duration {
         let first = self.counts.first_ns.load(Ordering::SeqCst);
         Duration::from_nanos(self.counts.last_ns.load(Ordering::SeqCst) - first)
@@ -173,7 +173,7 @@ fn accept(
 struct Session {
     counts: Arc<Counts>,
     out: Vec<u8>,
-    /// Ids and addresses of what is still to be receipted.
+    /// IDs and addresses of messages whose receipts haven't been sent yet.
     due: VecDeque<(u64, frame::Addresses)>,
     unanswered: usize,
     sequence: u32,
@@ -183,7 +183,7 @@ struct Session {
 impl Session {
     fn new(counts: Arc<Counts>) -> Self {
         Self {
-            // No id is given twice, also not after a reconnection.
+            // IDs are never reused, not even after a reconnection.
             next_id: u64::try_from(counts.start.elapsed().as_micros()).unwrap() * 1000,
             counts,
             out: Vec::with_capacity(BUFFER),
@@ -193,7 +193,7 @@ impl Session {
         }
     }
 
-    /// Until the other side unbinds or is gone.
+    /// Runs until the other side unbinds or disconnects.
     fn run(mut self, mut stream: TcpStream) {
         let mut buffer = vec![0; BUFFER];
         let mut filled = 0;
@@ -213,7 +213,7 @@ impl Session {
         }
     }
 
-    /// Answers all whole frames; how many bytes they have, or `None` after an unbind.
+    /// Answers all complete frames. Returns how many bytes they have, or `None` after an unbind.
     fn take(&mut self, bytes: &[u8]) -> Option<usize> {
         let (mut used, mut submits, mut acknowledged) = (0, 0, 0);
         let mut unbound = false;

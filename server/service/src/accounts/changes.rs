@@ -9,8 +9,8 @@ use domain::Timestamp;
 use domain::records::AccountRecord;
 
 use crate::admission::rates::{Bucket, Pace};
-use crate::error::{Refusal, Result};
 use crate::{Limits, Service};
+use store::error::{Refusal, Result};
 
 /// The limit of a staff member, as a multiple of a customer's: staff decide many cases in a row.
 const TIMES_FOR_STAFF: u32 = 10;

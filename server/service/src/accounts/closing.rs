@@ -8,10 +8,10 @@ use domain::{ApiKey, KeyKind};
 
 use crate::Service;
 use crate::accounts::still_in_force;
-use crate::error::{Refusal, Result};
 use crate::mail::{self, texts};
-use crate::store::audit::{self, Actor, Change};
-use crate::store::{accounts, api_calls, api_keys, applications, sessions};
+use store::audit::{self, Actor, Change};
+use store::error::{Refusal, Result};
+use store::{accounts, api_calls, api_keys, applications, sessions};
 
 impl Service {
     /// Closes an account permanently. Once this commits, nobody can sign in and the account's keys

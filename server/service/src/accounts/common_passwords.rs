@@ -5,7 +5,7 @@ use domain::password::{InvalidPassword, parts_of};
 use tokio::sync::OnceCell;
 
 use crate::Service;
-use crate::error::{Refusal, Result};
+use store::error::{Refusal, Result};
 
 /// A password that can be guessed in fewer attempts than this counts as common.
 const GUESSES_MIN: u64 = 1_000_000;

@@ -9,12 +9,12 @@ use crate::Service;
 use crate::accounts::security_events::{self, ClientInfo, Event};
 use crate::accounts::throttle::network;
 use crate::accounts::{still_in_force, token_hash};
-use crate::error::{Refusal, Result};
 use crate::mail::{self, texts};
-use crate::store::audit::{self, Actor};
-use crate::store::known_devices;
-use crate::store::query::Connection;
-use crate::store::sessions::{self, SignIn, Valid};
+use store::audit::{self, Actor};
+use store::error::{Refusal, Result};
+use store::known_devices;
+use store::query::Connection;
+use store::sessions::{self, SignIn, Valid};
 
 /// A session expires after this time without use.
 pub(crate) const IDLE_MS: i64 = 30 * 60 * 1000;

@@ -12,14 +12,14 @@ use domain::{Email, Timestamp};
 use crate::Service;
 use crate::accounts::throttle::Attempt;
 use crate::accounts::{still_in_force, token_hash};
-use crate::error::{Refusal, Result};
 use crate::mail::confirming::{refuse_flood, throttle};
 use crate::mail::{self, Recipient, texts};
-use crate::store::accounts::AccountRow;
-use crate::store::audit::{self, Actor, Change};
-use crate::store::confirmations::Purpose;
-use crate::store::query::Connection;
-use crate::store::{accounts, confirmations, second_factors};
+use store::accounts::AccountRow;
+use store::audit::{self, Actor, Change};
+use store::confirmations::Purpose;
+use store::error::{Refusal, Result};
+use store::query::Connection;
+use store::{accounts, confirmations, second_factors};
 
 /// How long a confirmed change waits if no second factor confirmed it.
 const WAIT_MS: i64 = 24 * 60 * 60 * 1000;

@@ -10,8 +10,8 @@ use sha2::Sha256;
 
 use crate::Service;
 use crate::entropy::Entropy;
-use crate::error::Result;
-use crate::store::accounts;
+use store::accounts;
+use store::error::Result;
 
 const NONCE_BYTES: usize = 16;
 /// Separates this use of the hash from others.

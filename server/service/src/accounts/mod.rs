@@ -23,12 +23,12 @@ use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 
 use crate::Service;
-use crate::error::{Error, Refusal, Result};
 use crate::mail::{self, texts};
-use crate::store::audit::{self, Actor};
-use crate::store::query::Connection;
-use crate::store::{accounts, confirmations, known_devices, second_factors, sessions};
 use security_events::Event;
+use store::audit::{self, Actor};
+use store::error::{Error, Refusal, Result};
+use store::query::Connection;
+use store::{accounts, confirmations, known_devices, second_factors, sessions};
 use throttle::{Attempt, Counted};
 
 pub(crate) const TOKEN_BYTES: usize = 32;

@@ -21,10 +21,10 @@ use crate::Service;
 use crate::accounts::second_factor::{FactorChange, ISSUER, note};
 use crate::accounts::security_events::Event;
 use crate::accounts::token_hash;
-use crate::error::{Fault, Refusal, Result};
-use crate::store::audit::Actor;
-use crate::store::query::Connection;
-use crate::store::{passkeys, second_factors};
+use store::audit::Actor;
+use store::error::{Fault, Refusal, Result};
+use store::query::Connection;
+use store::{passkeys, second_factors};
 
 /// How long a challenge can be answered.
 const AWAITED_MS: i64 = 5 * 60 * 1000;
@@ -127,7 +127,7 @@ impl Service {
             .collect::<Result<_>>()?;
         let owner = Uuid::from_u64_pair(0, account_id.cast_unsigned());
         let begun = relying_party.start_passkey_registration(owner, email, email, Some(known));
-        let (options, state) = begun.map_err(Fault::Passkey)?;
+        let (options, state) = begun.map_err(|error| Fault::Passkey(error.to_string()))?;
         let what = What::Add {
             name: name.to_owned(),
             options: to_json(&options.public_key)?,
@@ -236,7 +236,7 @@ impl Service {
             return Err(Refusal::NoSuchPasskey.into());
         }
         let begun = relying_party.start_passkey_authentication(&stored);
-        let (options, state) = begun.map_err(Fault::Passkey)?;
+        let (options, state) = begun.map_err(|error| Fault::Passkey(error.to_string()))?;
         self.ask_passkey(token, account_id, What::Use(state))
             .await?;
         to_json(&options.public_key)

@@ -17,7 +17,7 @@ use thread_priority::{
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::entropy::Entropy;
-use crate::error::{Error, Fault, Refusal, Result};
+use store::error::{Error, Fault, Refusal, Result};
 
 /// OWASP's second recommendation for argon2id: 19 MiB, two passes, one lane.
 const MEMORY_KIB: u32 = 19_456;

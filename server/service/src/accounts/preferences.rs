@@ -2,10 +2,10 @@
 
 use domain::{MailKind, Theme};
 
-use crate::error::{Refusal, Result};
-use crate::store::accounts;
-use crate::store::audit::{self, Actor};
 use crate::{Service, zones};
+use store::accounts;
+use store::audit::{self, Actor};
+use store::error::{Refusal, Result};
 
 impl Service {
     /// Sets the colours in which the portal appears to an account.

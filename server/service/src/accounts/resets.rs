@@ -9,10 +9,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::throttle::{Attempt, Counted};
 use super::{TOKEN_BYTES, set_password, token_hash};
 use crate::Service;
-use crate::error::{Refusal, Result};
 use crate::mail::{self, confirming, texts};
-use crate::store::accounts;
-use crate::store::audit::{self, Actor};
+use store::accounts;
+use store::audit::{self, Actor};
+use store::error::{Refusal, Result};
 
 /// How long a reset link is valid.
 pub(crate) const RESET_LIFETIME_MS: i64 = 60 * 60 * 1000;

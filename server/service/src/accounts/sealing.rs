@@ -17,9 +17,9 @@ use sha2::Sha256;
 use tokio::sync::OnceCell;
 
 use crate::Service;
-use crate::error::{Error, Fault, Result};
 use crate::run_blocking;
-use crate::store::installation;
+use store::error::{Error, Fault, Result};
+use store::installation;
 
 const FILE: &str = "secret.key";
 const NONCE_BYTES: usize = 12;

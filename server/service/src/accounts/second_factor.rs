@@ -14,11 +14,12 @@ use crate::Service;
 use crate::accounts::security_events::Event;
 use crate::accounts::throttle::{Attempt, Counted};
 use crate::accounts::{still_in_force, token_hash};
-use crate::error::{Error, Fault, Refusal, Result};
+use crate::limits::FactorRule;
 use crate::mail::{self, texts};
-use crate::store::audit::{self, Actor};
-use crate::store::query::Connection;
-use crate::store::{WriteTx, accounts, second_factors, sessions};
+use store::audit::{self, Actor};
+use store::error::{Error, Fault, Refusal, Result};
+use store::query::Connection;
+use store::{WriteTx, accounts, second_factors, sessions};
 
 /// The name under which authenticator apps list the service.
 pub(super) const ISSUER: &str = "Heliograph";
@@ -45,14 +46,6 @@ const WRONG_CODE_WAIT_MS: i64 = 60_000;
 const WRONG_CODE_WAIT_MAX_MS: i64 = 60 * 60 * 1000;
 /// How long a step-up authentication is valid. A sign-in waits for its code for the same time.
 const STEP_UP_VALID_MS: i64 = 10 * 60 * 1000;
-
-/// Which accounts must have a second factor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FactorRule {
-    Staff,
-    All,
-}
 
 /// The state of an account's second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use domain::security_event::SecurityEventKind;
 
 use super::throttle::{Attempt, Counted, network};
 use crate::Service;
-use crate::error::Result;
-use crate::store::query::Connection;
-use crate::store::security_events::{self, Origin};
+use store::error::Result;
+use store::query::Connection;
+use store::security_events::{self, Origin};
 
 /// The maximum number of events that an account's owner sees.
 const SHOWN_MAX: i64 = 50;

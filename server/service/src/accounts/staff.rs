@@ -6,12 +6,12 @@ use domain::decision;
 use domain::records::AccountRecord;
 
 use crate::accounts::second_factor::FactorChange;
-use crate::error::{Refusal, Result};
-use crate::store::accounts::{self, AccountRow};
-use crate::store::audit::{self, Actor};
-use crate::store::{WriteTx, applications, second_factors, sessions};
 use crate::wakeups::Wakeup;
 use crate::{Service, Verb};
+use store::accounts::{self, AccountRow};
+use store::audit::{self, Actor};
+use store::error::{Refusal, Result};
+use store::{WriteTx, applications, second_factors, sessions};
 
 /// An account as staff see it.
 #[derive(Clone, Debug)]

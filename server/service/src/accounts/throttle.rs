@@ -12,7 +12,7 @@ use std::time::Duration;
 use domain::Timestamp;
 
 use crate::Limits;
-use crate::error::{Error, Refusal};
+use store::error::{Error, Refusal};
 
 const MINUTE_MS: i64 = 60_000;
 /// The maximum number of stored counts, of about 50 bytes each. Beyond it, the lowest counts are

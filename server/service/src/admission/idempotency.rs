@@ -7,8 +7,8 @@ use domain::{MessageText, Number, RequestId, Timestamp};
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
-use crate::error::{Error, Fault, Result};
-use crate::store::idempotency::KeptAnswer;
+use store::error::{Error, Fault, Result};
+use store::idempotency::KeptAnswer;
 
 /// How long an answer is stored.
 const KEPT_MS: i64 = DAY_MS;

@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use crate::Service;
 use crate::admission::idempotency::{IdempotencyKey, digest_of_send, kept_since};
 use crate::admission::rates::RateState;
-use crate::error::{Error, Result as VerbResult};
 use crate::money::funds::Funds;
 use crate::money::play_money::play_money;
-use crate::store::applications::{self, KeyRow};
-use crate::store::idempotency::{self as kept_answers, KeptKey};
+use store::applications::{self, KeyRow};
+use store::error::{Error, Result as VerbResult};
+use store::idempotency::{self as kept_answers, KeptKey};
 
 /// The application that a key gives access to, and the kind of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -237,7 +237,7 @@ impl Service {
         let shard = self.shard_of(access.reference).await?;
         let mut conn = self.store().read_at(shard).await?;
         let found = applications::balances(&mut conn, access.application_id).await?;
-        let found = found.ok_or(crate::error::Refusal::NoSuchApplication)?;
+        let found = found.ok_or(store::error::Refusal::NoSuchApplication)?;
         Ok(match access.kind {
             KeyKind::Live => found.balance,
             KeyKind::Test => play_money(found.test_balance, found.test_day, self.now()),

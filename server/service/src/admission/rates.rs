@@ -10,9 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use domain::{ApiKey, KeyKind, Reference, Timestamp};
 
 use crate::Service;
-use crate::error::Result;
-use crate::store::query::Connection;
-use crate::store::shared;
+use store::error::Result;
+use store::query::Connection;
+use store::shared;
 
 /// The amount that one request takes from a bucket. Each second, a bucket gains the limit times
 /// this amount.

@@ -14,10 +14,10 @@ use domain::{ApiKey, KeyKind, Reason, Reference, Timestamp};
 
 use crate::Service;
 use crate::applications::owned;
-use crate::error::Result;
 use crate::run_detached;
-use crate::store::api_calls;
-use crate::store::gate::Priority;
+use store::api_calls;
+use store::error::Result;
+use store::gate::Priority;
 
 /// The number of calls that are kept per application.
 const KEPT: usize = 50;

@@ -4,8 +4,8 @@ use domain::Category;
 use domain::first_steps::{Progress, Step, StepState, first_steps};
 
 use crate::Service;
-use crate::error::Result;
-use crate::store::{applications, tally};
+use store::error::Result;
+use store::{applications, tally};
 
 impl Service {
     /// Returns the first steps of an account, judged by its SMS application. Returns no steps once

@@ -6,8 +6,8 @@ use domain::support::AuditRecord;
 
 use crate::Service;
 use crate::applications::owned;
-use crate::error::Result;
-use crate::store::audit::{self, Actor, Wanted};
+use store::audit::{self, Actor, Wanted};
+use store::error::Result;
 
 /// The number of audit entries that a history is made from.
 const ENTRIES: i64 = 100;

@@ -11,8 +11,8 @@ use domain::{ApiKey, Reference, Timestamp};
 
 use crate::Service;
 use crate::applications::owned;
-use crate::error::Result;
-use crate::store::api_keys::{self, KeyName};
+use store::api_keys::{self, KeyName};
+use store::error::Result;
 
 const HOUR_MS: i64 = 3_600_000;
 /// The number of hours over which calls are counted.

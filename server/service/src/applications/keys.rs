@@ -7,10 +7,10 @@ use crate::Service;
 use crate::accounts::{still_in_force, token_hash};
 use crate::applications::call_log::replaced_since;
 use crate::applications::owned;
-use crate::error::Result;
 use crate::mail::{self, texts};
-use crate::store::audit::{self, Actor};
-use crate::store::{api_calls, api_keys, applications, sessions};
+use store::audit::{self, Actor};
+use store::error::Result;
+use store::{api_calls, api_keys, applications, sessions};
 
 impl Service {
     /// Replaces a key. The commit makes the old key unknown and signs out every device of the
@@ -69,25 +69,5 @@ impl Service {
     pub async fn key_in_force(&self, key: &ApiKey) -> Result<bool> {
         let row = self.key_row(key.reference()).await?;
         Ok(row.is_some_and(|row| row.holds(key)))
-    }
-}
-
-impl applications::KeyRow {
-    /// Whether `key` is the application's key of its kind.
-    pub(crate) fn holds(&self, key: &ApiKey) -> bool {
-        self.holds_hash(key.kind(), &key.hash())
-    }
-
-    /// Whether `hash` is the hash of the application's key of this kind.
-    pub(crate) fn holds_hash(&self, kind: KeyKind, hash: &str) -> bool {
-        self.hash_of(kind) == hash
-    }
-
-    /// Returns the hash of the application's key of this kind.
-    fn hash_of(&self, kind: KeyKind) -> &str {
-        match kind {
-            KeyKind::Live => &self.live_hash,
-            KeyKind::Test => &self.test_hash,
-        }
     }
 }

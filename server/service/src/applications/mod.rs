@@ -19,14 +19,14 @@ use domain::{
 };
 
 use crate::Service;
-use crate::error::{Error, Fault, Refusal, Result};
 use crate::mail::{self, texts};
 use crate::money::play_money::play_money;
-use crate::store::applications::{self, ApplicationIds, ApplicationRow, NewRow, StatusChange};
-use crate::store::audit::{self, Actor, Change};
-use crate::store::query::Connection;
-use crate::store::{accounts, api_keys, senders};
 use crate::wakeups::Wakeup;
+use store::applications::{self, ApplicationIds, ApplicationRow, NewRow, StatusChange};
+use store::audit::{self, Actor, Change};
+use store::error::{Error, Fault, Refusal, Result};
+use store::query::Connection;
+use store::{accounts, api_keys, senders};
 
 pub use statement::StatementFilter;
 

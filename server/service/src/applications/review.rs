@@ -5,9 +5,9 @@ use domain::records::{ApplicationRecord, Paged, SenderCase, WaitingWork};
 use domain::{SenderName, Timestamp, sender_name};
 
 use crate::Service;
-use crate::error::{Refusal, Result};
-use crate::store::audit::{self, Actor, Change};
-use crate::store::{applications, senders, staff_lists, usual_times};
+use store::audit::{self, Actor, Change};
+use store::error::{Refusal, Result};
+use store::{applications, senders, staff_lists, usual_times};
 
 /// The most cases on a page.
 const CASES_MAX: i64 = 100;

@@ -8,13 +8,13 @@ use domain::{Reference, SENDER_REQUESTS_PER_DAY, SenderName, SenderState, Sender
 
 use crate::Service;
 use crate::applications::{owned, refuse_taken};
-use crate::error::{Error, Fault, Refusal, Result};
 use crate::mail::{self, texts};
-use crate::store::applications::{self, ApplicationRow};
-use crate::store::audit::{self, Actor, Change};
-use crate::store::query::Connection;
-use crate::store::row::touched;
-use crate::store::senders;
+use store::applications::{self, ApplicationRow};
+use store::audit::{self, Actor, Change};
+use store::error::{Error, Fault, Refusal, Result};
+use store::query::Connection;
+use store::row::touched;
+use store::senders;
 
 /// The audit actions that decide a request.
 const ACCEPT: &str = "sender.accept";

@@ -10,9 +10,9 @@ use domain::{ApplicationId, Month, Reference, Timestamp};
 
 use super::owned;
 use crate::Service;
-use crate::error::{Refusal, Result};
-use crate::store::query::Connection;
-use crate::store::transfers;
+use store::error::{Refusal, Result};
+use store::query::Connection;
+use store::transfers;
 
 /// The most lines of a statement that are read at once.
 const LINES_MAX: i64 = 1000;

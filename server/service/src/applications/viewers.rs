@@ -3,8 +3,8 @@
 use domain::decision::{CaseKind, Viewer};
 
 use crate::Service;
-use crate::error::Result;
-use crate::store::case_viewers;
+use store::case_viewers;
+use store::error::Result;
 
 /// How long somebody is shown as a viewer, in milliseconds.
 const VIEWER_MS: i64 = 2 * 60 * 1000;

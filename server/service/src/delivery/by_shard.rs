@@ -14,7 +14,7 @@ use crate::Service;
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
-use crate::error::{Fault, Result};
+use store::error::{Fault, Result};
 
 /// How long to wait for a shard before going on with the others.
 const WAIT: Duration = Duration::from_secs(5);

@@ -3,13 +3,13 @@
 use domain::Timestamp;
 use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
 
-use crate::error::{Refusal, Result};
-use crate::store::audit::{self, Actor, Change};
-use crate::store::gate::Priority;
-use crate::store::query::Connection;
-use crate::store::{carriers, queue};
 use crate::wakeups::Wakeup;
 use crate::{Service, run_detached};
+use store::audit::{self, Actor, Change};
+use store::error::{Refusal, Result};
+use store::gate::Priority;
+use store::query::Connection;
+use store::{carriers, queue};
 
 /// How long a connection's state is valid. No process updates an older one.
 const STATE_HOLDS_MS: i64 = 15_000;

@@ -5,17 +5,17 @@ use domain::{MessageStatus, Submission, Timestamp, Transid};
 
 use crate::delivery::expiry::least_queued;
 use crate::delivery::outcomes::RESEND_AFTER_MS;
-use crate::error::Result;
-use crate::store::WriteTx;
-use crate::store::claims::{self, EndedLease};
-use crate::store::events::{self, Event};
-use crate::store::gate::Priority;
-use crate::store::queue::{self, Requeued};
-use crate::store::segments::{self, NewSegment};
-use crate::store::submits::{self, Begun};
-use crate::store::tally::Counter;
 use crate::wakeups::Wakeup;
 use crate::{Service, run_detached_with_attempts};
+use store::WriteTx;
+use store::claims::{self, EndedLease};
+use store::error::Result;
+use store::events::{self, Event};
+use store::gate::Priority;
+use store::queue::{self, Requeued};
+use store::segments::{self, NewSegment};
+use store::submits::{self, Begun};
+use store::tally::Counter;
 
 /// The number of claims that one transaction ends.
 const CHUNK: i64 = 500;

@@ -4,12 +4,12 @@ use domain::ids::Shard;
 use domain::timestamp::DAY_MS;
 use domain::{DeliveryError, MessageStatus, Timestamp, Transid, ids};
 
-use crate::error::Result;
 use crate::money::releases::settle;
-use crate::store::gate::Priority;
-use crate::store::messages::{self, Ending, Overdue};
-use crate::store::{Chore, batches, installation, queue};
 use crate::{MESSAGE_LIFETIME_MS, Service, run_detached, run_detached_with_attempts};
+use store::error::Result;
+use store::gate::Priority;
+use store::messages::{self, Ending, Overdue};
+use store::{Chore, batches, installation, queue};
 
 /// The number of messages that one transaction makes final.
 const CHUNK: i64 = 500;

@@ -3,9 +3,9 @@
 use domain::incident::{INCIDENTS_MAX, IncidentRecord, parse_incident};
 
 use crate::Service;
-use crate::error::{Refusal, Result};
-use crate::store::audit::{self, Actor};
-use crate::store::incidents;
+use store::audit::{self, Actor};
+use store::error::{Refusal, Result};
+use store::incidents;
 
 impl Service {
     /// Returns the open notes, oldest first.

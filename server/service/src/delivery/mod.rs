@@ -24,16 +24,16 @@ use domain::{ApplicationId, MessageText, Number, Submission, Timestamp, Transid}
 use crate::delivery::expiry::{first_unexpired, least_queued};
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::routing::Network;
-use crate::error::Result;
-use crate::store::claims::{self, DueLimits, DueRow, Leased, ScanStart, StartedMessage};
-use crate::store::gate::Priority;
-use crate::store::group_call::ClaimAnswer;
-use crate::store::queue::{self, QueueState};
-use crate::store::segments::{self, Segment};
-use crate::store::submits::{self, Outstanding};
-use crate::store::{WriteTx, installation};
 use crate::wakeups::Wakeup;
 use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_attempts};
+use store::claims::{self, DueLimits, DueRow, Leased, ScanStart, StartedMessage};
+use store::error::Result;
+use store::gate::Priority;
+use store::group_call::ClaimAnswer;
+use store::queue::{self, QueueState};
+use store::segments::{self, Segment};
+use store::submits::{self, Outstanding};
+use store::{WriteTx, installation};
 
 /// Safety margin: no submit starts in the last sixth of a lease (10 s of 60). The last results are
 /// stored in that time. The margin also covers the difference between the clocks of two nodes.

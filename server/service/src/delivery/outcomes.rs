@@ -4,8 +4,8 @@
 use domain::Submission;
 
 use crate::delivery::receipts::is_storable_name;
-use crate::store::claims::Held;
-use crate::store::segments::Segment;
+use store::claims::Held;
+use store::segments::Segment;
 
 /// How long a message whose response was lost waits for a receipt before it is submitted once more.
 pub(crate) const RESEND_AFTER_MS: i64 = 30_000;

@@ -6,15 +6,15 @@ use domain::ids::Shard;
 use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
-use crate::error::Result;
 use crate::operations::nodes::Node;
-use crate::store::events::{self, Event};
-use crate::store::gate::Priority;
-use crate::store::messages::{self, Ending};
-use crate::store::segments::{self, Segment, SegmentEnding, SegmentId, Unanswered};
-use crate::store::unmatched_receipts::{self, NewUnmatchedReceipt};
-use crate::store::{Chore, WriteTx, carriers, queue};
 use crate::{Service, run_detached};
+use store::error::Result;
+use store::events::{self, Event};
+use store::gate::Priority;
+use store::messages::{self, Ending};
+use store::segments::{self, Segment, SegmentEnding, SegmentId, Unanswered};
+use store::unmatched_receipts::{self, NewUnmatchedReceipt};
+use store::{Chore, WriteTx, carriers, queue};
 
 /// The maximum difference between a receipt's submit date and ours, if nothing else identifies the
 /// message.

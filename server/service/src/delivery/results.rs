@@ -9,14 +9,14 @@ use domain::{ApplicationId, MessageStatus, Submission, Timestamp, Transid};
 use crate::Service;
 use crate::delivery::Submitted;
 use crate::delivery::outcomes::{Again, Count, MessageOutcome, SubmitOutcome};
-use crate::error::Result;
-use crate::store::WriteTx;
-use crate::store::claims::{self, Held};
-use crate::store::events::{self, Event};
-use crate::store::messages::{self, Ended, Ending};
-use crate::store::queue::{self, Requeued};
-use crate::store::segments::{self, NewSegment, Segment};
-use crate::store::submits::{self, Begun, Taken};
+use store::WriteTx;
+use store::claims::{self, Held};
+use store::error::Result;
+use store::events::{self, Event};
+use store::messages::{self, Ended, Ending};
+use store::queue::{self, Requeued};
+use store::segments::{self, NewSegment, Segment};
+use store::submits::{self, Begun, Taken};
 
 /// The effects of recording a carrier's results.
 pub(crate) struct Recorded {

@@ -9,13 +9,13 @@ use domain::ids::Shard;
 use domain::routing::{Choice, Route, Routes, RoutingFacts};
 use domain::{DeliveryError, Kind, MessageStatus, Money, Number, Reference, Transid};
 
-use crate::error::Result;
 use crate::money::releases::settle;
-use crate::store::gate::Priority;
-use crate::store::messages::{self, Ending};
-use crate::store::queue::{self, Moved, Routed};
 use crate::wakeups::Wakeup;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_attempts};
+use store::error::Result;
+use store::gate::Priority;
+use store::messages::{self, Ending};
+use store::queue::{self, Moved, Routed};
 
 /// Stands for the carrier of queued messages that match no route.
 pub(crate) const NO_CARRIER: &str = "";

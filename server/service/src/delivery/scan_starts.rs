@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use domain::Timestamp;
 use domain::ids::Shard;
 
-use crate::store::claims::{DueLimits, DueRow, ScanStart};
+use store::claims::{DueLimits, DueRow, ScanStart};
 
 /// The interval between searches from the beginning. These find rows that another process locked
 /// and released, and rows that were stored later than others with the same due time.

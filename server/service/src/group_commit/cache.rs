@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use domain::{ApplicationId, ApplicationStatus, Category, Money, PriceHistory, SenderState};
 
 use crate::admission::rates::{Allowance, RateKey};
-use crate::error::{Error, Fault, Result};
 use crate::money::play_money::play_money;
 use crate::prices::known::CurrentPrices;
-use crate::store::applications::KeyRow;
-use crate::store::group_call::{ApplicationFields, CommitGroup, FoundApplication, GroupAnswer};
-use crate::store::idempotency::{KeptAnswer, KeptKey};
-use crate::store::prices::ChangeFields;
+use store::applications::KeyRow;
+use store::error::{Error, Fault, Result};
+use store::group_call::{ApplicationFields, CommitGroup, FoundApplication, GroupAnswer};
+use store::idempotency::{KeptAnswer, KeptKey};
+use store::prices::ChangeFields;
 
 /// The maximum number of cached applications.
 const APPLICATIONS_MAX: usize = 65_536;
@@ -99,7 +99,7 @@ impl Cache {
             let key = KeptKey::of(application_id, keys.tests[index], &keys.keys[index]);
             self.in_group.keys.insert(key);
         }
-        self.in_group.kept.extend(answer.kept_answers());
+        self.in_group.kept.extend(kept_answers(answer));
     }
 
     /// If the prices can't be read, no send is accepted.
@@ -151,25 +151,14 @@ impl Cache {
     }
 }
 
-impl GroupAnswer {
-    /// Returns the answers that are stored for the idempotency keys of sends.
-    pub(super) fn kept_answers(&self) -> impl Iterator<Item = (KeptKey, KeptAnswer)> {
-        self.kept
-            .iter()
-            .flatten()
-            .map(|(application_id, test, key, digest, answer)| {
-                let key = KeptKey::of(*application_id, *test, key);
-                let (digest, answer) = (digest.clone(), answer.clone());
-                (key, KeptAnswer { digest, answer })
-            })
-    }
-
-    /// Whether the call stored the sends of an application.
-    fn has_charged(&self, application: ApplicationId) -> bool {
-        self.charged
-            .as_ref()
-            .is_some_and(|ids| ids.contains(&application))
-    }
+/// Returns the answers that are stored for the idempotency keys of sends.
+pub(super) fn kept_answers(answer: &GroupAnswer) -> impl Iterator<Item = (KeptKey, KeptAnswer)> {
+    let kept = answer.kept.iter().flatten();
+    kept.map(|(application_id, test, key, digest, answer)| {
+        let key = KeptKey::of(*application_id, *test, key);
+        let (digest, answer) = (digest.clone(), answer.clone());
+        (key, KeptAnswer { digest, answer })
+    })
 }
 
 fn key_row(found: &FoundApplication, fields: &ApplicationFields) -> Result<KeyRow> {

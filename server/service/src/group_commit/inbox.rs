@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::admission::{PreparedSend, SendError, Sent};
 use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
-use crate::error::{Error, Fault, Result, Uncertain};
+use store::error::{Error, Fault, Result, Uncertain};
 
 /// The maximum number of waiting sends. Further sends are refused as "unavailable".
 const SENDS_MAX: usize = 4096;

@@ -18,14 +18,14 @@ use crate::delivery::expiry::first_unexpired;
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{ClaimSearch, Lease, Submitted};
-use crate::error::Result;
 use crate::money::funds::Funds;
 use crate::money::play_money::play_money_max;
-use crate::store::group_call::{
+use store::error::Result;
+use store::group_call::{
     ApplicationRows, ClaimRows, CommitGroup, KeyRows, NamedReceiptRows, ReceiptRows, SegmentRows,
     SendRows, SubmittedRows,
 };
-use crate::store::idempotency::KeptKey;
+use store::idempotency::KeptKey;
 
 /// Returns a random ID for a group.
 pub(super) fn group_id(service: &Service) -> i64 {
@@ -147,7 +147,7 @@ impl OptimisticGroup {
             }
         }
         for search in &searches {
-            call.claims.push(search);
+            push_claim(&mut call.claims, search);
         }
         Ok(Self {
             call,
@@ -188,7 +188,7 @@ fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) 
             Input::Receipts { receipts, .. } => {
                 for receipt in receipts {
                     if received.insert(receipt.id) {
-                        call.receipts.push(receipt);
+                        push_receipt(&mut call.receipts, receipt);
                     }
                 }
             }
@@ -196,7 +196,7 @@ fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) 
                 carrier, receipts, ..
             } => {
                 for receipt in receipts {
-                    call.named_receipts.push(carrier, receipt, named);
+                    push_named(&mut call.named_receipts, carrier, receipt, named);
                     named += 1;
                 }
             }
@@ -246,34 +246,28 @@ fn add_submitted(service: &Service, call: &mut CommitGroup, carrier: &str, resul
     }
 }
 
-impl ReceiptRows {
-    fn push(&mut self, receipt: &Receipt) {
-        self.ids.push(receipt.id.0);
-        self.statuses.push(receipt.status.code());
-        self.errors.push(receipt.error.clone());
+fn push_receipt(rows: &mut ReceiptRows, receipt: &Receipt) {
+    rows.ids.push(receipt.id.0);
+    rows.statuses.push(receipt.status.code());
+    rows.errors.push(receipt.error.clone());
+}
+
+fn push_named(rows: &mut NamedReceiptRows, carrier: &str, receipt: &CarrierReceipt, number: i64) {
+    for name in &receipt.names {
+        rows.receipts.push(number);
+        rows.carriers.push(carrier.to_owned());
+        rows.names.push(name.clone());
+        rows.statuses.push(receipt.status.code());
+        rows.errors.push(receipt.error.clone());
     }
 }
 
-impl NamedReceiptRows {
-    fn push(&mut self, carrier: &str, receipt: &CarrierReceipt, number: i64) {
-        for name in &receipt.names {
-            self.receipts.push(number);
-            self.carriers.push(carrier.to_owned());
-            self.names.push(name.clone());
-            self.statuses.push(receipt.status.code());
-            self.errors.push(receipt.error.clone());
-        }
-    }
-}
-
-impl ClaimRows {
-    fn push(&mut self, search: &ClaimSearch) {
-        self.carriers.push(search.carrier.clone());
-        self.all_max.push(search.limits.all);
-        self.singles_max.push(search.limits.singles);
-        self.singles_from.push(search.from.singles);
-        self.batches_from.push(search.from.of_batches);
-    }
+fn push_claim(rows: &mut ClaimRows, search: &ClaimSearch) {
+    rows.carriers.push(search.carrier.clone());
+    rows.all_max.push(search.limits.all);
+    rows.singles_max.push(search.limits.singles);
+    rows.singles_from.push(search.from.singles);
+    rows.batches_from.push(search.from.of_batches);
 }
 
 /// The state while the sends of a group are being decided.
@@ -425,7 +419,7 @@ impl Deciding<'_> {
         let row = accepted.queue(self.service, self.slots, self.lease, self.call.now);
         let message = accepted.message;
         if let Some((key, digest)) = accepted.kept {
-            let answer = crate::store::row::json(&sent)?;
+            let answer = store::row::json(&sent)?;
             self.call.keys.push(&key, &digest, Some(answer));
             self.new_keys.insert(key);
         }
@@ -478,16 +472,6 @@ impl Deciding<'_> {
             rows.transfers.push(spent.transfers);
             rows.tests.push(spent.tests);
         }
-    }
-}
-
-impl KeyRows {
-    fn push(&mut self, key: &KeptKey, digest: &str, answer: Option<String>) {
-        self.applications.push(key.application_id.0);
-        self.tests.push(i64::from(key.test));
-        self.keys.push(key.key.clone());
-        self.digests.push(digest.to_owned());
-        self.answers.push(answer);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use domain::{ApplicationId, KeyKind, Money, Reason, Timestamp};
 
-use super::cache::Cache;
+use super::cache::{Cache, kept_answers};
 use super::inbox::{Answer, Input};
 use super::optimistic::{Decided, OptimisticGroup, OptimisticSend};
 use crate::Service;
@@ -12,9 +12,9 @@ use crate::admission::Sent;
 use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{ClaimSearch, Claimed, Learned, Submitted};
 use crate::money::play_money::play_money;
-use crate::store::group_call::{ClaimAnswer, CommitGroup, FoundApplication, GroupAnswer};
-use crate::store::idempotency::KeptKey;
 use crate::wakeups::Wakeup;
+use store::group_call::{ClaimAnswer, CommitGroup, FoundApplication, GroupAnswer};
+use store::idempotency::KeptKey;
 
 /// Inputs that are still to be stored.
 #[derive(Default)]
@@ -79,7 +79,7 @@ impl<'a> AnsweredRows<'a> {
             now: call.now,
             applications: applications.map(|found| (found.id, found)).collect(),
             charged: answer.charged.iter().flatten().copied().collect(),
-            kept: answer.kept_answers().map(|(key, _)| key).collect(),
+            kept: kept_answers(answer).map(|(key, _)| key).collect(),
         }
     }
 }

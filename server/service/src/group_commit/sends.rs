@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use domain::admission::{Admission, SendAttempt, admit, reserved_outcome};
 use domain::reason::Reason;
-use domain::{ApiKey, KeyKind, MessageStatus, Money, PricesInForce, Reference, Timestamp, Transid};
+use domain::{ApiKey, KeyKind, Money, PricesInForce, Reference, Timestamp, Transid};
 
 use super::consumers::Slots;
 use crate::admission::idempotency::{earlier, kept_since, recall};
@@ -15,15 +15,15 @@ use crate::admission::rates::Allowance;
 use crate::admission::{PreparedSend, Sent};
 use crate::delivery::routing::Message;
 use crate::delivery::{Claimed, Lease};
-use crate::error::Result;
 use crate::money::funds::Funds;
-use crate::store::idempotency::{self, KeptAnswer, KeptKey};
-use crate::store::messages::{self, NewMessage};
-use crate::store::queue::{self, QueuedAs, QueuedRow};
-use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject};
-use crate::store::{WriteTx, applications};
 use crate::{MESSAGE_LIFETIME_MS, SANDBOX_CARRIER, Service};
 use domain::records::TransferKind;
+use store::error::Result;
+use store::idempotency::{self, KeptAnswer, KeptKey};
+use store::messages::{self, NewMessage};
+use store::queue::{self, QueuedAs, QueuedRow};
+use store::transfers::{self, MessageTransfer, REVENUE, Subject};
+use store::{WriteTx, applications};
 
 /// An accepted send and the rows to store for it.
 pub(super) struct Accepted {
@@ -301,7 +301,7 @@ impl Accepted {
         let Some((key, digest)) = self.kept.clone() else {
             return Ok(None);
         };
-        let answer = crate::store::row::json(&self.sent)?;
+        let answer = store::row::json(&self.sent)?;
         Ok(Some((key, KeptAnswer { digest, answer })))
     }
 
@@ -315,16 +315,6 @@ impl Accepted {
             subject: Subject::Message(self.message.id),
             application: Some((application, self.balance_after?)),
         })
-    }
-}
-
-impl NewMessage {
-    /// Returns the status that the message is stored with.
-    pub(crate) const fn status(&self) -> MessageStatus {
-        match self.sending_at {
-            Some(_) => MessageStatus::Sending,
-            None => MessageStatus::Queued,
-        }
     }
 }
 

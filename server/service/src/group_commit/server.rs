@@ -19,9 +19,10 @@ use super::optimistic::{OptimisticGroup, group_id};
 use super::reply::Left;
 use crate::admission::rates::RateKey;
 use crate::delivery::Lease;
-use crate::error::{Error, Fault, Result, Uncertain, took_too_long};
-use crate::store::group_call::{Called, GroupAnswer, GroupConnection, UnansweredCall};
 use crate::{ATTEMPTS, Service};
+use store::DatabaseError;
+use store::error::{Error, Fault, Result, Uncertain, took_too_long};
+use store::group_call::{Called, GroupAnswer, GroupConnection, UnansweredCall};
 
 /// How long a group waits to learn whether its call is stored. After that, a background task goes
 /// on querying.
@@ -52,7 +53,7 @@ pub(super) struct ServerGroups {
 enum Stored {
     Answered(GroupAnswer),
     /// It is unknown whether the call is stored. The task goes on querying.
-    Unknown(Asking, sqlx::Error),
+    Unknown(Asking, DatabaseError),
 }
 
 /// A task that queries whether a call is stored. Returns the call's answer, or `None` if the call
@@ -212,7 +213,7 @@ impl ServerGroups {
         group: OptimisticGroup,
         inputs: Vec<Input>,
         asking: Asking,
-        error: sqlx::Error,
+        error: DatabaseError,
     ) {
         let (service, inbox) = (service.clone(), Arc::clone(&self.inbox));
         let asked_on = Arc::clone(&self.asked_on);

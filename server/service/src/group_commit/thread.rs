@@ -18,13 +18,13 @@ use super::sends::admit_all;
 use super::server::ServerGroups;
 use crate::admission::PreparedSend;
 use crate::delivery::{Lease, Submitted, claim_due};
-use crate::error::{Error, Fault, Result};
 use crate::money::releases::settle;
-use crate::store::gate::Priority;
-use crate::store::messages::Ended;
-use crate::store::{Committed, Unanswered, WriteTx, prices};
 use crate::wakeups::Wakeup;
 use crate::{ATTEMPTS, Inner, STATEMENTS_TIMEOUT, Service};
+use store::error::{Error, Fault, Result};
+use store::gate::Priority;
+use store::messages::Ended;
+use store::{Committed, Unanswered, WriteTx, prices};
 
 /// A group that takes longer than this is logged.
 const SLOW: Duration = Duration::from_millis(250);

@@ -4,12 +4,12 @@ use domain::{MailKind, Timestamp};
 
 use crate::Service;
 use crate::accounts::token_hash;
-use crate::error::{Refusal, Result};
 use crate::mail::{self, texts};
-use crate::store::audit::{self, Actor};
-use crate::store::confirmations::Purpose;
-use crate::store::query::Connection;
-use crate::store::{accounts, confirmations};
+use store::audit::{self, Actor};
+use store::confirmations::Purpose;
+use store::error::{Refusal, Result};
+use store::query::Connection;
+use store::{accounts, confirmations};
 
 /// How long a link is valid after it was sent.
 pub(super) const CONFIRMATION_LIFETIME_MS: i64 = 3 * 24 * 60 * 60 * 1000;

@@ -17,11 +17,11 @@ pub(crate) mod texts;
 use domain::records::AccountRecord;
 use domain::{MailKind, Timestamp};
 
-use crate::error::Result;
-use crate::store::accounts;
-use crate::store::applications::ApplicationRow;
-use crate::store::outbox::{self, NewMail};
-use crate::store::query::Connection;
+use store::accounts;
+use store::applications::ApplicationRow;
+use store::error::Result;
+use store::outbox::{self, NewMail};
+use store::query::Connection;
 
 pub use sending::{MailCounts, OutgoingMail};
 

@@ -8,13 +8,13 @@ use domain::{Money, Reference, Timestamp};
 use super::{Recipient, put, texts};
 use crate::Service;
 use crate::applications::owned;
-use crate::error::Result;
-use crate::store::Chore;
-use crate::store::audit::{self, Actor, Change};
-use crate::store::gate::Priority;
-use crate::store::notices::{self, Owner, Waiting};
-use crate::store::query::Connection;
-use crate::store::{WriteTx, accounts, installation};
+use store::Chore;
+use store::audit::{self, Actor, Change};
+use store::error::Result;
+use store::gate::Priority;
+use store::notices::{self, Owner, Waiting};
+use store::query::Connection;
+use store::{WriteTx, accounts, installation};
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 /// The maximum age of a batch that is checked. A batch is done within 48 hours and some minutes,

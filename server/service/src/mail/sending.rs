@@ -11,12 +11,12 @@ use super::template::render;
 use crate::Service;
 use crate::accounts::resets::RESET_LIFETIME_MS;
 use crate::accounts::{TOKEN_BYTES, token_hash};
-use crate::error::{Refusal, Result};
-use crate::store::audit::{self, Actor};
-use crate::store::confirmations::Purpose;
-use crate::store::outbox::{self, ClaimedRow};
-use crate::store::query::Connection;
-use crate::store::{accounts, confirmations, known_devices};
+use store::audit::{self, Actor};
+use store::confirmations::Purpose;
+use store::error::{Refusal, Result};
+use store::outbox::{self, ClaimedRow};
+use store::query::Connection;
+use store::{accounts, confirmations, known_devices};
 
 const MINUTE_MS: i64 = 60_000;
 /// How long a link that stops a change of the email is valid. It is longer than a change can take:

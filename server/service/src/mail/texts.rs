@@ -7,7 +7,7 @@ use domain::records::ApplicationRecord;
 use domain::{KeyKind, MailKind, Money, Reference, Timestamp};
 
 use super::{Mail, PER_KIND_MAX};
-use crate::store::notices::Done;
+use store::notices::Done;
 
 /// The advice for an action that somebody else may have performed.
 const NOT_YOU: &str = "If it wasn't you, set a new password at once. This signs out all other \

@@ -10,18 +10,18 @@ use domain::printable::is_control;
 use domain::records::{DepositCase, DepositRecord, Paged, TransferKind};
 use domain::{ApplicationId, Money, Reference, Timestamp};
 
-use crate::error::{Error, Refusal, Result};
 use crate::mail::{self, texts};
-use crate::store::WriteTx;
-use crate::store::applications::{self, ApplicationRow};
-use crate::store::audit::{self, Actor, Change};
-use crate::store::deposits;
-use crate::store::gate::Priority;
-use crate::store::installation;
-use crate::store::query::Connection;
-use crate::store::row::touched;
-use crate::store::transfers::{self, BANK, LedgerAccount, Transfer, UNMATCHED};
 use crate::{Service, Verb, leave_time, run_detached};
+use store::WriteTx;
+use store::applications::{self, ApplicationRow};
+use store::audit::{self, Actor, Change};
+use store::deposits;
+use store::error::{Error, Refusal, Result};
+use store::gate::Priority;
+use store::installation;
+use store::query::Connection;
+use store::row::touched;
+use store::transfers::{self, BANK, LedgerAccount, Transfer, UNMATCHED};
 
 /// The most characters of a bank ID.
 const BANK_ID_CHARS_MAX: usize = 255;

@@ -4,7 +4,7 @@
 use domain::{KeyKind, Money, Timestamp};
 
 use crate::money::play_money::play_money;
-use crate::store::applications::{ChargedApplication, KeyRow};
+use store::applications::{ChargedApplication, KeyRow};
 
 /// The balances of an application, within the transaction that charges it.
 pub(crate) struct Funds {
@@ -82,16 +82,5 @@ impl Funds {
             test_sent: self.test_sent,
             before: self.row,
         })
-    }
-}
-
-impl KeyRow {
-    /// Returns how many messages the test key has sent on the day of `now`. A new day starts at 0.
-    pub(crate) fn test_sent_on(&self, now: Timestamp) -> i64 {
-        if self.test_day < now.day() {
-            0
-        } else {
-            self.test_sent
-        }
     }
 }

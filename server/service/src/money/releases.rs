@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use domain::{ApplicationId, Money, Timestamp};
 
-use crate::error::{Error, Fault, Result};
 use crate::money::play_money::play_money_max;
-use crate::store::balances::{self, SettledApplication};
-use crate::store::messages::Ended;
-use crate::store::query::Connection;
-use crate::store::transfers::{self, MessageTransfer, REVENUE, Subject};
 use domain::records::TransferKind;
+use store::balances::{self, SettledApplication};
+use store::error::{Error, Fault, Result};
+use store::messages::Ended;
+use store::query::Connection;
+use store::transfers::{self, MessageTransfer, REVENUE, Subject};
 
 /// Moves the released prices of ended messages back to their applications, with a transfer for each
 /// message. Prices that were paid from the test balance move back without a transfer.

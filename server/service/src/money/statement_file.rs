@@ -11,7 +11,7 @@ use domain::Money;
 use domain::records::LineOutcome;
 
 use super::deposits::{is_bank_id, written};
-use crate::store::statements::{BankColumns, FileLine};
+use store::statements::{BankColumns, FileLine};
 
 /// The most lines of a bank statement.
 const LINES_MAX: usize = 1_000_000;

@@ -13,12 +13,12 @@ use tokio::sync::mpsc;
 
 use super::deposits::{self, DepositRequest, DepositStatus, written};
 use super::statement_file::{BadStatement, OpenStatement};
-use crate::error::{Error, Fault, Refusal, Result};
-use crate::store::audit::{self, Actor};
-use crate::store::gate::Priority;
-use crate::store::statements::{BankColumns, FileLine, UnderWay};
-use crate::store::{Chore, WriteTx, installation, statements};
 use crate::{Service, Verb, leave_time, run_blocking, run_detached};
+use store::audit::{self, Actor};
+use store::error::{Error, Fault, Refusal, Result};
+use store::gate::Priority;
+use store::statements::{BankColumns, FileLine, UnderWay};
+use store::{Chore, WriteTx, installation, statements};
 
 /// The number of a file's lines that one transaction stores. With SQLite, a send waits for the
 /// whole transaction.

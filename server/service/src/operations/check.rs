@@ -2,11 +2,11 @@
 
 use domain::Money;
 
-use crate::error::Result;
-use crate::store::query::{At, Connection};
-use crate::store::{WriteTx, audit_check, check, deposits, prices, transfers};
 use crate::{MESSAGE_LIFETIME_MS, Service, shards};
 use domain::ids::Shard;
+use store::error::Result;
+use store::query::{At, Connection};
+use store::{WriteTx, audit_check, check, deposits, prices, transfers};
 
 /// How long after its lifetime a message may take to become final, in milliseconds.
 const GRACE_MS: i64 = 10 * 60 * 1000;

@@ -8,17 +8,17 @@ use domain::{Money, Timestamp};
 
 use crate::accounts::sealing::{self, Sealing};
 use crate::delivery::expiry::first_unexpired;
-use crate::error::{Error, Fault, OpenError};
 use crate::operations::check::violations;
 use crate::operations::history;
-use crate::store::copy::{self, Ledger, Reader, TABLES, Waiting};
-use crate::store::distribute::{self, Distribution};
-use crate::store::history::MessageTables;
-use crate::store::sql::Dialect;
-use crate::store::{Missing, Store, WriteTx, installation, shared};
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_format::{ChunkError, parse_chunk, read_bytes};
 use crate::{Clock, Service, run_blocking};
+use store::copy::{self, Ledger, Reader, TABLES, Waiting};
+use store::distribute::{self, Distribution};
+use store::error::{Error, Fault, OpenError};
+use store::history::MessageTables;
+use store::sql::Dialect;
+use store::{Missing, Store, WriteTx, installation, shared};
 
 type Result<T> = std::result::Result<T, CopyError>;
 

@@ -3,15 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use sqlx::AnyConnection;
-
-use crate::error::{Error, Fault, OpenError};
 use crate::operations::nodes::{self, follow_server};
 use crate::operations::upkeep::install;
-use crate::store::distribute::{self, Address, Distribution, REFERENCE_TABLES, TESTED_CITUS};
-use crate::store::sql::Dialect;
-use crate::store::{Missing, Store};
 use crate::{Config, Service};
+use store::distribute::{self, Address, Distribution, REFERENCE_TABLES, TESTED_CITUS};
+use store::error::{Error, Fault, OpenError};
+use store::sql::Dialect;
+use store::{AnyConnection, Missing, Store};
 
 type Result<T> = std::result::Result<T, DistributeError>;
 
@@ -135,10 +133,10 @@ async fn distribute_in(
         distribute::end(&mut conn, shards).await?;
     }
     let mut workers: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-    for place in distribute::places(&mut conn, shards).await? {
-        let (host, port) = place.worker;
+    for shard in distribute::places(&mut conn, shards).await? {
+        let (host, port) = shard.worker;
         let shards = workers.entry(format!("{host}:{port}")).or_default();
-        shards.push(place.shard);
+        shards.push(shard.shard);
     }
     Ok(Distributed { shards, workers })
 }
@@ -259,10 +257,10 @@ async fn distribute_tables(
 /// Citus shards of later tables with those of `applications`.
 async fn spread_shards(conn: &mut AnyConnection, shards: i64) -> Result<()> {
     let mut citus_shards: BTreeMap<i64, (usize, Address)> = BTreeMap::new();
-    for place in distribute::places(&mut *conn, shards).await? {
+    for shard in distribute::places(&mut *conn, shards).await? {
         let (shards, _) = citus_shards
-            .entry(place.citus_shard)
-            .or_insert((0, place.worker));
+            .entry(shard.citus_shard)
+            .or_insert((0, shard.worker));
         *shards += 1;
     }
     let mut citus_shards: Vec<_> = citus_shards.into_iter().collect();
@@ -284,7 +282,7 @@ async fn spread_shards(conn: &mut AnyConnection, shards: i64) -> Result<()> {
 
 /// Checks whether the database is distributed. Refuses a database that is half distributed, and
 /// warns if this version of Citus wasn't tested.
-pub(crate) async fn look(store: &Store) -> std::result::Result<(), OpenError> {
+pub(crate) async fn check(store: &Store) -> std::result::Result<(), OpenError> {
     if store.dialect() == Dialect::Sqlite {
         return Ok(());
     }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use domain::Timestamp;
 use domain::ids::{self, Shard, id_of_day};
 
-use crate::error::Result;
-use crate::store::gate::Priority;
-use crate::store::history::{self, MessageTables, Range};
-use crate::store::{Chore, Store, WriteTx, installation, messages, quarters, tally};
 use crate::{Service, run_detached, run_detached_within};
+use store::error::Result;
+use store::gate::Priority;
+use store::history::{self, MessageTables, Range};
+use store::{Chore, Store, WriteTx, installation, messages, quarters, tally};
 
 /// The number of days for which tables are created in advance. Rows of a day without tables go into
 /// the default partition.

@@ -9,11 +9,11 @@ use domain::ids::Shard;
 use domain::timestamp::DAY_MS;
 
 use crate::Service;
-use crate::error::{OpenError, Result};
-use crate::store::gate::Priority;
-use crate::store::nodes::{self, NodeRow};
-use crate::store::shared::{self, NodeKey};
-use crate::store::{Chore, Store, WriteTx};
+use store::error::{OpenError, Result};
+use store::gate::Priority;
+use store::nodes::{self, NodeRow};
+use store::shared::{self, NodeKey};
+use store::{Chore, Store, WriteTx};
 
 /// The number of slots. An ID has 10 bits for the node, and uploads use half of the node numbers.
 pub(crate) const SLOTS: i64 = 512;

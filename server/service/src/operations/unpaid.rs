@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use domain::support::UnpaidUse;
 
 use crate::Service;
-use crate::error::Result;
-use crate::store::unpaid;
+use store::error::Result;
+use store::unpaid;
 
 /// The bytes that a message takes with PostgreSQL besides its text: its row and its index entries.
 /// With SQLite, a message takes a third of that. `server/tests/api/costs.rs` measures this.

@@ -5,16 +5,14 @@ use std::path::Path;
 use domain::{PriceChange, Prices, Timestamp};
 
 use crate::admission::idempotency::kept_since;
-use crate::error::{Fault, OpenError, Refusal, Result};
 use crate::shards;
-use crate::store::gate::Priority;
-use crate::store::query::Connection;
-use crate::store::{
-    Chore, Store, batches, commit_groups, idempotency, installation, messages, prices,
-};
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_store::Spools;
 use crate::{Config, Service, run_blocking};
+use store::error::{Fault, OpenError, Refusal, Result};
+use store::gate::Priority;
+use store::query::Connection;
+use store::{Chore, Store, batches, commit_groups, idempotency, installation, messages, prices};
 
 /// Records the currency at the first start. Records the configured prices whenever a start brings
 /// other prices, unless prices were set at the support desk or by command. With `keep`, the

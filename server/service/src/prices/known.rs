@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::{PriceHistory, PricesInForce, Timestamp};
 
-use crate::error::{Error, Fault, Result};
-use crate::store::prices;
-use crate::store::query::Connection;
+use store::error::{Error, Fault, Result};
+use store::prices;
+use store::query::Connection;
 
 /// The price changes that were read, and the prices that were returned last.
 #[derive(Clone, Default)]

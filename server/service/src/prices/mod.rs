@@ -7,11 +7,11 @@ use std::sync::Arc;
 use domain::records::{NumberPrice, PriceChangeRecord, PriceList, PriceTable};
 use domain::{Kind, Number, PriceChange, PriceHistory, PriceRow, PricesInForce, Timestamp};
 
-use crate::error::{Refusal, Result};
-use crate::store::audit::{self, Actor, Change};
-use crate::store::query::Connection;
-use crate::store::{installation, prices};
 use crate::{Service, Verb};
+use store::audit::{self, Actor, Change};
+use store::error::{Refusal, Result};
+use store::query::Connection;
+use store::{installation, prices};
 
 impl Service {
     /// Returns the currency and the base prices that a send would be charged now.

@@ -10,9 +10,9 @@ use super::settled::Days;
 use super::tests;
 use crate::Service;
 use crate::applications::chosen;
-use crate::error::Result;
-use crate::store::quarters;
-use crate::store::query::Connection;
+use store::error::Result;
+use store::quarters;
+use store::query::Connection;
 
 const DAY_QUARTERS: i64 = DAY_MS / QUARTER_MS;
 /// How long after its end a day counts as settled, in milliseconds. By then its messages are

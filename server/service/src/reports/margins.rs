@@ -8,11 +8,11 @@ use domain::{Kind, Money, Number, PriceHistory, Reference, Timestamp};
 
 use crate::applications::chosen;
 use crate::delivery::routing::Message;
-use crate::error::{Error, Fault, Refusal, Result};
-use crate::store::gate::Priority;
-use crate::store::margins::{self, Counted, CountedMessage};
-use crate::store::{Chore, installation, messages};
 use crate::{Service, run_detached};
+use store::error::{Error, Fault, Refusal, Result};
+use store::gate::Priority;
+use store::margins::{self, Counted, CountedMessage};
+use store::{Chore, installation, messages};
 
 /// The most days of a report.
 pub const MARGIN_DAYS_MAX: i64 = 92;

@@ -20,13 +20,13 @@ use domain::{
 use crate::Service;
 use crate::admission::KeyAccess;
 use crate::applications::{chosen, owned_ids};
-use crate::error::{Error, Refusal, Result};
-use crate::store::events;
-use crate::store::query::{At, Connection};
-use crate::store::recent::Place;
-use crate::store::reports::{Condition, MessageRow, Selection, Span};
 use search::{Found, search};
 use shares::Searcher;
+use store::error::{Error, Refusal, Result};
+use store::events;
+use store::query::{At, Connection};
+use store::recent::Place;
+use store::reports::{Condition, MessageRow, Selection, Span};
 
 /// The most messages on a page.
 const LIMIT_MAX: i64 = 1000;
@@ -173,7 +173,7 @@ impl Service {
         let events = events::list(conn, row.record.transid, row.application_id).await?;
         let prices = self.price_history(conn).await?;
         let charge =
-            charge(&row, &prices).ok_or(Error::Failed(crate::error::Fault::MoneyOverflow))?;
+            charge(&row, &prices).ok_or(Error::Failed(store::error::Fault::MoneyOverflow))?;
         Ok(MessageDetail {
             timeline: timeline(&row, events),
             charge,

@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use domain::{MessageStatus, Timestamp, ids};
 
-use crate::error::Result;
-use crate::store::query::Connection;
-use crate::store::reports::{self, Condition, MessageRow, Path, Selection, Span};
-use crate::store::sql::Dialect;
-use crate::store::{batches, installation, tally};
 use domain::ids::id_of_day;
+use store::error::Result;
+use store::query::Connection;
+use store::reports::{self, Condition, MessageRow, Path, Selection, Span};
+use store::sql::Dialect;
+use store::{batches, installation, tally};
 
 /// A path to at most this many messages is good enough.
 const FEW: i64 = 1000;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-use crate::error::{Fault, Result};
+use store::error::{Fault, Result};
 
 /// The longest time that a search waits for a permit.
 const WAIT_MAX: Duration = Duration::from_secs(3);

@@ -9,10 +9,10 @@ use domain::support::{AccountFile, AccountLine, NoteRecord};
 use super::audit::{AuditFilter, name_accounts};
 use crate::Service;
 use crate::applications::owned;
-use crate::error::{Refusal, Result};
-use crate::store::account_notes;
-use crate::store::accounts::{self, AccountRow};
-use crate::store::audit::{self, Actor};
+use store::account_notes;
+use store::accounts::{self, AccountRow};
+use store::audit::{self, Actor};
+use store::error::{Refusal, Result};
 
 /// The maximum number of accounts per page.
 const ACCOUNTS_MAX: i64 = 100;

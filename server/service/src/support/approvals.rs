@@ -6,12 +6,12 @@ use domain::approval::{APPROVAL_DAYS, ApprovalRecord, StaffAct};
 use domain::timestamp::DAY_MS;
 
 use crate::accounts::staff::Change;
-use crate::error::{Refusal, Result};
 use crate::money::statements::confirming_statement;
-use crate::store::WriteTx;
-use crate::store::approvals;
-use crate::store::audit::{self, Actor};
 use crate::{Service, Verb, run_detached};
+use store::WriteTx;
+use store::approvals;
+use store::audit::{self, Actor};
+use store::error::{Refusal, Result};
 
 impl Service {
     /// Performs an act of a staff member and returns true. If the settings require two people,

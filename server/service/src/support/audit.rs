@@ -8,10 +8,10 @@ use domain::records::Paged;
 use domain::support::AuditRecord;
 
 use crate::Service;
-use crate::error::{Refusal, Result};
-use crate::store::accounts;
-use crate::store::audit::{self, Actor, Wanted};
-use crate::store::query::Connection;
+use store::accounts;
+use store::audit::{self, Actor, Wanted};
+use store::error::{Refusal, Result};
+use store::query::Connection;
 
 /// The maximum number of entries per page.
 const ENTRIES_MAX: i64 = 1000;

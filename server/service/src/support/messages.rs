@@ -7,11 +7,11 @@ use domain::records::MessageDetail;
 use domain::support::MessageFile;
 
 use crate::Service;
-use crate::error::{Refusal, Result};
 use crate::reports;
-use crate::store::audit::{self, Actor};
-use crate::store::recent::Place;
-use crate::store::{applications, messages, segments};
+use store::audit::{self, Actor};
+use store::error::{Refusal, Result};
+use store::recent::Place;
+use store::{applications, messages, segments};
 
 impl Service {
     /// Returns any message, for staff, with an empty text. `None` if there is no message with this

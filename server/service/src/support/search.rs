@@ -8,11 +8,11 @@ use domain::{BatchId, Number, Reference, RequestId, Transid};
 
 use super::accounts::line;
 use crate::Service;
-use crate::error::Result;
 use crate::reports::shares::Searcher;
 use crate::reports::{self, MessageFilter};
-use crate::store::recent::{self, Key};
-use crate::store::{accounts, applications, batches, deposits, messages};
+use store::error::Result;
+use store::recent::{self, Key};
+use store::{accounts, applications, batches, deposits, messages};
 
 /// The maximum number of accounts, and of messages, in a search result.
 const FOUND_MAX: i64 = 20;

@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::admission::SendError;
 use crate::admission::idempotency::{digest_of_bulk, earlier, kept_since, recall};
-use crate::error::{Error, Fault, Result};
 use crate::money::funds::Funds;
-use crate::store::applications::KeyRow;
-use crate::store::batches::{self, NewBatch};
-use crate::store::gate::Priority;
-use crate::store::idempotency::{self, KeptAnswer, KeptKey};
-use crate::store::transfers::{self, MessageTransfer, RESERVED, Subject};
-use crate::store::{WriteTx, applications, row};
 use crate::uploads::spool_store::Spool;
 use crate::uploads::{RowCount, Spooled, UploadPermit};
 use crate::wakeups::Wakeup;
 use crate::{Service, run_detached};
 use domain::records::TransferKind;
+use store::applications::KeyRow;
+use store::batches::{self, NewBatch};
+use store::error::{Error, Fault, Result};
+use store::gate::Priority;
+use store::idempotency::{self, KeptAnswer, KeptKey};
+use store::transfers::{self, MessageTransfer, RESERVED, Subject};
+use store::{WriteTx, applications, row};
 
 /// A request to accept an uploaded file.
 #[derive(Clone, Debug)]

@@ -8,10 +8,10 @@ use domain::{ApplicationId, BatchId, KeyKind, Reference, Timestamp, ids};
 use crate::Service;
 use crate::admission::KeyAccess;
 use crate::applications::{chosen, owned_ids};
-use crate::error::{Refusal, Result};
 use crate::reports::tests;
-use crate::store::query::Connection;
-use crate::store::{batches, installation, tally};
+use store::error::{Refusal, Result};
+use store::query::Connection;
+use store::{batches, installation, tally};
 
 /// The most uploads on a page.
 const LIMIT_MAX: i64 = 1000;

@@ -9,20 +9,20 @@ use domain::{BatchId, MessageStatus, Money, PagesByPrice, PricesInForce, Timesta
 
 use crate::delivery::expiry::first_unexpired;
 use crate::delivery::routing::Message;
-use crate::error::{Error, Fault, OpenError, Result};
 use crate::money::play_money::play_money_max;
-use crate::store::balances::{self, SettledApplication};
-use crate::store::batches::{self, Advance, UnexpandedBatch};
-use crate::store::gate::Priority;
-use crate::store::queue::{self, QueuedAs, QueuedRow};
-use crate::store::row::touched;
-use crate::store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject, Transfer};
-use crate::store::{Chore, WriteTx};
 use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::uploads::spool_store::{ROWS_MAX, Spools};
 use crate::wakeups::Wakeup;
 use crate::{SANDBOX_CARRIER, Service, run_detached_with_attempts};
 use domain::records::TransferKind;
+use store::balances::{self, SettledApplication};
+use store::batches::{self, Advance, UnexpandedBatch};
+use store::error::{Error, Fault, OpenError, Result};
+use store::gate::Priority;
+use store::queue::{self, QueuedAs, QueuedRow};
+use store::row::touched;
+use store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject, Transfer};
+use store::{Chore, WriteTx};
 
 /// The time after which a transaction takes no more chunks. With PostgreSQL, commit groups don't
 /// wait at the gate. The time must stay far below half a second, because claims only look for rows

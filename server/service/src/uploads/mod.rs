@@ -15,9 +15,6 @@ use std::time::Duration;
 
 use crate::admission::idempotency::IdempotencyKey;
 use crate::admission::{KeyAccess, SendAccess};
-use crate::error::{Error, Fault, Result};
-use crate::store::gate::Priority;
-use crate::store::shared::{self, NodeKey};
 use crate::uploads::places::{Own, Place, Places};
 use crate::uploads::spool_format::ChunkWriter;
 use crate::uploads::spool_store::{Spool, SpoolWriter};
@@ -28,6 +25,9 @@ use domain::{
     BulkWriting, KeyKind, PagesByPrice, PricesInForce, Reason, WarningCounts,
 };
 use sha2::{Digest as _, Sha256};
+use store::error::{Error, Fault, Result};
+use store::gate::Priority;
+use store::shared::{self, NodeKey};
 use tokio::task::JoinHandle;
 
 /// The number of bytes of chunks to collect before they are written to the spool.

@@ -29,8 +29,8 @@ use bytes::{Buf as _, BufMut as _};
 use crc::{CRC_32_ISO_HDLC, Crc};
 use domain::{BulkRow, Kind, PageCount, PagesByPrice, PricesInForce};
 
-use crate::error::{Error, Fault, Result};
-use crate::store::batches::ChunkRow;
+use store::batches::ChunkRow;
+use store::error::{Error, Fault, Result};
 
 /// The most rows of a chunk. With SQLite, a transaction stores several chunks, and ends after the
 /// chunk during which a send arrived.

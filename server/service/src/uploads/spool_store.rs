@@ -7,14 +7,14 @@ use std::fs::File;
 use domain::ids::Shard;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::error::{Error, Fault, Result};
-use crate::store::gate::Priority;
-use crate::store::shared;
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_format::{
     CHUNK_ROWS_MAX, Chunk, ChunkError, chunks, parse_chunk, read_chunk,
 };
 use crate::{Service, run_blocking};
+use store::error::{Error, Fault, Result};
+use store::gate::Priority;
+use store::shared;
 
 /// The most rows that one transaction expands while no other transaction waits to write.
 pub(crate) const ROWS_MAX: i64 = 4000;

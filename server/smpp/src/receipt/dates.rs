@@ -1,9 +1,9 @@
-//! A receipt's dates.
+//! The dates of a receipt.
 
 use time::{Date, Month, Time};
 
-/// Milliseconds since 1970 of `YYMMDDhhmm`, with or without seconds, with or without a century;
-/// `None` for a text that is no date.
+/// Parses `YYMMDDhhmm`, optionally with seconds and with a century, into Unix milliseconds. Returns
+/// `None` if the text isn't a date.
 pub(super) fn milliseconds(text: &str) -> Option<i64> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -12,8 +12,9 @@ pub(super) fn milliseconds(text: &str) -> Option<i64> {
     let long = || read(text[..4].parse().ok()?, &text[4..]);
     match text.len() {
         10 => short(),
-        // Twelve digits are YYMMDDhhmmss or YYYYMMDDhhmm. The second form, read as the first, has
-        // the year's last two digits as its month, which from 2013 on is none.
+        // Twelve digits are YYMMDDhhmmss or YYYYMMDDhhmm. If the second form is read as the first,
+        // the last two digits of its year are read as the month. From 2013 on, that month is
+        // invalid.
         12 => short().or_else(long),
         14 => long(),
         _ => None,

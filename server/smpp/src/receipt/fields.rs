@@ -1,6 +1,6 @@
 //! The `name:value` pairs of a receipt's text, in any case and order.
 
-/// Spellings of the names, longer ones first: `submit date` isn't `date`.
+/// The spellings of the names, longer ones first.
 const NAMES: [(&str, &str); 12] = [
     ("submit date", "submit date"),
     ("submit_date", "submit date"),
@@ -16,10 +16,10 @@ const NAMES: [(&str, &str); 12] = [
     ("id", "id"),
 ];
 
-/// What may stand around a value.
+/// Characters that may surround a value.
 const BLANKS: [char; 8] = [' ', '\0', '\r', '\n', '\t', ',', ';', '|'];
 
-/// The fields that were found. The first one counts where a name is repeated.
+/// The fields of a text. If a name is repeated, its first value counts.
 pub(super) struct Fields<'a>(Vec<(&'static str, &'a str)>);
 
 impl<'a> Fields<'a> {
@@ -27,7 +27,7 @@ impl<'a> Fields<'a> {
         let mut found: Vec<(&'static str, &'a str)> = Vec::new();
         let mut rest = text;
         while let Some((name, value)) = next_name(rest) {
-            // After `text:` comes the beginning of the message, which may look like fields.
+            // The beginning of the message follows `text:`, and may look like fields.
             if name == "text" {
                 break;
             }
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
         Self(found)
     }
 
-    /// The value of a field that is there and isn't empty.
+    /// Returns the value of a field, or `None` if it is missing or empty.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         let field = self.0.iter().find(|(other, _)| *other == name);
         field
@@ -47,7 +47,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The first field of `text`: its name, and all that follows its colon.
+/// Returns the name of the first field of `text`, and everything after its colon.
 fn next_name(text: &str) -> Option<(&'static str, &str)> {
     let start = if name_at(text).is_some() {
         0
@@ -58,7 +58,7 @@ fn next_name(text: &str) -> Option<(&'static str, &str)> {
     Some((name, &text[start + length..]))
 }
 
-/// Where the next field may begin: after a character that isn't part of a word.
+/// Returns where the next field may begin: after a character that isn't part of a word.
 fn next_start(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     (1..bytes.len()).find(|at| {
@@ -67,7 +67,7 @@ fn next_start(text: &str) -> Option<usize> {
     })
 }
 
-/// The field name that `text` begins with, and its length including the colon.
+/// Returns the field name that `text` begins with, and its length including the colon.
 fn name_at(text: &str) -> Option<(&'static str, usize)> {
     NAMES.into_iter().find_map(|(written, name)| {
         let begin = text.get(..written.len())?;

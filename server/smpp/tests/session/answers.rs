@@ -45,7 +45,7 @@ async fn no_more_submits_are_sent_than_the_window_allows() {
     }
     let submits = peer.submits(10).await;
     assert_eq!(client.connection.free(), 0);
-    // An eleventh would have been written before the answer to this one's enquire_link.
+    // An eleventh submit would have been written before the response to this enquire_link.
     peer.write(&pdu(0x15, 0, 77, &[])).await;
     assert_eq!(peer.read().await.unwrap().sequence, 77);
     peer.accept(&submits[3], "x").await;
@@ -76,7 +76,7 @@ async fn a_refusal_a_nack_and_an_answer_without_body_are_distinguished() {
     for (tag, outcome) in client.answers(5).await {
         assert_eq!(outcome, expected[usize::try_from(tag).unwrap()], "{tag}");
     }
-    // The session goes on.
+    // The session continues.
     client.connection.submit(vec![submit(9)]);
     let last = peer.expect(SUBMIT_SM).await;
     peer.accept(&last, "on").await;
@@ -122,13 +122,13 @@ async fn a_submit_without_answer_in_time_is_unknown_and_its_late_answer_is_told_
     let (mut client, mut peer) = Client::bound(&smsc, settings).await;
     client.connection.submit(vec![submit(1), submit(2)]);
     let late = peer.expect(SUBMIT_SM).await;
-    // Other submits are answered, so the peer works.
+    // Another submit is answered, so the peer works.
     let other = peer.expect(SUBMIT_SM).await;
     peer.accept(&other, "other").await;
     assert_eq!(client.answer().await, (2, accepted("other")));
     let cause = UnknownCause::NoAnswer;
     assert_eq!(client.answer().await, (1, Outcome::Unknown { cause }));
-    // Its place in the window is free again.
+    // Its slot in the window is free again.
     assert_eq!(client.connection.free(), 2);
     peer.accept(&late, "late").await;
     assert_eq!(client.answer().await, (1, accepted("late")));

@@ -1,4 +1,4 @@
-//! Our side in the tests.
+//! The ESME side of the tests.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,19 +12,20 @@ use tokio::time::{Instant, timeout};
 /// Long enough for anything that should happen at all.
 pub const LONG: Duration = Duration::from_secs(20);
 
-/// A connection with its events one by one.
+/// A connection whose events are read one by one.
 pub struct Client {
     pub connection: Connection,
     events: Events,
     batch: VecDeque<Event>,
 }
 
-/// Settings with reconnects quick enough for a test, and all other limits out of its way.
+/// Settings with backoffs that are short enough for a test, and with no other limit that a test
+/// could reach.
 pub fn settings(smsc: &Smsc) -> Settings {
     settings_at(smsc.address())
 }
 
-/// The same for an SMSC of which only the address is known.
+/// The same settings, for an SMSC of which only the address is known.
 pub fn settings_at(address: String) -> Settings {
     Settings {
         address,
@@ -78,7 +79,7 @@ pub fn submits(tags: std::ops::Range<u64>) -> Vec<Submit> {
     tags.map(submit).collect()
 }
 
-/// Submits with a payload of `size` octets each: many of them fill a socket's buffers.
+/// Submits with a payload of `size` octets each. Many of them fill a socket's buffers.
 pub fn long_submits(count: u64, size: usize) -> Vec<Submit> {
     let long = |tag| Submit {
         message_payload: Some(vec![b'x'; size]),
@@ -103,7 +104,7 @@ impl Client {
         }
     }
 
-    /// Opened, and bound at `smsc`.
+    /// Opens a connection and waits until it is bound at `smsc`.
     pub async fn bound(smsc: &Smsc, settings: Settings) -> (Self, Peer) {
         let client = Self::open(settings);
         let peer = smsc.bound().await;
@@ -116,7 +117,7 @@ impl Client {
         free.unwrap_or_else(|_| panic!("not free: {:?}", self.connection.status()));
     }
 
-    /// The next event; None once closed.
+    /// Returns the next event, or `None` once the connection is closed.
     pub async fn event(&mut self) -> Option<Event> {
         while self.batch.is_empty() {
             let batch = timeout(LONG, self.events.next()).await;
@@ -133,7 +134,7 @@ impl Client {
         }
     }
 
-    /// That many answers, by tag.
+    /// Waits for `count` answers and returns them, sorted by tag.
     pub async fn answers(&mut self, count: usize) -> Vec<(u64, Outcome)> {
         let mut answers = Vec::new();
         while answers.len() < count {
@@ -150,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Waits until the status is as wanted.
+    /// Waits until `wanted` returns true for the status.
     pub async fn until(&self, wanted: impl Fn(&smpp::Status) -> bool) -> smpp::Status {
         let began = Instant::now();
         loop {
@@ -163,8 +164,8 @@ impl Client {
         }
     }
 
-    /// Waits until the sockets' buffers are full and nothing is taken from the queue any more; how
-    /// many are left in it.
+    /// Waits until the sockets' buffers are full and the queue no longer shrinks. Returns how many
+    /// submits are left in the queue.
     pub async fn until_stuck(&self) -> usize {
         let mut before = usize::MAX;
         loop {
@@ -178,7 +179,7 @@ impl Client {
         }
     }
 
-    /// Closes; every event that was still to come.
+    /// Closes the connection and returns the remaining events.
     pub async fn close(mut self) -> Vec<Event> {
         timeout(LONG, self.connection.close()).await.unwrap();
         let mut rest = Vec::new();

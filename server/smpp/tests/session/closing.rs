@@ -74,7 +74,7 @@ async fn close_reads_an_answer_that_comes_behind_held_back_deliveries() {
     for _ in 1..UNACKNOWLEDGED_LIMIT {
         client.delivery().await;
     }
-    // Received together, so that the session has the answer when it stops to read.
+    // Sent together, so that the session has already received the answer when it stops reading.
     let answer = pdu(SUBMIT_SM_RESP, 0, sent.sequence, b"behind\0");
     peer.write(&[one, answer].concat()).await;
     client.delivery().await;
@@ -113,7 +113,8 @@ async fn close_returns_unwritten_submits_and_awaits_the_rest() {
     let before = client.until_stuck().await;
     let connection = client.connection.clone();
     let close = tokio::spawn(async move { connection.close().await });
-    // More than were queued: the submits that waited for the socket, too.
+    // More than were queued, because the submits that were waiting for the socket are also
+    // returned.
     let mut not_sent = client.answers(before + 1).await;
     let mut received = 0;
     loop {
@@ -160,7 +161,7 @@ async fn a_closed_connection_sends_no_submit() {
 #[tokio::test]
 async fn close_before_the_bind_returns_at_once() {
     let smsc = Smsc::start().await;
-    // Closed while nobody answers the bind, and before anything happened.
+    // Closes one connection while its bind is unanswered, and another one before anything happens.
     let client = Client::open(settings(&smsc));
     let mut silent = smsc.accept().await;
     silent.expect_bind().await;

@@ -27,7 +27,7 @@ async fn a_connection_cut_after_any_byte_of_a_submit_loses_no_outcome() {
         client.connection.submit(vec![submit(1)]);
         peer.read_exact(cut).await;
         drop(peer);
-        // The socket took all of it at once, so we can't know that it didn't arrive whole.
+        // The socket accepted the whole submit at once, so we can't know whether it arrived.
         assert_eq!(client.answer().await, (1, LOST), "{cut}");
     }
     let mut peer = smsc.bound().await;
@@ -63,8 +63,8 @@ async fn no_submit_that_was_received_whole_is_told_as_not_sent() {
     cut_under_pressure(&smsc, settings(&smsc)).await;
 }
 
-/// Sends more than the sockets' buffers hold, so that the cut finds written, partly written and
-/// unwritten submits: only there can NotSent and Unknown be told apart.
+/// Sends more than the sockets' buffers hold, so that the cut leaves written, partly written and
+/// unwritten submits. Only then does the session report both NotSent and Unknown.
 pub async fn cut_under_pressure(smsc: &Smsc, settings: Settings) {
     for most in [1_000, 70_000, 1_000_000, 5_000_000] {
         let settings = Settings {
@@ -109,7 +109,7 @@ async fn pdus_that_arrive_byte_by_byte_are_read() {
     let answer = pdu(SUBMIT_SM_RESP, 0, sent.sequence, &c_string("id"));
     for byte in [delivery, answer].concat() {
         peer.write(&[byte]).await;
-        // Mostly lets the other side read just this byte.
+        // Usually lets the other side read just this byte.
         tokio::task::yield_now().await;
     }
     assert_eq!(client.delivery().await.text, b"hello");

@@ -28,7 +28,7 @@ async fn a_receipt_may_come_before_the_answer_and_twice_and_is_acknowledged_only
     assert_eq!(read.message_id.as_deref(), Some("id-1"));
     assert_eq!(read.state, State::Delivered);
     assert_eq!(parse(&second).unwrap(), read);
-    // The first PDU after both receipts is the response to this: neither was acknowledged.
+    // The next PDU is the response to this enquire_link, so neither receipt was acknowledged.
     peer.write(&pdu(ENQUIRE_LINK, 0, 60, &[])).await;
     peer.expect(ENQUIRE_LINK_RESP).await;
     client
@@ -40,7 +40,8 @@ async fn a_receipt_may_come_before_the_answer_and_twice_and_is_acknowledged_only
         (50, status_code::TEMPORARY_ERROR)
     );
     assert_eq!(answer.body, [0]);
-    // A second acknowledgement of the same delivery is ignored; that of the other one counts.
+    // A second acknowledgement of the same delivery is ignored. The other delivery can still be
+    // acknowledged.
     client.connection.acknowledge(second.handle, 0);
     client.connection.acknowledge(first.handle, 0);
     let answer = peer.expect(DELIVER_SM_RESP).await;
@@ -205,7 +206,7 @@ async fn no_submit_runs_out_of_time_while_deliveries_are_held_back() {
     while held.len() < UNACKNOWLEDGED_LIMIT {
         held.push(client.delivery().await.handle);
     }
-    // The test is about time.
+    // Longer than the answer timeout.
     tokio::time::sleep(Duration::from_millis(900)).await;
     client.connection.acknowledge(held[0], 0);
     match client.event().await {

@@ -1,4 +1,4 @@
-//! A session that waits uses no processor time; a timer in the past would make it spin.
+//! A session that waits uses no processor time. A timer in the past would make it spin.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use tokio::time::Instant;
 
 use crate::client::{Client, LONG, long_submits, settings, submit, submits};
 
-/// Processor time of this thread, from the kernel's account in nanoseconds. Session, SMSC and
-/// test run on this thread alone.
+/// Returns the processor time of this thread. The kernel counts it in nanoseconds. Session, SMSC
+/// and test all run on this thread.
 fn processor_time() -> Duration {
     let account = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(account.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// Lets time go by, and checks that almost no processor time was used.
+/// Sleeps, and asserts that almost no processor time was used.
 async fn rests(what: &str) {
     let before = processor_time();
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -116,7 +116,7 @@ async fn a_closing_connection_uses_no_processor_time_while_its_last_bytes_wait_f
     client.connection.submit(submits);
     client.until_stuck().await;
     peer.write(&pdu(UNBIND, 0, 44, &[])).await;
-    // The queued submits were answered NotSent, and no more are taken.
+    // The queued submits got NotSent, and no more are accepted.
     let status = client.until(|status| status.queued == 0).await;
     assert_ne!(status.state, State::Bound);
     assert!(status.in_flight > 0, "the link has ended");

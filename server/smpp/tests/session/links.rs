@@ -1,4 +1,4 @@
-//! A transmitter's and a receiver's link under one connection.
+//! A connection with a transmitter link and a receiver link.
 
 use smpp::{BindMode, Settings, State};
 use testing::smsc::{
@@ -15,7 +15,7 @@ fn two(smsc: &Smsc) -> Settings {
     }
 }
 
-/// The next two connections, bound: transmitter and receiver.
+/// Accepts the next two connections and their binds. Returns the transmitter and the receiver.
 async fn both(smsc: &Smsc) -> (Peer, Peer) {
     let mut peers = Vec::new();
     for _ in 0..2 {

@@ -10,7 +10,7 @@ use testing::smsc::{
 
 use crate::client::{Client, accepted, settings, submit};
 
-/// The session still works on the same bind.
+/// Asserts that the session still works on the same bind.
 async fn lives(client: &mut Client, peer: &mut Peer) {
     client.connection.submit(vec![submit(99)]);
     let sent = peer.expect(SUBMIT_SM).await;
@@ -31,7 +31,7 @@ async fn a_pdu_with_a_length_out_of_bounds_is_nacked_and_the_link_is_made_anew()
     for length in [u32::MAX, 64 * 1024 + 1, 15, 4, 0] {
         let mut peer = smsc.bound().await;
         client.until_free().await;
-        // Only the length arrives: the session neither waits nor allocates for the rest.
+        // Only the length arrives. The session neither waits nor allocates for the rest.
         peer.write(&length.to_be_bytes()).await;
         let nack = peer.expect(GENERIC_NACK).await;
         assert_eq!(nack.status, status_code::INVALID_COMMAND_LENGTH);
@@ -101,7 +101,7 @@ async fn no_body_of_a_pdu_ends_the_session() {
         let command = commands[random.random_range(0..commands.len())];
         let mut body = vec![0; random.random_range(0..80)];
         random.fill(&mut body[..]);
-        // Without zeros the first string would hardly ever end.
+        // Without zeros, the first string would hardly ever end.
         for byte in &mut body {
             *byte &= if random.random_bool(0.4) { 0 } else { 0xFF };
         }

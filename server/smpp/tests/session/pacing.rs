@@ -1,4 +1,4 @@
-//! Rate and throttling. Bounds are one-sided: a busy machine may be slower, never faster.
+//! Rate limit and throttling. Bounds are one-sided: a busy machine may be slower, never faster.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn submits_keep_to_the_rate() {
     let mut settings = settings(&smsc);
     (settings.window, settings.rate) = (1000, 200);
     let (client, mut peer) = Client::bound(&smsc, settings).await;
-    // As many as the rate lets out in 200 ms.
+    // As many as the rate allows in 200 ms.
     assert_eq!(client.connection.free(), 40);
     let began = Instant::now();
     let arrived = tokio::spawn(async move {
@@ -28,7 +28,7 @@ async fn submits_keep_to_the_rate() {
         client.connection.submit(submits(next..next + count));
         next += count;
     }
-    // 99 intervals of 5 ms, less the 20 ms that the pace may catch up.
+    // 99 intervals of 5 ms, minus the 20 ms that the pace may catch up.
     let elapsed = arrived.await.unwrap();
     assert!(elapsed >= Duration::from_millis(475), "{elapsed:?}");
 }
@@ -44,7 +44,7 @@ async fn a_rate_of_one_a_second_sends_the_first_submit_at_once() {
     peer.expect(SUBMIT_SM).await;
 }
 
-/// Refuses a whole window with `status`; returns how long the session then pauses.
+/// Refuses a whole window with `status`. Returns how long the session then pauses.
 async fn storm(client: &mut Client, peer: &mut Peer, status: u32) -> Duration {
     client.connection.submit(submits(0..10));
     let began = Instant::now();
@@ -76,7 +76,7 @@ async fn each_throttling_doubles_the_pause_until_a_submit_is_accepted() {
     let sent = peer.expect(SUBMIT_SM).await;
     peer.accept(&sent, "x").await;
     assert_eq!(client.answer().await, (1, accepted("x")));
-    // Without the accepted submit it would be 1.6 s.
+    // Without the accepted submit, the pause would be 1.6 s.
     let pause = storm(&mut client, &mut peer, status_code::THROTTLED).await;
     assert!(pause < Duration::from_millis(1600), "{pause:?}");
 }
@@ -89,7 +89,7 @@ async fn a_submit_that_runs_out_of_time_while_queued_is_not_sent() {
     let (mut client, mut peer) = Client::bound(&smsc, settings).await;
     client.connection.submit(vec![submit(1)]);
     let first = peer.expect(SUBMIT_SM).await;
-    // The rate lets it out in a second.
+    // The rate allows this submit only after a second.
     let mut second = submit(2);
     second.not_after = Instant::now() + Duration::from_millis(50);
     client.connection.submit(vec![second]);

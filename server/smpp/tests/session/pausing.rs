@@ -1,4 +1,4 @@
-//! A process that is stopped until the time of its submits is over, and then goes on.
+//! A process that is suspended until the deadline of its submits has passed, and then continues.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,18 +12,18 @@ use tokio::time::{Instant, timeout};
 use crate::client::{Client, long_submits, settings_at};
 
 const COUNT: usize = 4000;
-/// Octets of each payload: all of them together are more than the sockets' buffers hold.
+/// The size of each payload in octets. All payloads together exceed the sockets' buffers.
 const SIZE: usize = 6000;
-/// After this time without a byte, everything in the sockets' buffers has arrived.
+/// If no byte arrives for this long, everything in the sockets' buffers has arrived.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// The bytes that arrived while we were stopped, and those after that.
+/// The bytes that arrived while we were suspended, and those that arrived after that.
 struct Arrived {
     before: Vec<u8>,
     after: Vec<u8>,
 }
 
-/// A peer in a thread of its own, which reads only while we are stopped and after that.
+/// A peer in its own thread. It reads only after we are suspended.
 struct Aside {
     stopped: Sender<()>,
     drained: Receiver<()>,
@@ -31,7 +31,7 @@ struct Aside {
 }
 
 impl Aside {
-    /// With the address, and the certificate's PEM for TLS.
+    /// Returns the address, the certificate's PEM for TLS, and the peer.
     fn start(tls: bool) -> (String, String, Self) {
         let (tell_where, hear_where) = channel();
         let (stopped, until_stopped) = channel();
@@ -82,7 +82,7 @@ async fn rest(peer: &mut Peer) -> Vec<u8> {
     }
 }
 
-/// How many whole submits the bytes have, and whether a part of another one follows.
+/// Returns how many whole submits the bytes contain, and whether a part of another PDU follows.
 fn submits_in(bytes: &[u8]) -> (usize, bool) {
     let (mut at, mut count) = (0, 0);
     while let Some((pdu, length)) = split(&bytes[at..]) {
@@ -92,8 +92,9 @@ fn submits_in(bytes: &[u8]) -> (usize, bool) {
     (count, at < bytes.len())
 }
 
-/// Fills the sockets' buffers and our own, stops until the submits' time is over, and goes on.
-/// Returns how many submits arrived whole, and how many at most had been begun by the stop.
+/// Fills the sockets' buffers and our own, sleeps until the submits' deadline has passed, and
+/// continues. Returns how many submits arrived in full, and how many at most had been begun before
+/// the sleep.
 async fn pause(tls: bool) -> (usize, usize) {
     let (address, pem, aside) = Aside::start(tls);
     let mut ca_file = tempfile::NamedTempFile::new().unwrap();
@@ -114,7 +115,7 @@ async fn pause(tls: bool) -> (usize, usize) {
     }
     client.connection.submit(submits);
     client.until_stuck().await;
-    // From here on none of our tasks runs: the only thread sleeps.
+    // From here on, none of our tasks runs, because the only thread sleeps.
     aside.stopped.send(()).unwrap();
     aside.drained.recv().unwrap();
     std::thread::sleep(not_after + Duration::from_millis(1) - Instant::now());
@@ -141,8 +142,8 @@ async fn after_a_pause_of_the_process_only_submits_begun_before_it_are_sent() {
     assert!(begun > 0 && arrived <= begun, "{arrived}, {begun}");
 }
 
-/// The peer can't see a part of a TLS record, so that the submit that was begun may not be seen
-/// before the stop.
+/// The peer can't see a part of a TLS record, so it may not have seen the last submit that was
+/// begun.
 #[tokio::test]
 async fn over_tls_only_submits_begun_before_a_pause_are_sent_after_it() {
     let (arrived, begun) = pause(true).await;

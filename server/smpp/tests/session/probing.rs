@@ -1,4 +1,4 @@
-//! After submits without an answer, one at a time is sent until one is answered.
+//! After a submit gets no answer, the session sends one submit at a time until one is answered.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use testing::smsc::{SUBMIT_SM, Smsc, short_message};
 
 use crate::client::{Client, accepted, settings, submit, submits};
 
-/// The outcomes of those submits, by tag.
+/// The answers with an unknown outcome for these tags.
 fn unknown(tags: std::ops::Range<u64>, cause: UnknownCause) -> Vec<(u64, Outcome)> {
     tags.map(|tag| (tag, Outcome::Unknown { cause })).collect()
 }

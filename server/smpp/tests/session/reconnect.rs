@@ -80,7 +80,7 @@ async fn a_failed_bind_is_followed_by_a_pause() {
     drop(smsc.bound().await);
     client.until(|status| status.state == State::Waiting).await;
     assert_eq!(client.connection.free(), 0);
-    // A close doesn't wait for the back-off.
+    // A close doesn't wait for the backoff.
     assert!(client.close().await.is_empty());
 }
 
@@ -103,7 +103,7 @@ async fn a_peer_that_only_refuses_is_bound_less_and_less_often() {
         let outcome = Outcome::Refused { status: 0x0B };
         assert_eq!(client.answer().await, (1, outcome));
     }
-    // Longer than if each back-off were a first one.
+    // Longer than if each backoff were the first one.
     let elapsed = began.elapsed();
     assert!(elapsed > longest_first * BINDS, "{elapsed:?}");
 }
@@ -124,7 +124,7 @@ async fn a_peer_that_answers_no_submits_is_bound_again() {
             _ => peer.answer(&pdu, 0, b"").await,
         }
     };
-    // The submits that it answered earlier on this bind don't count.
+    // An answer earlier on this bind doesn't count.
     peer.accept(&first, "x").await;
     assert_eq!(client.answer().await, (1, accepted("x")));
     client.connection.submit(vec![submit(2)]);
@@ -135,7 +135,7 @@ async fn a_peer_that_answers_no_submits_is_bound_again() {
             peer.try_write(&answer).await;
             asked += 1;
             assert!(asked < 500, "it is still bound");
-            // Written later than the second, so not overdue with it.
+            // Written later than submit 2, so not overdue at the same time.
             if asked == 3 {
                 client.connection.submit(vec![submit(3)]);
             }
@@ -189,7 +189,7 @@ async fn no_submit_is_begun_after_the_peers_unbind() {
         .filter(|(_, outcome)| *outcome == Outcome::NotSent)
         .count();
     assert_eq!(received + not_sent, COUNT);
-    // That includes the submits that waited for the socket.
+    // Submits that were waiting for the socket also got NotSent.
     assert!(not_sent > queued);
 }
 
@@ -235,7 +235,7 @@ async fn a_submit_that_the_peer_does_not_take_in_time_is_not_written_later() {
         submit.not_after = Instant::now() + Duration::from_millis(300);
     }
     client.connection.submit(submits);
-    // Long before the peer counts as one that takes no bytes.
+    // Long before the link ends because the peer accepts no bytes.
     let status = client.until(|status| status.last_error.is_some()).await;
     assert!(status.last_error.unwrap().contains("too slowly"));
     let answers = client.answers(400).await;
@@ -253,7 +253,7 @@ async fn a_link_whose_peer_takes_no_bytes_is_dropped() {
     settings.timers.answer = Duration::from_millis(300);
     let (mut client, mut stuck) = Client::bound(&smsc, settings).await;
     client.connection.submit(long_submits(400, 60_000));
-    // The peer sends enquire_links and doesn't read the responses.
+    // The peer sends PDUs, but reads nothing.
     let talk = tokio::spawn(async move {
         loop {
             stuck.try_write(&pdu(0x8000_0099, 0, 1, &[])).await;

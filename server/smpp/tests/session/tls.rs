@@ -85,7 +85,7 @@ async fn a_certificate_that_is_not_trusted_is_refused() {
             assert!(error.contains(expected), "{error}");
         }
     };
-    // The SMSC's side of each handshake, none of which succeeds.
+    // Runs the SMSC's side of each handshake. No handshake may succeed.
     tokio::select! {
         () = accepting => panic!("a handshake succeeded"),
         () = refused => {}

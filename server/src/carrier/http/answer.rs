@@ -1,33 +1,33 @@
-//! The outcome of a submit by the upstream's answer and the carrier's rules.
+//! Finds the outcome of a submit from the upstream's answer and the carrier's rules.
 
 use serde_json::Value;
 
 use crate::config::carriers::{AnswerRule, Meaning, Pointer};
 use crate::json::as_text;
 
-/// Most characters of an answer that an error quotes.
+/// The maximum number of characters of an answer that an error quotes.
 const QUOTED_CHARS_MAX: usize = 60;
 
-/// What became of a submit. Errors are for operators and for the message's timeline; they carry no
-/// secret.
+/// The outcome of a submit. Errors are for operators and for the message's timeline. They contain
+/// no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpOutcome {
-    /// Taken.
+    /// The upstream accepted the message.
     Accepted {
-        /// The upstream's id, when its answer has one.
+        /// The upstream's ID for the message, if its answer has one.
         message_id: Option<String>,
     },
-    /// Refused for good, with this HTTP status.
+    /// Refused permanently, with this HTTP status.
     Refused { status: u16, error: String },
-    /// Not taken, because too many came at once.
+    /// Not accepted, because too many messages came at once.
     Throttled,
-    /// Not taken now, with this HTTP status.
+    /// Not accepted for now, with this HTTP status.
     Retry { status: u16, error: String },
-    /// Not sent, which is certain: it may be submitted again.
+    /// Certainly not sent, so the message may be submitted again.
     NotSent { error: String },
-    /// Not sent, because its time was over when the rate allowed it.
+    /// Not sent, because the message's deadline passed before the rate limit allowed the request.
     TooLate,
-    /// Sent at least in part, and no answer tells whether the message was taken.
+    /// Sent at least in part, but no answer says whether the upstream accepted the message.
     Unknown { error: String },
 }
 
@@ -45,8 +45,9 @@ impl Answer {
         Self { status, body }
     }
 
-    /// The outcome by the first rule that fits. If no rule fits, the HTTP status decides: 429 and
-    /// other 4xx mean that the message wasn't taken, and all others leave it open.
+    /// Returns the outcome of the first rule that matches. If no rule matches, the HTTP status
+    /// decides: after 429 or another 4xx, the message wasn't accepted; after any other status, the
+    /// outcome is unknown.
     pub(super) fn outcome(&self, rules: &[AnswerRule]) -> HttpOutcome {
         let Some(rule) = rules.iter().find(|rule| self.fits(rule)) else {
             let status = self.status;
@@ -82,13 +83,13 @@ impl Answer {
         rule.http.contains(&self.status) && rule.field.as_ref().is_none_or(field_fits)
     }
 
-    /// A plain value that isn't empty, as a text.
+    /// Returns a plain value as a text, or `None` if it is empty.
     fn value(&self, pointer: &Pointer) -> Option<String> {
         let value = self.body.pointer(&pointer.0)?;
         as_text(value).filter(|text| !text.is_empty())
     }
 
-    /// The status, and the value that the rule looked at.
+    /// Returns the status, and the value that the rule checked.
     fn words(&self, rule: &AnswerRule) -> String {
         let value = rule.field.as_ref().and_then(|pointer| self.value(pointer));
         let quoted: String = (value.iter().flat_map(|text| text.chars()))

@@ -1,4 +1,5 @@
-//! An upstream's HTTP API as a connection: a request per message, and several at a time.
+//! A connection to an upstream's HTTP API. Each message is one request, and several requests run at
+//! a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,11 +19,12 @@ use super::{HttpCarrier, HttpSubmit};
 use crate::config::ConfigError;
 use crate::config::carriers::HttpSettings;
 
-/// The first pause after an upstream couldn't be reached or asked for one; it doubles with each.
+/// The first pause after the upstream couldn't be reached, gave no clear answer or asked us to slow
+/// down. Each further pause is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How long messages may wait for their turn under a rate, but a sixth of the lease at most. The
-/// lease must outlast that and the request, which gets two thirds of it at most.
+/// How long a message may wait for the rate limit, capped at a sixth of the lease. The lease must
+/// outlast this wait and the request, which gets at most two thirds of the lease.
 const TURN: Duration = Duration::from_secs(10);
 
 /// A carrier behind an HTTP API.
@@ -34,7 +36,7 @@ pub struct HttpConnection {
 struct Shared {
     carrier: HttpCarrier,
     window: usize,
-    /// How long a request may take.
+    /// The time limit of a request.
     timeout: Duration,
     inner: Mutex<Inner>,
     reportable: Notify,
@@ -44,7 +46,7 @@ struct Shared {
 struct Inner {
     in_flight: usize,
     answered: Vec<Submitted>,
-    /// How long the next pause is; `None` while all goes well.
+    /// The length of the latest pause. `None` while the upstream works.
     pause: Option<Duration>,
     paused_until: Option<Instant>,
     since: Instant,
@@ -56,7 +58,7 @@ struct Inner {
 }
 
 impl HttpConnection {
-    /// Doesn't connect yet. `lease` is how long claims hold.
+    /// Creates the connection without connecting yet. `lease` is how long a claim lasts.
     pub fn new(
         mut settings: HttpSettings,
         clock: Clock,
@@ -91,7 +93,8 @@ impl HttpConnection {
     }
 }
 
-/// How many messages may be in flight, so that the last of them has its turn within this time.
+/// Returns how many messages may be in flight so that the rate limit lets the last of them out
+/// within `turn`.
 fn window(settings: &HttpSettings, turn: Duration) -> usize {
     if settings.rate == 0 {
         return settings.connections;
@@ -130,7 +133,7 @@ impl Inner {
     }
 
     fn count_refused(&mut self, status: u16, error: &str) {
-        // The upstream's own words may quote the message.
+        // The upstream's own text may quote the message, so the status is counted instead.
         self.refused.count(&format!("http_{status}"));
         self.last_error = Some(error.to_owned());
     }
@@ -140,12 +143,12 @@ impl Inner {
             .is_some_and(|until| Instant::now() < until)
     }
 
-    /// Notes an outcome. An upstream that can't be reached, or asks for a slower pace, gets a
-    /// pause.
+    /// Records an outcome. Begins a pause if the upstream can't be reached, gives no clear answer
+    /// or asks us to slow down.
     fn note(&mut self, outcome: &HttpOutcome) {
         match outcome {
             HttpOutcome::Throttled => self.throttled += 1,
-            // Each message without a clear answer may be lost.
+            // The next messages may get no clear answer either, and each of them may be lost.
             HttpOutcome::NotSent { error } | HttpOutcome::Unknown { error } => {
                 self.last_error = Some(error.clone());
             }
@@ -153,7 +156,7 @@ impl Inner {
                 self.count_refused(*status, error);
                 return;
             }
-            // The upstream has no part in this outcome.
+            // The upstream isn't involved in this outcome.
             HttpOutcome::TooLate => return,
             HttpOutcome::Accepted { .. } | HttpOutcome::Refused { .. } => {
                 if let HttpOutcome::Refused { status, error } = outcome {
@@ -251,7 +254,8 @@ impl CarrierConnection for HttpConnection {
             drop(inner);
             let shared = Arc::clone(&self.shared);
             let submit = submit_of(&message, now, not_after);
-            // In a task of its own, so that the outcome of a request that was sent is reported.
+            // Runs in a separate task, so that the outcome of a sent request is reported in any
+            // case.
             let submitting = async move {
                 let outcome = shared.carrier.submit(&submit).await;
                 shared.answer(result, outcome);
@@ -304,7 +308,7 @@ impl CarrierConnection for HttpConnection {
         }
     }
 
-    /// Requests in flight go on to their time-out.
+    /// Requests in flight continue until their timeout.
     async fn close(&self) {
         self.shared.inner().closed = true;
         self.shared.reportable.notify_one();

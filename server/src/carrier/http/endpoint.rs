@@ -1,7 +1,7 @@
-//! Where upstreams post receipts: `/carriers/{name}/{secret}` on the public address.
+//! The endpoint where upstreams post receipts: `/carriers/{name}/{secret}` on the public address.
 //!
-//! The secret is the last segment of the path, since many upstreams take a URL and nothing else. No
-//! log has it: access lines have the route's template.
+//! The secret is the last segment of the path, because many upstreams accept only a URL. No log
+//! contains the secret: access lines show the route's template.
 
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ use crate::api;
 use crate::config::carriers::{CarrierKind, CarrierSettings, ReceiptSettings};
 
 const PATH: &str = "/carriers/{name}/{secret}";
-/// Most bytes of a body; a receipt has a few hundred.
+/// The maximum size of a body in bytes. A receipt has a few hundred.
 const BODY_BYTES_MAX: usize = 64 * 1024;
-/// Seconds until an upstream should repeat a receipt that couldn't be stored.
+/// The number of seconds after which an upstream should repeat a receipt that we couldn't store.
 const RETRY_AFTER_S: &str = "5";
-/// Most characters of a reason that are stored.
+/// The number of characters of a reason that we store.
 const ERROR_CHARS_MAX: usize = 100;
 
 struct Endpoint {
@@ -37,7 +37,7 @@ struct Endpoint {
     carriers: Vec<(String, ReceiptSettings)>,
 }
 
-/// Answers upstreams.
+/// Returns the router for upstreams.
 pub fn router(service: Service, carriers: &[CarrierSettings]) -> Router {
     let posting = carriers.iter().filter_map(|carrier| match &carrier.kind {
         CarrierKind::Http(http) => Some((carrier.name.clone(), http.receipt.clone()?)),
@@ -65,7 +65,7 @@ async fn answer(
     });
     let mut response = match found {
         Some((name, settings)) => endpoint.take(name, settings, request).await,
-        // The answer doesn't tell whether the name or the secret is wrong.
+        // The response doesn't reveal whether the name or the secret is wrong.
         None => (StatusCode::NOT_FOUND, "Not found.\n").into_response(),
     };
     let headers = response.headers_mut();
@@ -76,7 +76,7 @@ async fn answer(
 impl Endpoint {
     async fn take(&self, carrier: &str, settings: &ReceiptSettings, request: Request) -> Response {
         let (head, body) = request.into_parts();
-        // axum runs GET's handler for HEAD, which must change nothing.
+        // The route matches every method. HEAD, for example, must change nothing.
         if !matches!(head.method, Method::GET | Method::POST) {
             let allow = [(ALLOW, "GET, POST")];
             return (StatusCode::METHOD_NOT_ALLOWED, allow, "Use GET or POST.\n").into_response();
@@ -122,7 +122,8 @@ impl Endpoint {
     }
 }
 
-/// The fields of a receipt: a JSON body's, or the parameters of the query and of a form together.
+/// Reads the fields of a receipt: those of a JSON body, or the parameters of the query and of a
+/// form together.
 async fn read(head: &Parts, body: Body) -> Result<Value, StatusCode> {
     let body = if head.method == Method::POST {
         (body::to_bytes(body, BODY_BYTES_MAX).await).map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?
@@ -134,7 +135,7 @@ async fn read(head: &Parts, body: Body) -> Result<Value, StatusCode> {
     }
     let query = head.uri.query().unwrap_or_default().as_bytes();
     let pairs = api::form::pairs(query).chain(api::form::pairs(&body));
-    // Some upstreams quote the message's text in some other encoding; we don't need it.
+    // Some upstreams quote the message's text in another encoding. We don't need the text.
     Ok(fields(pairs.filter_map(|(name, value)| name.zip(value))))
 }
 
@@ -145,12 +146,12 @@ fn content_type(headers: &HeaderMap) -> &str {
         .unwrap_or_default()
 }
 
-/// No upstream's message id has control characters.
+/// Returns whether the message ID is plausible: no upstream uses control characters.
 fn names_one(receipt: &HttpReceipt) -> bool {
     !receipt.message_id.contains(char::is_control)
 }
 
-/// The message's final status; `None` while it is on the way.
+/// Returns the message's final status, or `None` while the message is on the way.
 fn receipt_of(receipt: HttpReceipt) -> Option<CarrierReceipt> {
     let (status, word) = match receipt.state {
         ReceiptState::Delivered => (MessageStatus::Delivered, None),

@@ -1,9 +1,8 @@
-//! A carrier behind an HTTP API, which its settings describe.
+//! A carrier behind an HTTP API. The settings describe the API.
 //!
-//! Each request is sent once. Redirects aren't followed, and the libraries' own retries are off or
-//! harmless: reqwest retries nothing here, and hyper-util takes another connection only for a
-//! request that hyper gave back because it had not begun to write it, when a kept connection turned
-//! out to be closed.
+//! Each request is sent once. Redirects aren't followed. The libraries' own retries are off or
+//! harmless: reqwest retries nothing here, and hyper-util retries only a request that hyper
+//! returned before writing any of it, because a kept connection turned out to be closed.
 
 mod answer;
 pub mod connection;
@@ -26,19 +25,19 @@ use crate::tls;
 use answer::{Answer, HttpOutcome};
 use pace::Pace;
 
-/// Longest time for a connection, with host look-up and TLS; half of a request's time-out at most,
-/// so that a request that runs out of time had its connection.
+/// The maximum time for connecting, including the DNS lookup and TLS. It is capped at half of a
+/// request's timeout, so that a request that times out had a connection.
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(10);
-/// How long an idle connection is kept. Most upstreams close theirs after 5 s or more, and of a
-/// request that is sent just then nobody knows whether it arrived.
+/// How long an idle connection is kept. Most upstreams close idle connections after 5 s or more. If
+/// the upstream closes a connection just as we send a request, we can't know whether it arrived.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-/// Most bytes of an answer; an answer about one message isn't longer.
+/// The maximum size of an answer in bytes. An answer about one message isn't longer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// One message in the form that the upstream gets.
+/// The values of one message for the upstream's request.
 #[derive(Clone, Debug)]
 pub struct HttpSubmit {
-    /// The last time to send it.
+    /// The deadline for sending it.
     pub not_after: Instant,
     pub transid: String,
     /// With country code, without `+`.
@@ -58,7 +57,7 @@ pub struct HttpCarrier {
 }
 
 impl HttpCarrier {
-    /// Doesn't connect yet.
+    /// Creates the HTTP client without connecting yet.
     pub fn new(settings: HttpSettings) -> Result<Self, ConfigError> {
         let tls = tls::client(settings.ca_file.as_deref())?;
         let client = Client::builder()
@@ -83,8 +82,8 @@ impl HttpCarrier {
         })
     }
 
-    /// Sends one message after earlier ones, and returns the outcome. If the future is dropped, the
-    /// message may or may not have been sent.
+    /// Waits for a free slot and for the rate limit, sends one message and returns the outcome. If
+    /// the future is dropped, the message may or may not have been sent.
     pub async fn submit(&self, submit: &HttpSubmit) -> HttpOutcome {
         let request = match self.request(submit) {
             Ok(request) => request,
@@ -105,7 +104,7 @@ impl HttpCarrier {
     fn request(&self, submit: &HttpSubmit) -> Result<Request, String> {
         let settings = &self.settings;
         let value = |placeholder| self.value(submit, placeholder);
-        let invalid = |what: &str| format!("the settings make no valid {what} of this message");
+        let invalid = |what: &str| format!("the settings produce no valid {what} for this message");
         let url = settings.url.fill(value, Escape::Percent);
         let url = Url::parse(&url).map_err(|_| invalid("URL"))?;
         let mut request = Request::new(settings.method.clone(), url);
@@ -159,11 +158,12 @@ impl HttpCarrier {
     }
 }
 
-/// The outcome of a request that failed. Nothing of it was sent if there was no connection or hyper
-/// gave it back ("canceled").
+/// Returns the outcome of a request that failed. Nothing was sent if there was no connection, or if
+/// hyper returned the request unsent ("canceled").
 fn failed(error: &reqwest::Error) -> HttpOutcome {
     let mut canceled = false;
-    // The innermost error is the clearest one, and never has the URL, which may have a password.
+    // The innermost error is the clearest one. It never contains the URL, which may contain a
+    // password.
     let mut words = String::new();
     let mut source = error.source();
     while let Some(inner) = source {

@@ -1,19 +1,19 @@
-//! The rate of requests.
+//! The rate limit of requests.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Gives out turns at even intervals.
+/// Spaces requests evenly.
 pub(super) struct Pace {
-    /// Time between two turns; `None` for no limit.
+    /// The time between two requests. `None` if there is no limit.
     interval: Option<Duration>,
     next: Mutex<Instant>,
 }
 
 impl Pace {
-    /// `rate` turns per second; 0 is no limit.
+    /// `rate` is in requests per second; 0 means no limit.
     pub(super) fn new(rate: u32) -> Self {
         Self {
             interval: Duration::from_secs(1).checked_div(rate),
@@ -21,7 +21,7 @@ impl Pace {
         }
     }
 
-    /// Waits for the next turn. A turn that nobody waits for is not saved up.
+    /// Waits until the next request may be sent. Unused time isn't saved up.
     pub(super) async fn turn(&self) {
         if let Some(interval) = self.interval {
             sleep_until(self.take(interval)).await;

@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 use crate::config::carriers::ReceiptSettings;
 use crate::json::as_text;
 
-/// A message's status by a receipt.
+/// The status of a message according to a receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpReceipt {
-    /// The id in the submit's answer.
+    /// The ID from the answer to the submit.
     pub message_id: String,
     pub state: ReceiptState,
-    /// The upstream's reason, if there is one; not for a delivered message.
+    /// The upstream's reason, if it gave one. `None` for a delivered message.
     pub error: Option<String>,
 }
 
@@ -21,21 +21,21 @@ pub enum ReceiptState {
     Delivered,
     Failed,
     Expired,
-    /// The message is on the way, or the settings don't name its status.
+    /// The message is on the way, or the settings don't list its status.
     Intermediate,
 }
 
-/// Why a post isn't one receipt.
+/// Why a posted request isn't exactly one receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoReceipt {
-    /// It names no message or no status.
+    /// The message ID or the status is missing.
     Incomplete,
-    /// It has several messages or statuses. Taking one of them would lose the others.
+    /// There are several message IDs or statuses. Reading only one of them would lose the others.
     Several,
 }
 
-/// The parameters of a query or a form, for [`receipt`]. A name with different values gets the list
-/// of them.
+/// Collects the parameters of a query or a form for [`receipt`]. A name with different values gets
+/// the list of them.
 pub fn fields(pairs: impl IntoIterator<Item = (String, String)>) -> Value {
     let mut fields = Map::new();
     for (name, value) in pairs {
@@ -57,7 +57,7 @@ pub fn fields(pairs: impl IntoIterator<Item = (String, String)>) -> Value {
 /// Reads a receipt.
 ///
 /// # Errors
-/// When it isn't exactly one.
+/// Fails if there isn't exactly one receipt.
 pub fn receipt(settings: &ReceiptSettings, fields: &Value) -> Result<HttpReceipt, NoReceipt> {
     let names = [&settings.message_id, &settings.status];
     if names.iter().any(|name| is_one_of_several(fields, name)) {
@@ -83,12 +83,12 @@ pub fn receipt(settings: &ReceiptSettings, fields: &Value) -> Result<HttpReceipt
     })
 }
 
-/// A plain value that isn't empty, as a text.
+/// Returns a plain value as a text, or `None` if it is empty.
 fn field(fields: &Value, name: &str) -> Option<String> {
     as_text(find(fields, name)?).filter(|text| !text.is_empty())
 }
 
-/// The value with a name, or at a JSON pointer.
+/// Returns the value with a name, or at a JSON pointer.
 fn find<'a>(fields: &'a Value, name: &str) -> Option<&'a Value> {
     if name.starts_with('/') {
         fields.pointer(name)
@@ -97,7 +97,7 @@ fn find<'a>(fields: &'a Value, name: &str) -> Option<&'a Value> {
     }
 }
 
-/// Whether a list with more than one entry stands where the value is, or on the way to it.
+/// Returns whether the value, or anything on the path to it, is a list with more than one entry.
 fn is_one_of_several(fields: &Value, name: &str) -> bool {
     let is_list = |value: &Value| value.as_array().is_some_and(|list| list.len() > 1);
     let ends = name.match_indices('/').map(|(end, _)| &name[..end]);

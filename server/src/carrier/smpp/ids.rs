@@ -1,9 +1,9 @@
-//! Carriers' ids of messages, which some carriers write in one form in the answer and in another
-//! one in the receipt.
+//! Carrier message IDs. Some carriers write an ID in one form in the answer and in another form in
+//! the receipt.
 
 use crate::config::carriers::MessageIdForm;
 
-/// The id of a submit's answer, in the form in which receipts are looked up.
+/// Converts the ID in a submit's answer to the form that receipts are looked up by.
 pub(super) fn of_answer(id: &str, form: MessageIdForm) -> String {
     match form {
         MessageIdForm::Text => id.to_owned(),
@@ -14,7 +14,7 @@ pub(super) fn of_answer(id: &str, form: MessageIdForm) -> String {
     }
 }
 
-/// The id of a receipt, in the same form.
+/// Converts the ID in a receipt to the same form.
 pub(super) fn of_receipt(id: &str, form: MessageIdForm) -> String {
     match form {
         MessageIdForm::Text => id.to_owned(),
@@ -39,7 +39,7 @@ fn without_zeros(id: &str) -> &str {
     }
 }
 
-/// Converts a number; an id that isn't such a number stays as it is.
+/// Converts a number. Returns an ID that isn't such a number unchanged.
 fn converted(id: &str, radix: u32, write: impl Fn(u128) -> String) -> String {
     u128::from_str_radix(id.trim(), radix).map_or_else(|_| id.to_owned(), write)
 }

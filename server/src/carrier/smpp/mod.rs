@@ -1,4 +1,4 @@
-//! SMPP 3.4: messages become submits, answers and deliveries become reports.
+//! SMPP 3.4: turns messages into submits, and answers and deliveries into reports.
 
 mod ids;
 mod pending;
@@ -23,13 +23,13 @@ use super::{CarrierConnection, CarrierReport, ConnectionStatus, last_start};
 use crate::config::carriers::{BindMode, SmppSettings};
 use pending::Pending;
 
-/// How long a message may wait to be written, unless its lease ends before it could be answered.
-/// One that waits longer is put back and may take another route.
+/// How long a message may wait to be written, unless its lease allows less time. A message that
+/// waits longer goes back to the queue, and may take another route.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long an answer may take, but half of a lease at most: a third of the lease is for the write,
-/// and the rest for storing the answer.
+/// How long an answer may take, capped at half of a lease. A third of the lease is for the write,
+/// and the rest is for storing the answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often the submits that wait for a place in the window are checked.
+/// How often the connection checks the submits that wait for a slot in the window.
 const SWEEP: Duration = Duration::from_millis(200);
 
 /// A connection to an SMSC.
@@ -47,14 +47,14 @@ pub struct SmppConnection {
 #[derive(Default)]
 struct Inner {
     pending: Pending,
-    /// Submits of claimed messages that the window has no place for yet.
+    /// Submits of claimed messages that have no slot in the window yet.
     waiting: VecDeque<Submit>,
     refused: Refused,
 }
 
 impl SmppConnection {
-    /// Opens the connection, which then binds by itself, again and again. `lease` is how long
-    /// claims hold; `seed` is for the back-off between binds.
+    /// Opens the connection, which binds and reconnects on its own. `lease` is how long a claim
+    /// lasts. `seed` determines the jitter of the backoff between binds.
     pub fn open(settings: SmppSettings, clock: Clock, lease: Duration, seed: u64) -> Self {
         let answer_timeout = ANSWER_TIMEOUT.min(lease / 2);
         let session = session_settings(&settings, answer_timeout);
@@ -74,7 +74,7 @@ impl SmppConnection {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Submits as many as the window has places for.
+    /// Submits as many messages as the window has free slots.
     fn feed(&self, inner: &mut Inner) {
         let places = self.connection.free().min(inner.waiting.len());
         if places > 0 {
@@ -110,8 +110,8 @@ impl SmppConnection {
         report
     }
 
-    /// Reports submits as not sent that can't be written: all of them while the connection is down,
-    /// and those that waited for a place until their lease might end before the answer.
+    /// Reports as not sent the submits that can't be written. While the connection is down, these
+    /// are all waiting submits. Otherwise, these are the submits whose deadline has passed.
     fn sweep(&self, inner: &mut Inner, results: &mut Vec<Submitted>) {
         let now = Instant::now();
         let down = self.connection.status().state != ::smpp::State::Bound;
@@ -197,7 +197,7 @@ impl CarrierConnection for SmppConnection {
                 });
             }
             tokio::select! {
-                // The events end after the connection closed, when nothing waits any more.
+                // The events end after the connection closes. By then, no submit is waiting.
                 events = events.next() => return Some(self.read(events?)),
                 () = self.added.notified() => {}
                 () = self.connection.until_free(), if waits => {
@@ -244,7 +244,7 @@ impl CarrierConnection for SmppConnection {
     }
 }
 
-/// Why the last link ended; on a bound link, why the carrier last refused a submit.
+/// Returns why the carrier last refused a submit on this bind, otherwise why the last link ended.
 fn last_error(status: ::smpp::Status, refused: &Refused) -> Option<String> {
     let bound = status.state == ::smpp::State::Bound;
     let refusal = refused

@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, HashMap};
 use ::smpp::{LATE_ANSWERS_MAX, Submit};
 use service::{Claimed, Lease, SubmitOutcome, Submitted};
 
-/// The ids of a message and of its lease. A message may be claimed again while submits of an
-/// earlier claim are unanswered.
+/// The ID of a message and the token of its lease. A message may be claimed again while submits of
+/// an earlier claim are unanswered.
 type ClaimKey = (i64, i64);
 
-/// Messages whose submits aren't all answered.
+/// Messages with unanswered submits.
 #[derive(Default)]
 pub(super) struct Pending {
     next_tag: u64,
     segments: HashMap<u64, (ClaimKey, u16)>,
     messages: HashMap<ClaimKey, Open>,
-    /// Messages without a segment that is still to be submitted.
+    /// Messages whose segments are all submitted already.
     done: Vec<Submitted>,
-    /// Submits that weren't answered in time, by tag: the first one was submitted first.
+    /// Submits that weren't answered in time, by tag. A lower tag was submitted earlier.
     late: BTreeMap<u64, (Submitted, u16)>,
 }
 
@@ -27,7 +27,8 @@ struct Open {
 }
 
 impl Pending {
-    /// Adds a message; returns a tag for each part that is to be submitted.
+    /// Adds a message. Returns a tag for each part that still needs a submit, and `None` for the
+    /// other parts.
     pub(super) fn add(
         &mut self,
         message: &Claimed,
@@ -62,13 +63,13 @@ impl Pending {
         tags
     }
 
-    /// Messages without a segment that is still to be submitted.
+    /// Takes the messages whose segments are all submitted already.
     pub(super) fn take_done(&mut self) -> Vec<Submitted> {
         std::mem::take(&mut self.done)
     }
 
-    /// Takes an answer. The last answer that a message lacked puts the message into the results,
-    /// and so does an answer that comes after the message was reported.
+    /// Handles an answer. Puts the message into the results if this is its last missing answer, or
+    /// if the message was already reported.
     pub(super) fn answer(
         &mut self,
         tag: u64,
@@ -99,8 +100,8 @@ impl Pending {
         }
     }
 
-    /// Takes an answer to a submit that was given up. If the message isn't reported yet, the answer
-    /// replaces the outcome `Unknown`.
+    /// Handles an answer to a submit that was given up. If the message isn't reported yet, the
+    /// answer replaces the outcome `Unknown`.
     fn late(&mut self, tag: u64, outcome: SubmitOutcome, results: &mut Vec<Submitted>) {
         let Some((mut result, segment)) = self.late.remove(&tag) else {
             return;
@@ -210,7 +211,7 @@ mod tests {
             (results.len(), &results[0].outcomes[..]),
             (1, &[(1, taken())][..])
         );
-        // It is a result of its own when the unknown outcome was reported.
+        // If the unknown outcome was reported, the late answer is a separate result.
         let tag = pending.add(&message(), lease(1), &parts(1))[0].unwrap();
         pending.answer(tag, lost(), &mut results);
         results.clear();

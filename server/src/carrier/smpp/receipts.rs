@@ -8,7 +8,7 @@ use service::CarrierReceipt;
 use super::ids;
 use crate::config::carriers::MessageIdForm;
 
-/// The receipt in a delivery; `None` when it isn't one, or doesn't say how the message ended.
+/// Returns the receipt in a delivery, or `None` if it isn't a receipt or has no final status.
 pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierReceipt> {
     let receipt = receipt::parse(delivery)?;
     let (status, word) = match receipt.state {
@@ -25,16 +25,16 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
             (MessageStatus::Failed, Some(DeliveryError::DeletedByCarrier))
         }
         State::Expired => (MessageStatus::Expired, Some(DeliveryError::ValidityExpired)),
-        // The carrier doesn't know and will not know.
+        // The carrier doesn't know the status and never will.
         State::Unknown => (MessageStatus::Failed, Some(DeliveryError::UnknownToCarrier)),
         State::Accepted | State::Enroute => return None,
         State::Unrecognised => {
-            tracing::warn!("a receipt has no state that is known and is ignored");
+            tracing::warn!("ignored a receipt without a known state");
             return None;
         }
     };
-    // A mobile could have written a receipt that is one by its text alone: such a receipt finds a
-    // message only by the carrier's id, which a mobile doesn't know.
+    // A mobile phone can send a text that looks like a receipt. So a receipt that only its text
+    // marks as one can match a message only by the carrier message ID, which a phone doesn't know.
     let trusted = !receipt.by_text_alone;
     let number = delivery.source.trim_start_matches('+');
     Some(CarrierReceipt {
@@ -49,8 +49,8 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
     })
 }
 
-/// The message's possible ids. The TLV has the id in the answer's form and the text in the
-/// receipt's form, but some carriers use the receipt's form for the TLV, too.
+/// Returns the possible carrier message IDs. The TLV has the ID in the answer's form, and the text
+/// has it in the receipt's form. Some carriers use the receipt's form in the TLV, too.
 fn names(receipt: &receipt::Receipt, form: MessageIdForm) -> Vec<String> {
     let parameter = receipt.receipted_message_id.as_deref();
     let text = receipt.message_id.as_deref();
@@ -65,7 +65,7 @@ fn names(receipt: &receipt::Receipt, form: MessageIdForm) -> Vec<String> {
     names
 }
 
-/// A stable word with the network's own error number, if there is one.
+/// Returns a stable code, followed by the network's own error number if there is one.
 fn with_number(word: &str, number: Option<&str>) -> String {
     match number {
         Some(number) if number.bytes().any(|b| b != b'0') => format!("{word}_{number}"),

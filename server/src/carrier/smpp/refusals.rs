@@ -1,4 +1,4 @@
-//! The outcome of a submit by its `command_status` (SMPP 3.4, 5.1.3).
+//! Maps a `command_status` to the outcome of a submit (SMPP 3.4, 5.1.3).
 
 use ::smpp::{UnknownCause, status_code};
 use domain::DeliveryError;
@@ -7,12 +7,13 @@ use service::SubmitOutcome;
 /// ESME_RSUBMITFAIL.
 const SUBMIT_FAILED: u32 = 0x45;
 
-/// The outcome of a submit that was refused.
+/// Returns the outcome of a submit that was refused.
 pub(super) fn outcome(status: u32) -> SubmitOutcome {
     let error = error(status);
     match status {
         status_code::THROTTLED | status_code::QUEUE_FULL => SubmitOutcome::Throttled { error },
-        // Many carriers answer the last two for temporary faults that aren't the message's.
+        // Many carriers return the last two for temporary faults that have nothing to do with the
+        // message.
         status_code::TEMPORARY_ERROR
         | status_code::SYSTEM_ERROR
         | status_code::INCORRECT_BIND_STATUS
@@ -22,7 +23,8 @@ pub(super) fn outcome(status: u32) -> SubmitOutcome {
     }
 }
 
-/// A stable word for the status, or its number.
+/// Returns a stable code for the status. A status without a code of its own gets one with its
+/// number.
 fn error(status: u32) -> String {
     let word = match status {
         status_code::INVALID_MESSAGE_LENGTH => DeliveryError::InvalidLength.as_str(),
@@ -41,7 +43,7 @@ fn error(status: u32) -> String {
     word.to_owned()
 }
 
-/// Why the answer to a submit is lost.
+/// Returns why the answer to a submit is lost.
 pub(super) const fn lost(cause: UnknownCause) -> &'static str {
     match cause {
         UnknownCause::NoAnswer => "the carrier didn't answer in time",

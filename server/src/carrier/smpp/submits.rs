@@ -1,4 +1,4 @@
-//! A message as SMPP submits (3.4, 4.4.1).
+//! Turns a message into SMPP submits (3.4, 4.4.1).
 
 use ::smpp::{Address, Submit};
 use domain::Timestamp;
@@ -10,16 +10,16 @@ use crate::config::carriers::{AddressType, SmppSettings};
 
 /// `esm_class`: the text begins with a user data header (5.2.12).
 const UDH_INDICATOR: u8 = 0x40;
-/// `registered_delivery`: a receipt, however it ends (5.2.17).
+/// `registered_delivery`: requests a receipt for every final status (5.2.17).
 const RECEIPT: u8 = 1;
 
-/// A submit for each part, in order. The caller fills in tags and times.
+/// Returns a submit for each part, in order. The caller sets tags and deadlines.
 pub(super) fn parts(message: &Claimed, settings: &SmppSettings, now: Timestamp) -> Vec<Submit> {
     let text = message.message.as_str();
-    // The same for every claim, so that parts of two claims fit together.
+    // The reference is the same for every claim, so that parts of two claims fit together.
     let reference = user_reference(message.id, 0);
     let parts = cut(text, settings.segmentation, reference)
-        // A text with more parts than can be numbered is submitted whole.
+        // A text with more parts than can be numbered is submitted in one piece.
         .or_else(|_| cut(text, Segmentation::Payload, reference))
         .unwrap_or_default();
     let sender = &message.sender;
@@ -81,7 +81,7 @@ fn submit(template: &Submit, part: Part, user_reference: u16) -> Submit {
     submit
 }
 
-/// The rest of the message's time, in SMPP's relative form (7.1.1.2).
+/// Formats the remaining time of the message in SMPP's relative form (7.1.1.2).
 fn validity(expires_at: Timestamp, now: Timestamp) -> String {
     let seconds = (expires_at.ms_since(now) / 1000).max(1);
     let (minutes, seconds) = (seconds / 60, seconds % 60);

@@ -8,7 +8,7 @@ use super::*;
 use crate::config::Settings;
 use crate::config::carriers::CarrierKind;
 
-/// How long claims hold, and how much of that an answer may take.
+/// How long a claim lasts, and how much of that time an answer may take.
 const LEASE: Duration = Duration::from_mins(1);
 const ANSWER: Duration = Duration::from_secs(30);
 const CLOCK: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
@@ -36,7 +36,7 @@ async fn bound() -> (SmppConnection, Peer) {
     (connection, peer)
 }
 
-/// A lease under which a submit may begin until `last_start`.
+/// Returns a lease under which a submit may begin until `last_start`.
 fn lease(token: i64, last_start: Instant) -> Lease {
     Lease {
         token,
@@ -71,7 +71,7 @@ fn taken() -> SubmitOutcome {
     }
 }
 
-/// Submits a message; the SMSC gets it next and accepts it.
+/// Submits a message, expects it as the SMSC's next PDU, and accepts it.
 async fn expect(connection: &SmppConnection, peer: &mut Peer, text: &str) {
     connection.until_free().await;
     let last_start = Instant::now() + ANSWER;

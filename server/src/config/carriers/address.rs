@@ -1,4 +1,4 @@
-//! Where a carrier listens.
+//! The address of a carrier.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads `host:port`, an IPv6 address standing in brackets.
+    /// Parses `host:port`. An IPv6 address must be in brackets.
     pub fn parse(text: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         let host = match host.strip_prefix('[') {
@@ -24,7 +24,7 @@ impl Address {
         })
     }
 
-    /// The host alone, without brackets: the name that a certificate is for.
+    /// Returns the host without brackets. The carrier's certificate must be for this name.
     pub fn host(&self) -> &str {
         &self.host
     }

@@ -1,4 +1,4 @@
-//! Reads one table of the settings file, key by key, and collects everything that is wrong with it.
+//! Reads one table of the settings file, key by key, and collects all its problems.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -8,26 +8,26 @@ use super::super::file::{Item, Table, Value};
 use super::super::layers::{Source, read_secret, suggestion};
 use super::super::secret::Secret;
 
-/// What all tables come to.
+/// The findings from all tables.
 #[derive(Default)]
 pub struct Findings {
-    /// A sentence each, naming table and key.
+    /// Sentences, each of which names the table and the key.
     pub problems: Vec<String>,
     /// Every setting in force, secrets masked.
     pub shown: Vec<(String, String, Source)>,
 }
 
-/// A table that is being read. A getter that finds something wrong says so in the findings and
-/// returns nothing: where something is wrong, nothing of the tables is used.
+/// A table that is being read. A getter that finds a problem adds it to the findings and returns
+/// nothing. If there is any problem, none of the tables is used.
 pub struct Fields<'a> {
-    /// As problems name the table, like `[[carrier]] acme`.
+    /// The table's name in problems, like `[[carrier]] acme`.
     place: String,
-    /// As `heliograph config` names it, like `carrier.acme`.
+    /// The table's name in `heliograph config`, like `carrier.acme`.
     path: String,
-    /// The line of its header.
+    /// The line of the table's header.
     line: usize,
     table: Table,
-    /// The keys that were asked for, each with its line if it is set.
+    /// The keys that were requested, each with its line if it is set.
     asked: Vec<(String, Option<usize>)>,
     findings: &'a mut Findings,
 }
@@ -49,7 +49,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Adds a problem. If the sentence begins with a key, the problem has the key's line.
+    /// Adds a problem. If the sentence begins with a key, the problem gets the line of that key.
     pub fn problem(&mut self, sentence: &str) {
         let key = sentence.split(' ').next().unwrap_or_default();
         let asked = self.asked.iter().find(|(name, _)| name == key);
@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// A value that must be there, or has a default.
+    /// Reads a value that is required or has a default.
     pub fn parsed<T>(
         &mut self,
         name: &str,
@@ -99,7 +99,7 @@ impl<'a> Fields<'a> {
         self.optional(name, wanted, parse)
     }
 
-    /// A value that may be absent.
+    /// Reads an optional value.
     pub fn optional<T>(
         &mut self,
         name: &str,
@@ -112,7 +112,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// A value that may be absent, and in which somebody may have written a password.
+    /// Reads an optional value that may contain a password.
     pub fn hidden<T>(
         &mut self,
         name: &str,
@@ -138,7 +138,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// A PEM file of certificates that can be read now.
+    /// Reads the path of a PEM file of certificates, and checks that the file can be read now.
     pub fn authorities(&mut self, name: &str) -> Option<PathBuf> {
         self.optional(name, "a PEM file with certificates", |path| {
             crate::tls::authorities(path.as_ref()).ok()?;
@@ -146,7 +146,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// A list of plain values, or one of them.
+    /// Reads a list of plain values. A single value counts as a list of one.
     pub fn list(&mut self, name: &str) -> Vec<String> {
         let Some(items) = self.items(name) else {
             return Vec::new();
@@ -160,7 +160,7 @@ impl<'a> Fields<'a> {
         texts
     }
 
-    /// Names and plain values, none of which is shown.
+    /// Reads a table of names and plain values. Masks the values.
     pub fn map(&mut self, name: &str) -> Vec<(String, String)> {
         let Some(item) = self.take(name) else {
             return Vec::new();
@@ -181,7 +181,7 @@ impl<'a> Fields<'a> {
         entries
     }
 
-    /// A table in this one.
+    /// Reads a table in this table.
     pub fn table<T>(
         &mut self,
         name: &str,
@@ -195,7 +195,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// The tables that stand under a name in this one, in order; one may stand there alone.
+    /// Reads the list of tables under a name in this table. A single table counts as a list of one.
     pub fn tables<T>(&mut self, name: &str, read: impl Fn(Fields<'_>) -> Option<T>) -> Vec<T> {
         let Some(items) = self.items(name) else {
             return Vec::new();
@@ -212,7 +212,7 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// The items of a list; one that stands alone is a list of one.
+    /// Returns the items of a list. A single item counts as a list of one.
     fn items(&mut self, name: &str) -> Option<Vec<Item>> {
         let item = self.take(name)?;
         Some(match item.value {
@@ -241,7 +241,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// One of some words, each of which stands for a value.
+    /// Reads one of several words, each of which stands for a value.
     pub fn choice<T: Clone>(
         &mut self,
         name: &str,
@@ -257,7 +257,8 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// A secret, or the content of the file that `name_file` names; none of both is fine.
+    /// Reads an optional secret: either `name` itself, or the content of the file that `name_file`
+    /// names.
     pub fn secret(&mut self, name: &str) -> Option<Secret> {
         let file = format!("{name}_file");
         let secret = match (self.text(name), self.text(&file)) {
@@ -279,7 +280,7 @@ impl<'a> Fields<'a> {
         Some(Secret::new(secret))
     }
 
-    /// A secret that must be there, even if empty.
+    /// Reads a secret that must be set, even if it is empty.
     pub fn required_secret(&mut self, name: &str) -> Option<Secret> {
         let file = format!("{name}_file");
         if !self.table.contains_key(name) && !self.table.contains_key(&file) {
@@ -289,7 +290,7 @@ impl<'a> Fields<'a> {
         self.secret(name)
     }
 
-    /// Refuses the keys that nothing asked for.
+    /// Reports the keys that nobody requested.
     pub fn finish(mut self) {
         for (name, item) in std::mem::take(&mut self.table) {
             let known = self.asked.iter().map(|(known, _)| known.as_str());

@@ -1,4 +1,4 @@
-//! `[[carrier]]` of the kind `http`: an upstream's API, described.
+//! `[[carrier]]` of the kind `http`: describes an upstream's API.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -12,19 +12,19 @@ use super::super::secret::Secret;
 use super::fields::Fields;
 use super::template::{Escape, Placeholder, Template};
 
-/// Most requests at a time.
+/// The highest `connections`.
 const CONNECTIONS_LIMIT: usize = 1_000;
-/// Most requests per second that a carrier may be limited to.
+/// The highest `rate`.
 const RATE_LIMIT: u32 = 1_000_000;
-/// Longest that an answer may be waited for, in seconds. With the time for a message's turn, and
-/// for the answer to be stored, it is less than a claim holds.
+/// The highest `timeout`, in seconds. A claim with the default lease lasts longer than this
+/// timeout, the wait for the rate limit and the storing of the answer together.
 const TIMEOUT_LIMIT_S: u64 = 40;
-/// Fewest characters of a secret in a public URL.
+/// The minimum length of a secret in a public URL.
 const SECRET_CHARS_MIN: usize = 16;
 const TEMPLATE: &str =
     "a text with {number}, {sender}, {message}, {transid}, {validity_s} or {password} in it";
 
-/// How to hand a message to an upstream, and what its answers mean.
+/// How to submit a message to an upstream, and what its answers mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpSettings {
     /// Values are percent-encoded.
@@ -32,22 +32,22 @@ pub struct HttpSettings {
     pub method: Method,
     pub headers: Vec<(HeaderName, Template)>,
     pub body: Body,
-    /// What `{password}` stands for.
+    /// The value of `{password}`.
     pub password: Option<Secret>,
-    /// Requests at a time.
+    /// The maximum number of requests at a time.
     pub connections: usize,
-    /// Requests per second; 0 is no limit.
+    /// The maximum number of requests per second; 0 means no limit.
     pub rate: u32,
-    /// From looking the host up to the answer's last byte; at most half of it for the connection.
+    /// From the DNS lookup to the last byte of the answer. Connecting may take at most half of it.
     pub timeout: Duration,
-    /// PEM file of authorities, instead of the public ones.
+    /// A PEM file of authorities, instead of the public ones.
     pub ca_file: Option<PathBuf>,
-    /// The first that fits says what an answer means.
+    /// The first rule that matches an answer decides what it means.
     pub answers: Vec<AnswerRule>,
     pub receipt: Option<ReceiptSettings>,
 }
 
-/// What a request carries.
+/// The body of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     None,
@@ -56,21 +56,21 @@ pub enum Body {
     Form(Template),
 }
 
-/// Which answers have which meaning.
+/// A rule that says what matching answers mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerRule {
-    /// HTTP status.
+    /// The HTTP statuses that match.
     pub http: RangeInclusive<u16>,
-    /// A value in the JSON body that must be there.
+    /// A value that the JSON body must contain.
     pub field: Option<Pointer>,
-    /// What that value must be, as a text.
+    /// The text that this value must equal.
     pub equals: Option<String>,
     pub outcome: Meaning,
-    /// Where the upstream's id for the message stands.
+    /// Where the answer contains the upstream's ID for the message.
     pub message_id: Option<Pointer>,
 }
 
-/// Where a value stands in JSON (RFC 6901); the empty one is the whole body, JSON or not.
+/// A JSON pointer (RFC 6901). The empty pointer is the whole body, JSON or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pointer(pub String);
 
@@ -78,25 +78,26 @@ pub struct Pointer(pub String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     Accepted,
-    /// For good.
+    /// Permanently.
     Refused,
-    /// Too many at once.
+    /// Too many messages at once.
     Throttled,
-    /// Not now.
+    /// For now.
     Retry,
 }
 
-/// How the receipts are written that an upstream posts to us. A field is a parameter's or a
-/// member's name, or a pointer into JSON when it begins with a slash.
+/// How to read the receipts that an upstream posts to us. A field is the name of a parameter or of
+/// a JSON member. If it begins with a slash, it is a JSON pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiptSettings {
-    /// Stands in the URL that the upstream calls.
+    /// A part of the URL that the upstream calls.
     pub secret: Secret,
     pub message_id: String,
     pub status: String,
-    /// Where the reason of a failure stands.
+    /// The field with the reason of a failure.
     pub error: Option<String>,
-    /// The statuses that mean it; every other one is on the way.
+    /// The statuses of a delivered message. A status that isn't in any of the three lists means
+    /// that the message is on the way.
     pub delivered: Vec<String>,
     pub failed: Vec<String>,
     pub expired: Vec<String>,
@@ -138,12 +139,12 @@ impl HttpSettings {
         Some(settings)
     }
 
-    /// The URL of a message.
+    /// Returns the URL for a sample message.
     pub fn example_url(&self) -> Option<Url> {
         Url::parse(&self.url.fill(sample, Escape::Percent)).ok()
     }
 
-    /// What is right by itself, but not together.
+    /// Reports settings that are valid alone but not together.
     fn contradictions(&self, fields: &mut Fields<'_>) {
         let accepts = |rule: &AnswerRule| rule.outcome == Meaning::Accepted;
         if !self.answers.iter().any(accepts) {
@@ -154,7 +155,7 @@ impl HttpSettings {
             fields.problem("receipts need the message_id of an answer, and no answer has one");
         }
         if self.method == Method::GET && self.body != Body::None {
-            fields.problem("GET has no body: take the method POST, or url alone");
+            fields.problem("GET has no body: use the method POST, or only url");
         }
         let body = match &self.body {
             Body::None => None,
@@ -166,20 +167,20 @@ impl HttpSettings {
             .collect();
         let has = |placeholder| templates.iter().any(|template| template.has(placeholder));
         if has(Placeholder::Password) && self.password.is_none() {
-            fields.problem("{password} stands for password (or password_file), which is missing");
+            fields.problem("{password} needs password (or password_file), which is missing");
         }
         for (placeholder, name) in [
             (Placeholder::Number, "{number}"),
             (Placeholder::Message, "{message}"),
         ] {
             if !has(placeholder) {
-                fields.problem(&format!("{name} stands neither in url nor in the body"));
+                fields.problem(&format!("{name} must be in url or in the body"));
             }
         }
     }
 }
 
-/// A value of each kind, to see what a template comes to.
+/// Returns a sample value, to check what a template produces.
 fn sample(placeholder: Placeholder) -> Cow<'static, str> {
     Cow::Borrowed(match placeholder {
         Placeholder::Number | Placeholder::Validity => "1",
@@ -193,7 +194,7 @@ fn url(fields: &mut Fields<'_>) -> Option<Template> {
     fields.hidden("url", wanted, |text| {
         let template = Template::parse(text)?;
         let url = Url::parse(&template.fill(sample, Escape::Percent)).ok()?;
-        // Where messages go is no message's to say.
+        // A message must not decide which host its request goes to.
         let fixed = Url::parse(text.split('{').next()?).ok()?;
         let plain = url.username().is_empty() && url.password().is_none();
         let web = matches!(url.scheme(), "http" | "https");
@@ -202,7 +203,7 @@ fn url(fields: &mut Fields<'_>) -> Option<Template> {
 }
 
 fn body(fields: &mut Fields<'_>) -> Body {
-    let json = fields.hidden("json", "JSON with {number} and the like in it", |text| {
+    let json = fields.hidden("json", "JSON with placeholders like {number}", |text| {
         let template = Template::parse(text)?;
         let filled = template.fill(sample, Escape::Json);
         serde_json::from_str::<serde_json::Value>(&filled).ok()?;
@@ -301,12 +302,12 @@ fn receipt(mut fields: Fields<'_>) -> Option<ReceiptSettings> {
         .is_some_and(|secret| !fits_url(secret.expose()))
     {
         fields.problem(&format!(
-            "secret must have at least {SECRET_CHARS_MIN} letters, digits, - and _: it stands in \
+            "secret must have at least {SECRET_CHARS_MIN} letters, digits, - and _: it is part of \
              a URL"
         ));
     }
     if delivered.is_empty() {
-        fields.problem("delivered is missing; it must list the statuses that mean it");
+        fields.problem("delivered is missing; it must list the statuses that mean delivered");
     }
     let mut words: Vec<&String> = [&delivered, &failed, &expired]
         .into_iter()
@@ -314,7 +315,7 @@ fn receipt(mut fields: Fields<'_>) -> Option<ReceiptSettings> {
         .collect();
     words.sort_unstable();
     if words.windows(2).any(|pair| pair[0] == pair[1]) {
-        fields.problem("a status stands twice in delivered, failed and expired");
+        fields.problem("a status is listed twice in delivered, failed and expired");
     }
     fields.finish();
     Some(ReceiptSettings {

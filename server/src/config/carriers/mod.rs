@@ -21,30 +21,30 @@ use super::file::Item;
 use super::layers::{Source, Tables};
 pub use template::{Escape, Placeholder};
 
-/// Longest name of a carrier.
+/// The maximum length of a carrier's name.
 const NAME_CHARS_MAX: usize = 32;
-/// The sandbox's name; another kind of carrier under it would be mistaken for it.
+/// The sandbox's name. A carrier of another kind with this name would be mistaken for the sandbox.
 const SANDBOX: &str = service::SANDBOX_CARRIER;
 
-/// Who takes messages, and which of them gets which.
+/// The carriers, and the routes that distribute messages among them.
 #[derive(Clone, Debug, Default)]
 pub struct Carriers {
-    /// In the order of the file; none means the sandbox.
+    /// In the order of the file. If the list is empty, the sandbox is the only carrier.
     pub list: Vec<CarrierSettings>,
-    /// Empty only where the list is.
+    /// Empty only if the list is empty.
     pub routes: Routes,
 }
 
-/// A carrier.
+/// The settings of one carrier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarrierSettings {
-    /// Unique; as it stands in routes and on messages.
+    /// Unique. Routes and messages refer to the carrier by this name.
     pub name: String,
     pub kind: CarrierKind,
 }
 
 impl CarrierSettings {
-    /// Whether it is handed whole messages, and cuts them itself.
+    /// Returns whether the carrier gets whole messages and splits them itself.
     pub fn takes_whole(&self) -> bool {
         match &self.kind {
             CarrierKind::Smpp(smpp) => smpp.segmentation == domain::Segmentation::Payload,
@@ -53,22 +53,22 @@ impl CarrierSettings {
     }
 }
 
-/// What a carrier speaks.
+/// The protocol of a carrier, with its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CarrierKind {
     Smpp(SmppSettings),
     Http(HttpSettings),
-    /// Sends to nobody.
+    /// Delivers to nobody.
     Sandbox,
 }
 
-/// A setting in force, its value (secrets masked) and where it came from.
+/// The settings in force, each with its value (secrets masked) and its source.
 pub type Shown = Vec<(String, String, Source)>;
 
 /// Reads all tables.
 ///
 /// # Errors
-/// When anything is wrong with any of them; the error says all of it.
+/// Lists every problem of all tables.
 pub fn read(tables: Tables) -> Result<(Carriers, Shown), ConfigError> {
     let mut findings = Findings::default();
     let mut names: Vec<String> = Vec::new();
@@ -105,13 +105,13 @@ pub fn read(tables: Tables) -> Result<(Carriers, Shown), ConfigError> {
     Err(ConfigError::new(format!("{}:\n  {problems}", tables.file)))
 }
 
-/// Reads a carrier and adds its name to those that are known.
+/// Reads a carrier, and adds its name to the known names.
 fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSettings> {
-    let wanted = format!("1 to {NAME_CHARS_MAX} small letters, digits, - and _");
+    let wanted = format!("1 to {NAME_CHARS_MAX} lower-case letters, digits, - and _");
     let name = fields.parsed("name", None, &wanted, name);
     if let Some(name) = &name {
         if names.contains(name) {
-            fields.problem("a carrier of this name stands above");
+            fields.problem("a carrier of this name is already set above");
         }
         names.push(name.clone());
     }
@@ -124,7 +124,7 @@ fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSet
         Some("smpp") => SmppSettings::read(&mut fields).map(CarrierKind::Smpp),
         Some("http") => HttpSettings::read(&mut fields).map(CarrierKind::Http),
         Some(_) => Some(CarrierKind::Sandbox),
-        // Which of its other keys are right can't be said.
+        // The valid keys depend on the kind, so the other keys can't be checked.
         None => return None,
     };
     fields.finish();
@@ -140,7 +140,8 @@ fn name(text: &str) -> Option<String> {
     fits.then(|| text.to_owned())
 }
 
-/// One carrier needs no route. Among several, which gets a message isn't for us to guess.
+/// Adds a route if there is only one carrier and no route. With several carriers, the settings must
+/// contain routes.
 fn complete(list: &[CarrierSettings], routes: Vec<Route>) -> Result<Vec<Route>, ConfigError> {
     match list {
         [only] if routes.is_empty() => Ok(vec![Route {
@@ -154,8 +155,7 @@ fn complete(list: &[CarrierSettings], routes: Vec<Route>) -> Result<Vec<Route>, 
             cost: None,
         }]),
         [_, _, ..] if routes.is_empty() => Err(ConfigError::new(
-            "there are several carriers and no route, so that no message would be sent: add a \
-             [[route]]",
+            "there are several carriers and no route, so no message would be sent: add a [[route]]",
         )),
         _ => Ok(routes),
     }

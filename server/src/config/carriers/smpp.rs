@@ -8,34 +8,34 @@ use super::super::secret::Secret;
 use super::address::Address;
 use super::fields::Fields;
 
-/// Most connections of one process to one carrier.
+/// The maximum number of connections from one process to one carrier.
 const CONNECTIONS_LIMIT: usize = 64;
-/// Most submits that may wait for an answer on one connection.
+/// The highest `window`.
 const WINDOW_LIMIT: usize = 10_000;
-/// Most submits per second that a connection may be limited to.
+/// The highest `rate`.
 const RATE_LIMIT: u32 = 1_000_000;
-/// What SMPP 3.4 has room for, in ASCII characters (5.2.1 to 5.2.3).
+/// The maximum lengths in SMPP 3.4, in ASCII characters (5.2.1 to 5.2.3).
 const SYSTEM_ID_MAX: usize = 15;
 const PASSWORD_MAX: usize = 8;
 const SYSTEM_TYPE_MAX: usize = 12;
-/// Most digits of a sender that is taken for a short code.
+/// A sender with at most this many digits is a short code.
 const SHORT_CODE_DIGITS_MAX: usize = 6;
 
-/// How to bind to a carrier, and how it wants its messages.
+/// How to bind to a carrier, and how to write its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmppSettings {
     pub address: Address,
     pub tls: Option<ClientTls>,
     pub system_id: String,
     pub password: Secret,
-    /// Mostly empty.
+    /// Usually empty.
     pub system_type: String,
     pub bind: BindMode,
-    /// Binds per worker process.
+    /// The number of binds per worker process.
     pub connections: usize,
-    /// Submits waiting for an answer, per connection.
+    /// The maximum number of unanswered submits per connection.
     pub window: usize,
-    /// Submits per second and connection; 0 is no limit.
+    /// The maximum number of submits per second and connection; 0 means no limit.
     pub rate: u32,
     pub message_id: MessageIdForm,
     pub segmentation: Segmentation,
@@ -43,10 +43,10 @@ pub struct SmppSettings {
     pub destination: AddressType,
 }
 
-/// Whom to trust at the other end.
+/// Which certificates to trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTls {
-    /// PEM file of authorities, instead of the public ones.
+    /// A PEM file of authorities, instead of the public ones.
     pub ca_file: Option<PathBuf>,
 }
 
@@ -61,14 +61,14 @@ const BIND_MODES: [(&str, BindMode); 2] = [
     ("transmitter+receiver", BindMode::TransmitterAndReceiver),
 ];
 
-/// How a receipt writes the id that the submit's answer gave.
+/// How the carrier writes a message ID in its answer and in its receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageIdForm {
     /// As a text, the same in both.
     Text,
-    /// As hexadecimal numbers: case and leading zeros don't matter.
+    /// As hexadecimal numbers. Case and leading zeros don't matter.
     Hex,
-    /// As decimal numbers: leading zeros don't matter.
+    /// As decimal numbers. Leading zeros don't matter.
     Decimal,
     /// Hexadecimal in the answer, decimal in the receipt.
     HexToDecimal,
@@ -98,8 +98,9 @@ impl AddressType {
 }
 
 impl SmppSettings {
-    /// What a sender is: what the settings say, otherwise by its form. A few digits are a short
-    /// code, more of them an international number, and everything else is a name.
+    /// Returns the address type of a sender. If the settings don't set it, it depends on the
+    /// sender's form: a few digits are a short code, more digits are an international number, and
+    /// anything else is a name.
     pub fn source(&self, sender: &str) -> AddressType {
         let digits = sender.bytes().all(|b| b.is_ascii_digit());
         self.source.unwrap_or(match (digits, sender.len()) {
@@ -185,7 +186,8 @@ fn password(fields: &mut Fields<'_>) -> Option<Secret> {
     None
 }
 
-/// `source_ton` and `source_npi`, or the like: both or none.
+/// Reads `source_ton` and `source_npi`, or the pair for `destination`. Either both are set or
+/// neither.
 fn address_type(fields: &mut Fields<'_>, which: &str) -> Option<AddressType> {
     let mut part = |name: &str| {
         fields.optional(

@@ -5,14 +5,14 @@ use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Characters that may stand unencoded in a path, a query and a form (RFC 3986 §2.3).
+/// All characters but those that may be unencoded in a path, a query and a form (RFC 3986 §2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// What a placeholder stands for.
+/// The value that a placeholder stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placeholder {
     Number,
@@ -21,11 +21,11 @@ pub enum Placeholder {
     Transid,
     /// Seconds until the message expires.
     Validity,
-    /// The carrier's password, so that it may come from a file.
+    /// The carrier's password. As a placeholder, it may come from a file.
     Password,
 }
 
-/// The words that stand for them in braces.
+/// The placeholders' names, which are written in braces.
 const WORDS: [(&str, Placeholder); 6] = [
     ("number", Placeholder::Number),
     ("sender", Placeholder::Sender),
@@ -35,14 +35,14 @@ const WORDS: [(&str, Placeholder); 6] = [
     ("password", Placeholder::Password),
 ];
 
-/// How values are written between the template's own text.
+/// How values are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
-    /// As a part of a URL or of a form.
+    /// For a URL or a form.
     Percent,
-    /// As a part of a JSON string.
+    /// For a JSON string.
     Json,
-    /// As they are.
+    /// Not at all.
     Plain,
 }
 
@@ -52,13 +52,13 @@ enum Piece {
     Value(Placeholder),
 }
 
-/// A text with placeholders. The values that fill it are never searched for placeholders.
+/// A text with placeholders. The inserted values are never searched for placeholders.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Template(Vec<Piece>);
 
 impl Template {
-    /// Reads a text. A word of small letters in braces is a placeholder; any other brace is plain
-    /// text. `None` when the word is unknown.
+    /// Parses a text. A word of lower-case letters in braces is a placeholder; any other brace is
+    /// plain text. Returns `None` if the word is unknown.
     pub fn parse(text: &str) -> Option<Self> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
@@ -89,7 +89,7 @@ impl Template {
         self.0.contains(&Piece::Value(placeholder))
     }
 
-    /// The text with the values in their places.
+    /// Returns the text with the values inserted.
     pub fn fill<'a>(&self, value: impl Fn(Placeholder) -> Cow<'a, str>, escape: Escape) -> String {
         let mut filled = String::new();
         for piece in &self.0 {
@@ -108,7 +108,7 @@ impl Escape {
             Self::Percent => out.extend(utf8_percent_encode(value, ENCODED)),
             Self::Json => {
                 let quoted = serde_json::Value::from(value).to_string();
-                // The template has the quotes around the value.
+                // The template already contains the quotes.
                 out.push_str(&quoted[1..quoted.len() - 1]);
             }
             Self::Plain => out.push_str(value),
@@ -117,7 +117,7 @@ impl Escape {
 }
 
 impl fmt::Debug for Template {
-    /// Leaves out the text, which may have a password.
+    /// Omits the text, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Template")
     }

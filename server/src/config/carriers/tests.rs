@@ -12,7 +12,7 @@ const SMPP: &str = "[[carrier]]\nname = \"acme\"\nkind = \"smpp\"\naddress = \"1
     system_id = \"heliograph\"\npassword = \"hidden\"\n";
 const SANDBOX: &str = "[[carrier]]\nname = \"play\"\nkind = \"sandbox\"\n";
 
-/// Loads a settings file, beside which a file `password` and no certificate is.
+/// Loads a settings file. The file `password` in its folder contains no certificate.
 fn load(text: &str) -> Result<Settings, String> {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("heliograph.toml");
@@ -169,7 +169,7 @@ fn what_is_wrong_with_a_carrier_is_named() {
         ),
         (
             "[[carrier]]\nname = \"a/b\"\nkind = \"sandbox\"",
-            "small letters",
+            "lower-case letters",
         ),
         ("[[carrier]]\nname = \"b\"", "kind is missing"),
         ("[[carrier]]\nname = \"b\"\nkind = \"pigeon\"", "kind"),
@@ -267,7 +267,7 @@ fn the_examples_of_every_key_can_be_used() {
     let [acme, upstream] = &carriers.list[..] else {
         panic!("{carriers:?}");
     };
-    // What they say of defaults is so.
+    // The defaults in the examples are the real ones.
     let plain = SMPP
         .replace("127.0.0.1:2775", "smpp.example.org:3550")
         .replace("hidden", "secret")

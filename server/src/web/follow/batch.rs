@@ -1,4 +1,4 @@
-//! The changes of a batch while it is being sent.
+//! Changes of a batch while it is being sent.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Subject for Batch {
     }
 }
 
-/// `GET /reports/{batchid}/events`: the batch as it is, and then each change until it is done.
+/// `GET /reports/{batchid}/events`: the current batch, and then each change until it is done.
 pub async fn events(
     State(portal): State<Portal>,
     Path(id): Path<String>,

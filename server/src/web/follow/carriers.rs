@@ -1,4 +1,4 @@
-//! The changes of the carriers, for staff.
+//! Changes of the carriers, for staff.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ struct Carriers;
 
 impl Subject for Carriers {
     type State = CarriersNow;
-    /// Each read counts the waiting messages, which may be many.
+    /// Each read counts the waiting messages, and there may be many.
     const READ_EVERY: Duration = Duration::from_secs(2);
 
     fn is_open_to(&self, account: &AccountRecord) -> bool {
@@ -32,7 +32,7 @@ impl Subject for Carriers {
     }
 }
 
-/// `GET /support/carriers/events`: the carriers as they are, and then each change.
+/// `GET /support/carriers/events`: the current carriers, and then each change.
 pub async fn events(State(portal): State<Portal>, request: Request) -> Response {
     let carriers = |_: &AccountRecord| Some(Carriers);
     answer(portal, request, carriers, "There is nothing here.").await

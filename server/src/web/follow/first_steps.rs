@@ -1,4 +1,4 @@
-//! How far a new customer is on the way to the first message.
+//! A new customer's progress on the way to the first message.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ struct FirstSteps {
 
 impl Subject for FirstSteps {
     type State = Vec<(Step, StepState)>;
-    /// Whoever makes the first call looks at the page right after it.
+    /// Customers look at the page right after their first call.
     const READ_EVERY: Duration = Duration::from_secs(2);
 
     fn is_open_to(&self, account: &AccountRecord) -> bool {
@@ -34,8 +34,8 @@ impl Subject for FirstSteps {
     }
 }
 
-/// `GET /applications/events`: the first steps of the account, and then each change until all are
-/// done.
+/// `GET /applications/events`: the account's current first steps, and then each change until all of
+/// them are done.
 pub async fn events(State(portal): State<Portal>, request: Request) -> Response {
     let of = |account: &AccountRecord| {
         Some(FirstSteps {

@@ -1,24 +1,24 @@
-//! Which pages follow something now.
+//! Keeps track of the open responses with events.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// Most pages of one account that follow something at a time. A browser has six connections to a
-/// server, and each of these pages holds one.
+/// The maximum number of pages of an account that follow data at a time. A browser opens six
+/// connections to a server, and each of these pages holds one.
 const PER_ACCOUNT_MAX: usize = 4;
 
-/// The answers that go on now.
+/// The open responses, which send events.
 #[derive(Clone)]
 pub struct Followers {
-    /// The tokens that end them, by account, the oldest first.
+    /// The tokens that end the responses, by account, oldest first.
     open: Arc<Mutex<HashMap<i64, VecDeque<CancellationToken>>>>,
     stop: CancellationToken,
 }
 
 impl Followers {
-    /// No answer yet; all end when `stop` is cancelled.
+    /// Returns an empty set of responses. Cancelling `stop` ends all responses that are added.
     pub fn new(stop: CancellationToken) -> Self {
         Self {
             open: Arc::default(),
@@ -26,8 +26,8 @@ impl Followers {
         }
     }
 
-    /// Adds an answer to an account. Where there are too many, the oldest ends: its page may be
-    /// gone, and asks again if it isn't.
+    /// Adds a response for an account. If the account has too many, the oldest one ends. The page
+    /// of that response may be gone; if it is still open, it reconnects.
     pub fn enter(&self, account_id: i64) -> Entry {
         let end = self.stop.child_token();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,11 +46,11 @@ impl Followers {
     }
 }
 
-/// An answer's entry among the followers; dropped when the answer ends.
+/// A response's entry among the followers. Drop it when the response ends.
 pub struct Entry {
     followers: Followers,
     account_id: i64,
-    /// Cancelled when the answer has to end.
+    /// Cancelled when the response has to end.
     pub end: CancellationToken,
 }
 

@@ -1,4 +1,4 @@
-//! The changes of an account's messages that are under way.
+//! Changes of an account's messages that are under way.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{Subject, answer};
 use crate::web::csv::value_of;
 use crate::web::portal_request::Portal;
 
-/// Messages of an account.
+/// The messages of an account.
 struct Messages {
     account_id: i64,
     reference: Option<Reference>,
@@ -22,7 +22,7 @@ struct Messages {
 
 impl Subject for Messages {
     type State = StatusCounts;
-    /// With each change the page reads its lists again.
+    /// The page reloads its lists with each change.
     const READ_EVERY: Duration = Duration::from_secs(2);
 
     fn is_open_to(&self, account: &AccountRecord) -> bool {
@@ -43,8 +43,8 @@ impl Subject for Messages {
     }
 }
 
-/// `GET /reports/events`: the counts of the messages that can change, and then each change until
-/// none can change any more.
+/// `GET /reports/events`: the counts of the messages that can still change, and then each change
+/// until all of them are final.
 pub async fn events(State(portal): State<Portal>, request: Request) -> Response {
     let pairs = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
     let messages = |account: &AccountRecord| {

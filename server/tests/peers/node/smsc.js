@@ -1,10 +1,10 @@
-// An SMSC on the `smpp` package's server, for the tests of carriers.
+// An SMSC built on the `smpp` package's server, for the tests of carriers.
 //
-//   node smsc.js [text|hex-to-decimal]     how it names messages in answers and in receipts
+//   node smsc.js [text|hex-to-decimal]     the format of message IDs in answers and receipts
 //
-// Listens on a port of its own choice and prints a JSON line for it and for everything that happens. The last
-// digit of the destination decides: 2 is undeliverable, 3 expires, 4 is refused at once, all else is delivered.
-// Ends when its standard input does.
+// It listens on any free port. It prints the port and all events as JSON lines. The last digit of
+// the destination decides: 2 is undeliverable, 3 expires, 4 is refused at once, all others are
+// delivered. The process ends when its standard input is closed.
 import { createRequire } from "node:module";
 
 const smpp = createRequire(import.meta.url)("smpp");
@@ -16,16 +16,16 @@ const REFUSED = "4";
 
 const ids = process.argv[2] ?? "text";
 let count = 0;
-/** Sessions that take receipts. */
+/** Sessions that can receive receipts. */
 const receivers = new Set();
-/** Receipts that nobody was there to take. */
+/** Receipts that wait for a receiving session. */
 const due = [];
 
 function print(event, fields) {
   process.stdout.write(`${JSON.stringify({ event, ...fields })}\n`);
 }
 
-/** How the answer names the next message, and how its receipt does. */
+/** Returns the next message ID as in the answer and as in the receipt. */
 function nextIds() {
   count += 1;
   if (ids === "hex-to-decimal") {
@@ -36,7 +36,7 @@ function nextIds() {
   return { answered: id, receipted: id };
 }
 
-/** Where a message in parts has this one. */
+/** Returns the position of this part in its message, or null if there is only one part. */
 function segment(pdu, udh) {
   if (pdu.sar_total_segments !== undefined) {
     const [reference, total, number] = [pdu.sar_msg_ref_num, pdu.sar_total_segments, pdu.sar_segment_seqnum];
@@ -82,7 +82,7 @@ function address(pdu, kind, digits) {
   return { ton: pdu[`${kind}_ton`], npi: pdu[`${kind}_npi`], digits: pdu[digits] };
 }
 
-/** By the session that submitted, when it takes receipts, else by any that does. */
+/** Sends receipts on the submitting session if it can receive, otherwise on any that can. */
 function sendReceipts() {
   while (due.length > 0 && receivers.size > 0) {
     const { session, pdu, id } = due.shift();

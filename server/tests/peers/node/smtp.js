@@ -1,15 +1,15 @@
-// A mail server for the tests. It tells on standard output, an event in a line of JSON, its port
-// and each mail; what it answers depends on the recipient's name:
-//   later…   refused for now, the first time
-//   never…   refused for good
-//   hang…    never answered
-//   cut…     the connection is cut in the middle of the mail, the first time
+// A mail server for the tests. It prints its port and each mail as JSON lines. The recipient's name
+// decides what it does:
+//   later…   refuses temporarily, the first time
+//   never…   refuses permanently
+//   hang…    never answers
+//   cut…     closes the connection in the middle of the mail, the first time
 import { SMTPServer } from "smtp-server";
 
 const tell = (event) => process.stdout.write(`${JSON.stringify(event)}\n`);
 const seen = new Map();
 
-/** How often this has been asked for an address, with this time. */
+/** Returns how often this was called for an address, including this call. */
 function times(address) {
   seen.set(address, (seen.get(address) ?? 0) + 1);
   return seen.get(address);

@@ -1,4 +1,4 @@
-//! Against a scripted upstream on a socket.
+//! The HTTP carrier against a scripted upstream on a socket.
 
 mod receipts;
 mod upstream;
@@ -26,7 +26,7 @@ const RULES: &str = "[[carrier.answer]]\nhttp = 200\nfield = \"/status\"\nequals
     http = 200\nfield = \"/status\"\noutcome = \"refused\"\n[[carrier.answer]]\nhttp = 503\n\
     outcome = \"retry\"\n";
 
-/// The settings of a carrier with these lines.
+/// Returns the settings of a carrier with these lines.
 fn settings(lines: &str) -> Result<HttpSettings, String> {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("heliograph.toml");
@@ -62,7 +62,7 @@ fn submit(message: &str) -> HttpSubmit {
     }
 }
 
-/// The request for one message, which the upstream accepts.
+/// Sends one message, which the upstream accepts, and returns the request.
 async fn one(lines: &str, message: &str) -> Seen {
     let upstream = Upstream::start(&[Act::Answer("200 OK", "{\"status\":0}")]).await;
     let outcome = carrier_at(upstream.port, lines)
@@ -72,7 +72,7 @@ async fn one(lines: &str, message: &str) -> Seen {
     upstream.seen().remove(0)
 }
 
-/// The outcome of a message when the upstream does this, and the number of requests.
+/// Returns the outcome of a message if the upstream does `act`, and the number of requests.
 async fn outcome_of(act: Act) -> (HttpOutcome, usize) {
     let upstream = Upstream::start(&[act]).await;
     let outcome = carrier_at(upstream.port, QUERY).submit(&submit("Hi")).await;
@@ -164,7 +164,7 @@ async fn the_rules_decide_what_an_answer_means() {
             refused("HTTP status 200 ab"),
         ),
         ("503 Busy", "<html>", retry("HTTP status 503")),
-        // No rule fits these answers.
+        // No rule matches these answers.
         ("200 OK", "", unknown(200)),
         ("200 OK", "OK", unknown(200)),
         ("200 OK", "{\"status\":null}", unknown(200)),
@@ -253,7 +253,7 @@ async fn without_a_connection_the_message_is_not_sent() {
 
 #[tokio::test]
 async fn without_tls_the_message_is_not_sent() {
-    // The upstream speaks no TLS: it can't read a request and closes the connection.
+    // The upstream doesn't speak TLS. It closes each connection.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move { while listener.accept().await.is_ok() {} });
@@ -269,7 +269,7 @@ async fn without_tls_the_message_is_not_sent() {
 async fn after_a_connect_timeout_the_message_is_not_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    // The connection is accepted, and nothing answers the TLS handshake.
+    // The connection is accepted, but nothing answers the TLS handshake.
     let accepted = tokio::spawn(async move { listener.accept().await });
     let lines = format!("{QUERY}{RULES}").replace("http:", "https:");
     let mut settings = settings(&lines.replace("$PORT", &port.to_string())).unwrap();
@@ -338,7 +338,7 @@ async fn a_kept_connection_that_was_closed_loses_no_message() {
     assert_eq!(carrier.submit(&submit("2")).await, accepted);
     assert_eq!(upstream.opened(), 1, "the connection was kept");
     upstream.until_closed(1).await;
-    // The client notices the close before the third message.
+    // Lets the client notice the close before the third message.
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
@@ -379,7 +379,7 @@ async fn there_are_no_more_requests_at_a_time_than_connections() {
     upstream.until_requested(2).await;
     assert_eq!(carrier.places.available_permits(), 0);
     let third = spawn();
-    // Their futures are dropped, which frees their places.
+    // Aborting the task drops the future, which frees its slot.
     first.abort();
     let outcome = third.await.unwrap();
     assert_eq!(outcome, HttpOutcome::Accepted { message_id: None });
@@ -439,14 +439,14 @@ fn a_wrong_setting_of_a_carrier_is_named() {
     };
     for (from, to, named) in [
         ("{number}", "{nubmer}", "url must be"),
-        ("to={number}", "", "{number} stands neither"),
-        ("&text={message}", "", "{message} stands neither"),
+        ("to={number}", "", "{number} must be in url"),
+        ("&text={message}", "", "{message} must be in url"),
         ("http://127.0.0.1:1/", "127.0.0.1/", "url must be"),
         ("http:", "ftp:", "url must be"),
         ("127.0.0.1:1", "u:hidden@127.0.0.1", "url must be"),
         ("127.0.0.1:1/", "{number}.example.org/", "url must be"),
         ("127.0.0.1:1/", "a{number}.example.org/", "url must be"),
-        ("/send", "/{password}", "{password} stands for"),
+        ("/send", "/{password}", "{password} needs password"),
         ("\"accepted\"", "\"refused\"", "message_id is for"),
         (
             "\"accepted\"\nmessage_id = \"/id\"",

@@ -1,4 +1,4 @@
-//! What an upstream posts about its messages.
+//! Receipts that an upstream posts.
 
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ fn a_receipt_names_a_message_and_a_status() {
         let found = receipt(&settings, &body);
         assert_eq!(found, Err(NoReceipt::Incomplete), "{body}");
     }
-    // The same value again is no other receipt.
+    // The same value again doesn't make another receipt.
     let pairs = [
         ("id", "a"),
         ("id", "a"),

@@ -22,7 +22,7 @@ pub enum Act {
     Stall,
 }
 
-/// A request that the upstream got.
+/// A request that the upstream received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub head: String,
@@ -50,7 +50,7 @@ pub struct Log {
     connections: watch::Sender<Connections>,
 }
 
-/// How many connections there were, and how many of them are closed.
+/// The numbers of opened and closed connections, and of requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Connections {
     opened: usize,
@@ -87,7 +87,7 @@ impl Upstream {
         Self { port, log }
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.log.seen.lock().unwrap().clone()
     }
@@ -96,14 +96,14 @@ impl Upstream {
         self.log.connections.borrow().opened
     }
 
-    /// Waits until so many connections are closed.
+    /// Waits until this many connections are closed.
     pub async fn until_closed(&self, closed: usize) {
         let mut connections = self.log.connections.subscribe();
         let enough = |connections: &Connections| connections.closed >= closed;
         connections.wait_for(enough).await.unwrap();
     }
 
-    /// Waits until so many requests came.
+    /// Waits until this many requests have arrived.
     pub async fn until_requested(&self, requests: usize) {
         let mut connections = self.log.connections.subscribe();
         let enough = |connections: &Connections| connections.requests >= requests;
@@ -111,7 +111,7 @@ impl Upstream {
     }
 }
 
-/// Serves one connection by the script.
+/// Serves one connection according to the script.
 pub async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, log: Arc<Log>) {
     log.connections.send_modify(|all| all.opened += 1);
     while let Some(seen) = read(&mut stream).await {
@@ -132,13 +132,13 @@ pub async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, log: Arc<Log
             Act::Stall => std::future::pending().await,
         }
     }
-    // TLS ends with a message of its own.
+    // Sends the closing message of TLS.
     let _ = stream.shutdown().await;
     drop(stream);
     log.connections.send_modify(|all| all.closed += 1);
 }
 
-/// The next request; `None` when the client closed the connection.
+/// Returns the next request, or `None` once the client has closed the connection.
 async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Seen> {
     let mut bytes = Vec::new();
     loop {

@@ -1,12 +1,12 @@
-//! The GSM 7 bit default alphabet, an octet per character as SMPP has it. Written down here once
-//! more: a fault in the tested program's table can't hide behind itself.
+//! The GSM 7 bit default alphabet, with one octet per character as in SMPP. The tests have a table
+//! of their own, because with the program's table they wouldn't find errors in it.
 
-/// 3GPP TS 23.038, 6.2.1; 0x1B is the escape.
+/// The basic table (3GPP TS 23.038, 6.2.1). 0x1B is the escape.
 const BASIC: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\u{1b}ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
                      ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà";
 const ESCAPE: u8 = 0x1B;
 
-/// The text, or `None` for what is no character.
+/// Decodes a text. `None` if an octet is no character.
 pub fn decode(octets: &[u8]) -> Option<String> {
     let mut octets = octets.iter();
     let mut text = String::new();
@@ -19,7 +19,7 @@ pub fn decode(octets: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// 6.2.1.1: what follows an escape.
+/// Returns the character for the octet after an escape (6.2.1.1).
 fn extension(octet: u8) -> Option<char> {
     Some(match octet {
         0x0A => '\u{c}',

@@ -1,14 +1,14 @@
-//! An SMSC on the `smpp34` crate's server, for the tests of carriers.
+//! An SMSC built on the `smpp34` crate's server, for the tests of carriers.
 //!
-//! `smpp34-peer [text|hex-to-decimal]`: how it names messages in answers and in receipts. It
-//! listens on a port of its own choice and prints a JSON line for it and for everything that
-//! happens. The last digit of the destination decides: 2 is undeliverable, 3 expires, 4 is refused
-//! at once, all else is delivered. It ends when its standard input does.
+//! `smpp34-peer [text|hex-to-decimal]`: the argument is the format of message IDs in answers and
+//! receipts. The SMSC listens on any free port. It prints the port and all events as JSON lines.
+//! The last digit of the destination decides: 2 is undeliverable, 3 expires, 4 is refused at once,
+//! all others are delivered. The process ends when its standard input is closed.
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a program of the tests, whose lines they read"
+    reason = "a program for tests, which read its output"
 )]
 
 mod gsm;
@@ -44,13 +44,13 @@ struct Centre {
 
 #[derive(Default)]
 struct Receivers {
-    /// Sessions that take receipts, by their ids.
+    /// Sessions that can receive receipts, by ID.
     sessions: HashMap<String, Arc<ESME>>,
-    /// Receipts that nobody was there to take.
+    /// Receipts that wait for a receiving session.
     due: Vec<Due>,
 }
 
-/// A receipt that is to be sent.
+/// A receipt to send.
 struct Due {
     id: String,
     session_id: String,
@@ -58,7 +58,7 @@ struct Due {
 }
 
 impl Centre {
-    /// How the answer names the next message, and how its receipt does.
+    /// Returns the next message ID as in the answer and as in the receipt.
     fn next_ids(&self) -> (String, String) {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         if self.hex_to_decimal {
@@ -70,7 +70,7 @@ impl Centre {
         }
     }
 
-    /// By the session that submitted, when it takes receipts, else by any that does.
+    /// Sends receipts on the submitting session if it can receive, otherwise on any that can.
     async fn send_receipts(&self) {
         let mut receivers = self.receivers.lock().await;
         let Receivers { sessions, due } = &mut *receivers;
@@ -209,7 +209,7 @@ impl SmppServerListener for Centre {
             pdu: pdu.clone(),
         };
         self.receivers.lock().await.due.push(due);
-        // The receipt may well be there before the answer, as it may from a real centre.
+        // The receipt may arrive before the answer, as with a real SMSC.
         self.send_receipts().await;
         pdu.accept(answered)
     }
@@ -238,8 +238,8 @@ async fn main() {
         count: AtomicU64::new(0),
         receivers: Mutex::default(),
     });
-    // The library can't be asked which port it got. One that was free may be taken by now: then
-    // another.
+    // The library doesn't report its port, so this picks a free port first. Another process may
+    // take that port before the library does; then this tries another one.
     let server = loop {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();

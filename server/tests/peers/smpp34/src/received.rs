@@ -1,15 +1,15 @@
-//! What a `submit_sm` says.
+//! Reads a `submit_sm`.
 
 use serde_json::{Value, json};
 use smpp34::{TlvList as _, submit_sm};
 
 use crate::gsm;
 
-/// The bit of `esm_class` that says that the text begins with a user data header.
+/// The bit of `esm_class` for a text that begins with a user data header.
 const HEADER: u8 = 0x40;
 const UCS2: u8 = 8;
 
-/// The line to print.
+/// Returns the line to print.
 pub fn line(pdu: &submit_sm, refused: bool) -> Value {
     let payload = pdu.tlvs.message_payload();
     let octets = payload.unwrap_or(&pdu.short_message);
@@ -54,7 +54,7 @@ fn by_parameters(pdu: &submit_sm) -> Option<Value> {
     }))
 }
 
-/// The element of the header that says which part this is (3GPP TS 23.040, 9.2.3.24).
+/// Returns the position of this part from the header (3GPP TS 23.040, 9.2.3.24).
 fn by_header(mut header: &[u8]) -> Option<Value> {
     while let [kind, length, rest @ ..] = header {
         let (element, after) = rest.split_at_checked(usize::from(*length))?;

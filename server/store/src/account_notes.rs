@@ -1,0 +1,44 @@
+//! Notes that staff write about accounts.
+
+use domain::Timestamp;
+use domain::support::NoteRecord;
+
+use super::audit::Actor;
+use super::query::{Connection, Row, query};
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+statements! {
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO account_notes (account_id, at, author, text)
+        VALUES ($1, $2, $3, $4)
+        RETURNING id, at, author, text");
+    const OF_ACCOUNT: Sql = Sql::same(r"
+        SELECT id, at, author, text FROM account_notes WHERE account_id = $1 ORDER BY id DESC");
+}
+
+fn note(row: &Row<'_>) -> Result<NoteRecord> {
+    Ok(NoteRecord {
+        id: row.get("id")?,
+        at: row.get("at")?,
+        author: row.get("author")?,
+        text: row.get("text")?,
+    })
+}
+
+pub async fn insert(
+    conn: &mut dyn Connection,
+    account_id: i64,
+    author: &Actor,
+    text: &str,
+    now: Timestamp,
+) -> Result<NoteRecord> {
+    query(INSERT, (account_id, now, author.to_string(), text))
+        .fetch_one(conn, note)
+        .await
+}
+
+/// Returns the notes on an account, newest first.
+pub async fn of_account(conn: &mut dyn Connection, account_id: i64) -> Result<Vec<NoteRecord>> {
+    query(OF_ACCOUNT, account_id).fetch_all(conn, note).await
+}

@@ -1,0 +1,141 @@
+//! The latest calls of each application, which its owner can see, and the hashes of replaced keys.
+
+use domain::records::ApiCallRecord;
+use domain::{KeyKind, Reason, Reference, Timestamp};
+
+use super::query::{Connection, Row, query};
+use super::row;
+use super::sql::{Sql, statements};
+use crate::error::{Error, Fault, Result};
+
+statements! {
+    /// Locks the row of the application's live key. Other transactions that store calls of the
+    /// application or close its account wait for this one. Returns no row if the account is closed.
+    const HOLD: Sql = Sql {
+        sqlite: "SELECT kind FROM api_keys WHERE reference = $1 AND kind = 'live'",
+        postgres: "SELECT kind FROM api_keys WHERE reference = $1 AND kind = 'live' FOR UPDATE",
+        ..Sql::ANYWHERE
+    };
+    /// `$1` is `[[at, kind, call, client, recipient, reason, detail]]`.
+    const INSERT: Sql = Sql {
+        sqlite: r"
+            INSERT INTO api_calls (reference, at, kind, call, client, recipient, reason, detail)
+            VALUES (?8, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        postgres: r"
+            INSERT INTO api_calls (reference, at, kind, call, client, recipient, reason, detail)
+            SELECT $2, (value ->> 0)::bigint, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
+                   value ->> 5, value ->> 6
+            FROM jsonb_array_elements($1::text::jsonb)",
+        ..Sql::ANYWHERE
+    };
+    const KEEP_LAST: Sql = Sql::same(r"
+        DELETE FROM api_calls
+        WHERE reference = $1 AND id NOT IN (
+            SELECT id FROM api_calls WHERE reference = $1 ORDER BY at DESC, id DESC LIMIT $2)");
+    const OF_APPLICATION: Sql = Sql::same(r"
+        SELECT at, kind, call, client, recipient, reason, detail FROM api_calls
+        WHERE reference = $1 ORDER BY at DESC, id DESC LIMIT $2");
+    const FORGET: Sql = Sql::same("DELETE FROM api_calls WHERE reference = $1");
+    const REPLACED: Sql = Sql::same(r"
+        INSERT INTO replaced_keys (hash, reference, replaced_at) VALUES ($1, $2, $3)");
+    const FORGET_REPLACED: Sql = Sql::same("DELETE FROM replaced_keys WHERE reference = $1");
+    const SWEEP_REPLACED: Sql = Sql::same("DELETE FROM replaced_keys WHERE replaced_at < $1");
+    const WAS_REPLACED: Sql = Sql::same(r"
+        SELECT reference FROM replaced_keys WHERE hash = $1 AND replaced_at >= $2");
+}
+
+/// Stores calls of an application and deletes all but its last `kept` calls. Does nothing if the
+/// account is closed.
+pub async fn insert(
+    conn: &mut dyn Connection,
+    reference: Reference,
+    calls: &[ApiCallRecord],
+    kept: usize,
+) -> Result<()> {
+    if !query(HOLD, reference.as_str()).finds(&mut *conn).await? {
+        return Ok(());
+    }
+    let rows = calls.iter().map(|call| {
+        (
+            call.at,
+            call.kind.as_str(),
+            call.call.as_str(),
+            call.from.as_deref(),
+            call.recipient.as_deref(),
+            call.reason.map(Reason::as_str),
+            call.detail.as_deref(),
+        )
+    });
+    query(INSERT, reference.as_str())
+        .execute_each(&mut *conn, rows)
+        .await?;
+    query(KEEP_LAST, (reference.as_str(), kept))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+/// Returns the last calls of an application, newest first.
+pub async fn of_application(
+    conn: &mut dyn Connection,
+    reference: Reference,
+    limit: usize,
+) -> Result<Vec<ApiCallRecord>> {
+    query(OF_APPLICATION, (reference.as_str(), limit))
+        .fetch_all(conn, record)
+        .await
+}
+
+fn record(row: &Row<'_>) -> Result<ApiCallRecord> {
+    let reason: Option<String> = row.get("reason")?;
+    let reason = reason.map(|word| {
+        Reason::parse(&word).ok_or_else(|| {
+            Error::Failed(Fault::Corrupt {
+                table: "api_calls",
+                column: "reason".into(),
+                value: word,
+            })
+        })
+    });
+    Ok(ApiCallRecord {
+        at: row.get("at")?,
+        kind: row::word(row, "api_calls", "kind", KeyKind::parse)?,
+        call: row.get("call")?,
+        from: row.get("client")?,
+        recipient: row.get("recipient")?,
+        reason: reason.transpose()?,
+        detail: row.get("detail")?,
+    })
+}
+
+/// Deletes the calls and the replaced keys of an application. The caller must have deleted the row
+/// that [`HOLD`] locks, so that no more calls are stored.
+pub async fn forget(conn: &mut dyn Connection, reference: Reference) -> Result<()> {
+    for statement in [FORGET, FORGET_REPLACED] {
+        query(statement, reference.as_str())
+            .execute(&mut *conn)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Stores the hash of a key that was replaced at `now`. Deletes the hashes of keys that were
+/// replaced before `before`.
+pub async fn replaced(
+    conn: &mut dyn Connection,
+    reference: Reference,
+    hash: &str,
+    now: Timestamp,
+    before: Timestamp,
+) -> Result<()> {
+    query(SWEEP_REPLACED, before).execute(&mut *conn).await?;
+    query(REPLACED, (hash, reference.as_str(), now))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+/// Returns whether a key with this hash was replaced at or after `since`.
+pub async fn was_replaced(conn: &mut dyn Connection, hash: &str, since: Timestamp) -> Result<bool> {
+    query(WAS_REPLACED, (hash, since)).finds(conn).await
+}

@@ -1,0 +1,268 @@
+//! The audit log.
+
+use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::LazyLock;
+
+use domain::Timestamp;
+use domain::decision::Decided;
+use domain::support::AuditRecord;
+
+use super::query::{Argument, Connection, Row, query, query_of};
+use super::sql::{Sql, statements};
+use super::{accounts, audit_chain};
+use crate::error::Result;
+
+statements! {
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO audit (at, actor, address, action, subject, before, after, detail,
+                           chain, number, hash)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
+    const HAS_SINCE: Sql = Sql::same(r"
+        SELECT id FROM audit
+        WHERE subject = $1 AND actor = $2 AND action = $3 AND at > $4 LIMIT 1");
+    const LAST: Sql = Sql::same(r"
+        SELECT actor, at
+        FROM audit
+        WHERE subject = $1 AND (action = $2 OR action = $3 OR action = $4)
+        ORDER BY id DESC LIMIT 1");
+}
+
+/// The start of each list statement. The conditions of [`Wanted`] follow.
+const LISTED: &str = "SELECT id, at, actor, address, action, subject, before, after, detail \
+                      FROM audit WHERE id < $1";
+
+/// The actor of an entry in the audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// The operator, who runs the program on the command line.
+    CommandLine,
+    /// A signed-in account.
+    Account(i64),
+    /// The service itself, without a person.
+    System,
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CommandLine => write!(f, "command line ({})", *OPERATOR),
+            Self::Account(id) => write!(f, "account {id}"),
+            Self::System => f.write_str("system"),
+        }
+    }
+}
+
+/// The operating system user who runs the program: the name, or the number if the user has no name.
+/// For root, also the user who ran sudo, if any.
+static OPERATOR: LazyLock<String> = LazyLock::new(|| {
+    // Not from the environment, where anybody can claim any name.
+    let Ok(id) = std::fs::metadata("/proc/self").map(|process| process.uid()) else {
+        return "unknown user".to_owned();
+    };
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(id)).then(|| name.to_owned())
+    });
+    let user = named.unwrap_or_else(|| format!("user {id}"));
+    match std::env::var("SUDO_USER") {
+        Ok(before) if id == 0 => format!("{user}, sudo by {before}"),
+        _ => user,
+    }
+});
+
+/// The change that an entry records. It never contains a secret.
+#[derive(Clone, Copy, Default)]
+pub struct Change<'a> {
+    pub before: Option<&'a str>,
+    pub after: Option<&'a str>,
+    /// For example a reason or an amount.
+    pub detail: Option<&'a str>,
+}
+
+impl<'a> Change<'a> {
+    /// A change of one value.
+    pub const fn of(before: &'a str, after: &'a str) -> Self {
+        Self {
+            before: Some(before),
+            after: Some(after),
+            detail: None,
+        }
+    }
+
+    /// Adds a reason, if there is one.
+    pub const fn because(self, reason: Option<&'a str>) -> Self {
+        Self {
+            detail: reason,
+            ..self
+        }
+    }
+}
+
+/// Writes an entry into the audit log, in the transaction of the action itself.
+pub async fn insert(
+    conn: &mut dyn Connection,
+    now: Timestamp,
+    actor: &Actor,
+    action: &'static str,
+    subject: &str,
+    detail: Option<&str>,
+) -> Result<()> {
+    let change = Change::default().because(detail);
+    insert_change(conn, now, actor, action, subject, change).await
+}
+
+/// Like [`insert`], with the values before and after. Writes no entry if the two values are equal,
+/// because nothing has changed.
+pub async fn insert_change(
+    conn: &mut dyn Connection,
+    now: Timestamp,
+    actor: &Actor,
+    action: &'static str,
+    subject: &str,
+    change: Change<'_>,
+) -> Result<()> {
+    if change.before.is_some() && change.before == change.after {
+        return Ok(());
+    }
+    let chain = match actor {
+        Actor::Account(id) => *id,
+        Actor::CommandLine | Actor::System => audit_chain::OF_NO_ACCOUNT,
+    };
+    let place = audit_chain::next(&mut *conn, chain).await?;
+    let entry = AuditRecord {
+        id: 0,
+        at: now,
+        who: actor.to_string(),
+        address: conn.client_address().map(str::to_owned),
+        action: action.to_owned(),
+        subject: subject.to_owned(),
+        before: change.before.map(str::to_owned),
+        after: change.after.map(str::to_owned),
+        detail: change.detail.map(str::to_owned),
+    };
+    let hash = audit_chain::end(&mut *conn, &place, &entry).await?;
+    let values = (
+        now,
+        entry.who.as_str(),
+        entry.address.as_deref(),
+        action,
+        subject,
+        change.before,
+        change.after,
+        change.detail,
+        place.chain,
+        place.number,
+        hash.as_str(),
+    );
+    query(INSERT, values).execute(conn).await.map(drop)
+}
+
+/// Returns whether an actor did this to a subject after a time.
+pub async fn has_since(
+    conn: &mut dyn Connection,
+    actor: &Actor,
+    action: &str,
+    subject: &str,
+    since: Timestamp,
+) -> Result<bool> {
+    query(HAS_SINCE, (subject, actor.to_string(), action, since))
+        .finds(conn)
+        .await
+}
+
+/// The conditions of a list. An entry must meet all conditions that are set.
+#[derive(Default)]
+pub struct Wanted {
+    /// The start of the actor.
+    pub actor_begins: Option<String>,
+    pub actor: Option<String>,
+    pub subject: Option<String>,
+    pub action: Option<String>,
+    /// Entries at or after this time.
+    pub from: Option<Timestamp>,
+    /// Entries before this time.
+    pub to: Option<Timestamp>,
+}
+
+impl Wanted {
+    /// Returns the conditions that are set, each with its value. [`list`] replaces every `?` by the
+    /// number of the parameter.
+    fn conditions(&self) -> Vec<(&'static str, Argument<'_>)> {
+        let text = |condition, text: &'_ Option<String>| {
+            text.clone().map(|text| (condition, Argument::from(text)))
+        };
+        let time = |condition, at: Option<Timestamp>| at.map(|at| (condition, Argument::from(at)));
+        let all = [
+            text("subject = ?", &self.subject),
+            text("actor = ?", &self.actor),
+            text("substr(actor, 1, length(?)) = ?", &self.actor_begins),
+            text("action = ?", &self.action),
+            time("at >= ?", self.from),
+            time("at < ?", self.to),
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
+
+/// Returns the entries with IDs below `below`, newest first.
+pub async fn list(
+    conn: &mut dyn Connection,
+    wanted: &Wanted,
+    below: i64,
+    limit: i64,
+) -> Result<Vec<AuditRecord>> {
+    // The statement consists of constant parts only, so nothing can be injected.
+    let mut sql = LISTED.to_owned();
+    let (mut arguments, mut place) = (Vec::new(), 2);
+    for (condition, argument) in wanted.conditions() {
+        place += 1;
+        sql.push_str(" AND ");
+        sql.push_str(&condition.replace('?', &format!("${place}")));
+        arguments.push(argument);
+    }
+    sql.push_str(" ORDER BY id DESC LIMIT $2");
+    query_of(sql, (below, limit))
+        .bind(arguments)
+        .fetch_all(conn, record)
+        .await
+}
+
+pub fn record(row: &Row<'_>) -> Result<AuditRecord> {
+    Ok(AuditRecord {
+        id: row.get("id")?,
+        at: row.get("at")?,
+        who: row.get("actor")?,
+        address: row.get("address")?,
+        action: row.get("action")?,
+        subject: row.get("subject")?,
+        before: row.get("before")?,
+        after: row.get("after")?,
+        detail: row.get("detail")?,
+    })
+}
+
+/// Returns who did the last of these actions on a subject, and when.
+pub async fn last(
+    conn: &mut dyn Connection,
+    subject: &str,
+    [first, second, third]: [&'static str; 3],
+) -> Result<Option<Decided>> {
+    let found: Option<(String, _)> = query(LAST, (subject, first, second, third))
+        .fetch_optional(&mut *conn, |row| Ok((row.get("actor")?, row.get("at")?)))
+        .await?;
+    let Some((actor, at)) = found else {
+        return Ok(None);
+    };
+    let account = actor.strip_prefix("account ").map(str::parse);
+    let email = match account {
+        Some(Ok(id)) => accounts::by_id(conn, id).await?.map(|row| row.record.email),
+        _ => None,
+    };
+    Ok(Some(Decided {
+        by: email.unwrap_or(actor),
+        at,
+    }))
+}

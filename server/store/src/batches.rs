@@ -1,0 +1,512 @@
+//! Batches: accepted uploads, and their rows that become messages.
+
+use std::borrow::Cow;
+
+use domain::pricing::cost_at;
+use domain::records::{BatchRecord, BatchStatus, StatusCounts};
+use domain::{
+    ApplicationId, BatchId, Kind, MessageStatus, Money, Prices, PricesInForce, Reference,
+    Timestamp, Transid,
+};
+use serde::Deserialize;
+
+use super::WriteTx;
+use super::query::{Argument, Connection, Row, query};
+use super::row;
+use super::sql::{Sql, in_shard, statements};
+use crate::error::{Error, Result};
+
+/// The columns of a listed batch.
+macro_rules! listed {
+    ($where:literal => $shard:literal $(, $order:literal)?) => {
+        in_shard!(
+            r"
+        SELECT id, test, requestid, rows, pages, cost, queued, sending, unknown, submitted,
+               delivered, failed, expired, rejected, released, created_at, expanded_at, done_at
+        FROM batches",
+            $where => $shard,
+            $($order)?
+        )
+    };
+}
+
+/// The columns of a batch whose rows aren't all messages yet.
+macro_rules! unexpanded {
+    ($and:literal, $shard:literal $(, $order:literal)?) => {
+        in_shard!(
+            r"
+        SELECT id, application_id, test, sender, requestid, body, rows, pages, cost, price_id,
+               created_at, first_message_id, spool, spool_offset, expanded_rows, expanded_cost,
+               (
+                   SELECT reference
+                   FROM applications WHERE id = application_id" => concat!(" AND shard = ", $shard),
+            r") AS reference,
+               (
+                   SELECT COUNT(*)
+                   FROM applications WHERE id = application_id
+                     AND (status = 'Suspended' OR disabled_at IS NOT NULL)" => concat!(" AND shard = ", $shard),
+            r") AS suspended
+        FROM batches WHERE expanded_at IS NULL",
+            $and => concat!(" AND shard = ", $shard),
+            $($order)?
+        )
+    };
+}
+
+statements! {
+    const LIST: Sql = listed!(
+        " WHERE application_id = $1 AND test = $2 AND id < $3" => " AND shard = $5",
+        " ORDER BY id DESC LIMIT $4"
+    );
+    const LIST_OF_REQUEST: Sql = listed!(
+        " WHERE application_id = $1 AND test = $2 AND id < $3 AND requestid = $5"
+            => " AND shard = $6",
+        " ORDER BY id DESC LIMIT $4"
+    );
+    const ONE: Sql = listed!(
+        " WHERE application_id = $1 AND test = $2 AND id = $3" => " AND shard = $4"
+    );
+    const MESSAGES: Sql = in_shard!(
+        r"
+        SELECT first_message_id, last_message_id
+        FROM batches WHERE application_id = $1 AND test = $2 AND id = $3" => " AND shard = $4",
+    );
+    /// Finds a batch of any application.
+    const PLACE: Sql = in_shard!(
+        "SELECT application_id, test FROM batches WHERE id = $1" => " AND shard = $2",
+    );
+    const EXISTS: Sql = in_shard!("SELECT id FROM batches WHERE id = $1" => " AND shard = $2");
+    const GREATEST: Sql = in_shard!(
+        "SELECT MAX(id) AS id, MAX(last_message_id) AS message_id FROM batches"
+            => " WHERE shard = $1",
+    );
+    const LEAST_UNEXPANDED: Sql = in_shard!(
+        "SELECT MIN(first_message_id) AS id FROM batches WHERE expanded_at IS NULL"
+            => " AND shard = $1",
+    );
+    const INSERT: Sql = in_shard!(
+        r"
+        INSERT INTO batches (id, application_id, test, sender, requestid, body, rows, pages,
+            cost, price_local, price_international, first_message_id, last_message_id, spool,
+            created_at, price_id, spool_offset, expanded_rows, expanded_cost, queued, sending, unknown,
+            submitted, delivered, failed, expired, rejected, released" => ", shard",
+        r")
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 0, 0, 0, $7,
+                0, 0, 0, 0, 0, 0, 0, 0" => ", $17",
+        ")",
+    );
+    const NEXT_UNEXPANDED: Sql = unexpanded!(" AND id > $1", "$2", " ORDER BY id LIMIT 1");
+    const UNEXPANDED: Sql = unexpanded!(" AND id = $1", "$2");
+    /// SQLite only: it stores each spool in a file.
+    const SPOOLS: Sql = Sql::sqlite("SELECT spool FROM batches WHERE expanded_at IS NULL");
+    /// Updates the batch only if its spool offset is still the one that was read. Otherwise another
+    /// process has expanded rows meanwhile.
+    const ADVANCE: Sql = in_shard!(
+        r"
+        UPDATE batches SET spool_offset = $3, expanded_rows = expanded_rows + $4,
+            expanded_cost = expanded_cost + $5,
+            expanded_at = CASE WHEN expanded_rows + $4 = rows THEN $6 ELSE expanded_at END
+        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND shard = $7",
+    );
+    const GIVE_UP: Sql = in_shard!(
+        r"
+        UPDATE batches SET queued = queued - $3,
+            rejected = rejected + CASE WHEN $4 = 7 THEN $3 ELSE 0 END,
+            expired = expired + CASE WHEN $4 = 6 THEN $3 ELSE 0 END,
+            released = released + cost - expanded_cost, expanded_at = $5,
+            done_at = CASE WHEN queued - $3 + sending + unknown + submitted = 0 THEN $5
+                ELSE done_at END
+        WHERE id = $1 AND spool_offset = $2 AND expanded_at IS NULL" => " AND shard = $6",
+    );
+    /// The parameters of a row are ID, number, kind, body, pages, segments, price, cost and time.
+    /// The values that all rows share follow. The body is null if all rows share one text, which
+    /// stays in the batch.
+    const EXPAND: Sql = Sql {
+        sqlite: r"
+            INSERT INTO messages (id, number, kind, body, pages, segments, unit_price, cost,
+                created_at, application_id, test, sender, requestid, batch_id, status, released)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        postgres: r"
+            COPY messages (id, number, kind, body, pages, segments, unit_price, cost,
+                created_at, application_id, test, sender, requestid, batch_id, status, released,
+                shard)
+            FROM STDIN (FORMAT binary)",
+        ..Sql::IN_SHARD
+    };
+}
+
+/// A batch that is being accepted.
+pub struct NewBatch {
+    pub id: BatchId,
+    pub application_id: ApplicationId,
+    pub test: bool,
+    pub sender: Option<String>,
+    pub requestid: Option<String>,
+    /// The text that all rows share. `None` if each row has its own.
+    pub body: Option<String>,
+    pub rows: i64,
+    pub pages: i64,
+    pub cost: Money,
+    /// The base prices.
+    pub prices: Prices,
+    /// The ID of the newest price change when the batch was priced.
+    pub price_id: i64,
+    pub first_message_id: i64,
+    pub last_message_id: i64,
+    pub spool: String,
+}
+
+/// A batch whose rows aren't all messages yet.
+pub struct UnexpandedBatch {
+    pub id: BatchId,
+    pub application_id: ApplicationId,
+    pub reference: Reference,
+    /// Whether the application is suspended. If so, the batch's messages are deferred.
+    pub suspended: bool,
+    pub test: bool,
+    pub sender: Option<String>,
+    pub requestid: Option<String>,
+    pub body: Option<String>,
+    pub rows: i64,
+    /// The pages of all rows together.
+    pages: i64,
+    pub cost: Money,
+    /// The ID of the newest price change when the batch was priced. Together with `created_at`, the
+    /// time of acceptance, it determines the batch's prices.
+    pub price_id: i64,
+    pub created_at: Timestamp,
+    pub first_message_id: i64,
+    pub spool: String,
+    pub spool_offset: i64,
+    pub expanded_rows: i64,
+    pub expanded_cost: Money,
+}
+
+/// The pages and the segments of the text that all rows of a batch share.
+#[derive(Clone, Copy)]
+pub struct SharedText {
+    /// The pages of each row, as counted when the batch was accepted. The price of this many pages
+    /// was reserved.
+    pub pages: i64,
+    segments: i64,
+}
+
+impl UnexpandedBatch {
+    /// Returns the pages and the segments of the shared text, or `None` if each row has its own.
+    pub fn shared_text(&self) -> Option<SharedText> {
+        let body = self.body.as_deref()?;
+        Some(SharedText {
+            pages: self.pages / self.rows,
+            segments: domain::message::segments(body).cast_signed() as i64,
+        })
+    }
+}
+
+fn record(row: &Row<'_>) -> Result<BatchRecord> {
+    let mut counts = StatusCounts::default();
+    for status in MessageStatus::ALL {
+        *counts.get_mut(status) = row.get::<i64>(status.as_str())?;
+    }
+    let done_at = row.get("done_at")?;
+    let expanded = row.get::<Option<i64>>("expanded_at")?.is_some();
+    Ok(BatchRecord {
+        batchid: row.get("id")?,
+        requestid: row.get("requestid")?,
+        rows: row.get("rows")?,
+        pages: row.get("pages")?,
+        cost: row.get("cost")?,
+        released: row.get("released")?,
+        status: match (expanded, done_at) {
+            (false, _) => BatchStatus::Expanding,
+            (true, None) => BatchStatus::Sending,
+            (true, Some(_)) => BatchStatus::Done,
+        },
+        counts,
+        created_at: row.get("created_at")?,
+        done_at,
+        test: row.get("test")?,
+    })
+}
+
+fn unexpanded(row: &Row<'_>) -> Result<UnexpandedBatch> {
+    Ok(UnexpandedBatch {
+        id: row.get("id")?,
+        application_id: row.get("application_id")?,
+        reference: row::reference(row)?,
+        suspended: row.get("suspended")?,
+        test: row.get("test")?,
+        sender: row.get("sender")?,
+        requestid: row.get("requestid")?,
+        body: row.get("body")?,
+        rows: row.get("rows")?,
+        pages: row.get("pages")?,
+        cost: row.get("cost")?,
+        price_id: row.get("price_id")?,
+        created_at: row.get("created_at")?,
+        first_message_id: row.get("first_message_id")?,
+        spool: row.get("spool")?,
+        spool_offset: row.get("spool_offset")?,
+        expanded_rows: row.get("expanded_rows")?,
+        expanded_cost: row.get("expanded_cost")?,
+    })
+}
+
+/// Returns an application's batches with IDs below `below`, newest first.
+pub async fn list(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    test: bool,
+    below: i64,
+    requestid: Option<&str>,
+    limit: i64,
+) -> Result<Vec<BatchRecord>> {
+    let sql = match requestid {
+        None => LIST,
+        Some(_) => LIST_OF_REQUEST,
+    };
+    let listing = query(sql, (application_id, test, below, limit));
+    let listing = listing.bind(requestid.map(Argument::from));
+    listing.fetch_all(conn, record).await
+}
+
+pub async fn one(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    test: bool,
+    id: BatchId,
+) -> Result<Option<BatchRecord>> {
+    query(ONE, (application_id, test, id.0))
+        .fetch_optional(conn, record)
+        .await
+}
+
+/// Returns the application of a batch, and whether it was uploaded with the test key.
+pub async fn place(
+    conn: &mut dyn Connection,
+    id: BatchId,
+) -> Result<Option<(ApplicationId, bool)>> {
+    query(PLACE, id.0)
+        .fetch_optional(conn, |row| {
+            Ok((row.get("application_id")?, row.get("test")?))
+        })
+        .await
+}
+
+/// Returns the first and the last message ID of a batch, including rows that aren't messages yet.
+pub async fn messages(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    test: bool,
+    id: BatchId,
+) -> Result<Option<(i64, i64)>> {
+    let read = |row: &Row<'_>| Ok((row.get("first_message_id")?, row.get("last_message_id")?));
+    query(MESSAGES, (application_id, test, id))
+        .fetch_optional(conn, read)
+        .await
+}
+
+pub async fn exists(conn: &mut dyn Connection, id: BatchId) -> Result<bool> {
+    query(EXISTS, id).finds(conn).await
+}
+
+/// Returns the greatest batch ID, and the greatest message ID of any batch, including rows that
+/// aren't messages yet. Both are 0 if there are no batches.
+pub async fn greatest(conn: &mut dyn Connection) -> Result<(i64, i64)> {
+    let read = |row: &Row<'_>| {
+        let greatest = |column| {
+            row.get::<Option<i64>>(column)
+                .map(Option::unwrap_or_default)
+        };
+        Ok((greatest("id")?, greatest("message_id")?))
+    };
+    query(GREATEST, ()).fetch_one(conn, read).await
+}
+
+/// Returns a lower bound of the message IDs that unexpanded batches will still assign, or `None` if
+/// there is no such batch.
+pub async fn least_unexpanded(conn: &mut dyn Connection) -> Result<Option<i64>> {
+    query(LEAST_UNEXPANDED, ())
+        .fetch_one(conn, |row| row.get("id"))
+        .await
+}
+
+pub async fn insert(conn: &mut dyn Connection, batch: &NewBatch, now: Timestamp) -> Result<()> {
+    let values = (
+        batch.id.0,
+        batch.application_id,
+        batch.test,
+        &batch.sender,
+        &batch.requestid,
+        &batch.body,
+        batch.rows,
+        batch.pages,
+        batch.cost,
+        batch.prices.local,
+        batch.prices.international,
+        batch.first_message_id,
+        batch.last_message_id,
+        &batch.spool,
+        now,
+        batch.price_id,
+    );
+    query(INSERT, values).execute(conn).await.map(drop)
+}
+
+/// Returns the first batch after this ID whose rows aren't all messages yet.
+pub async fn next_unexpanded(
+    conn: &mut dyn Connection,
+    after: i64,
+) -> Result<Option<UnexpandedBatch>> {
+    query(NEXT_UNEXPANDED, after)
+        .fetch_optional(conn, unexpanded)
+        .await
+}
+
+/// Returns the batch with this ID, or `None` if its expansion has ended.
+pub async fn still_unexpanded(
+    conn: &mut dyn Connection,
+    id: BatchId,
+) -> Result<Option<UnexpandedBatch>> {
+    query(UNEXPANDED, id.0)
+        .fetch_optional(conn, unexpanded)
+        .await
+}
+
+/// Returns the spools of the batches that aren't fully expanded.
+pub async fn spools(conn: &mut dyn Connection) -> Result<Vec<String>> {
+    query(SPOOLS, ())
+        .fetch_all(conn, |row| row.get("spool"))
+        .await
+}
+
+/// A step of an expansion: the number and the cost of the rows that became messages, and the spool
+/// offset after them.
+pub struct Advance {
+    pub offset: i64,
+    pub rows: i64,
+    pub cost: Money,
+}
+
+/// Stores that rows became messages. Returns false if another process expanded them first.
+pub async fn advance(
+    conn: &mut dyn Connection,
+    batch: &UnexpandedBatch,
+    step: &Advance,
+    now: Timestamp,
+) -> Result<bool> {
+    let values = (
+        batch.id.0,
+        batch.spool_offset,
+        step.offset,
+        step.rows,
+        step.cost,
+        now,
+    );
+    Ok(query(ADVANCE, values).execute(conn).await? == 1)
+}
+
+/// Ends the expansion: the remaining rows never become messages and count with the status `rest`.
+/// Returns false if another process changed the batch first.
+pub async fn give_up(
+    conn: &mut dyn Connection,
+    batch: &UnexpandedBatch,
+    rest: MessageStatus,
+    now: Timestamp,
+) -> Result<bool> {
+    let values = (
+        batch.id.0,
+        batch.spool_offset,
+        batch.rows - batch.expanded_rows,
+        rest.code(),
+        now,
+    );
+    Ok(query(GIVE_UP, values).execute(conn).await? == 1)
+}
+
+/// A row of an upload, as stored in a chunk of the spool: an array of these fields in this order.
+#[derive(Deserialize)]
+pub struct ChunkRow<'a> {
+    #[serde(borrow)]
+    digits: Cow<'a, str>,
+    /// 1 for a local number, 0 for an international number.
+    local: i64,
+    /// The row's own text. `body`, `pages` and `segments` are `None` if all rows share one text.
+    #[serde(default)]
+    body: Option<String>,
+    #[serde(default)]
+    pages: Option<i64>,
+    #[serde(default)]
+    segments: Option<i64>,
+}
+
+impl<'a> ChunkRow<'a> {
+    /// Parses the rows of a chunk.
+    pub fn parse_all(json: &'a str) -> Result<Vec<Self>> {
+        serde_json::from_str(json).map_err(|error| Error::Failed(error.into()))
+    }
+
+    pub fn digits(&self) -> &str {
+        &self.digits
+    }
+
+    /// Returns the pages of the row's own text, or `None` if all rows share one text.
+    pub fn pages(&self) -> Option<u64> {
+        self.pages.map(i64::unsigned_abs)
+    }
+
+    pub const fn kind(&self) -> Kind {
+        if self.local == 1 {
+            Kind::Local
+        } else {
+            Kind::International
+        }
+    }
+}
+
+/// Turns the rows of a chunk into messages. `first` is the position of the chunk's first row in the
+/// batch.
+pub async fn expand(
+    tx: &mut WriteTx<'_>,
+    (upload, prices): (&UnexpandedBatch, &PricesInForce),
+    first: i64,
+    rows: &str,
+) -> Result<u64> {
+    let text = upload.shared_text();
+    let rows = ChunkRow::parse_all(rows)?;
+    let id = |place| domain::ids::nth_id(upload.first_message_id, place);
+    let pages = |row: &ChunkRow| row.pages.or(text.map(|text| text.pages));
+    // Never `None`: the cost is at most the amount that was reserved for the whole upload. The
+    // database would reject a null.
+    let cost = |row: &ChunkRow| {
+        let pages = usize::try_from(pages(row)?).ok()?;
+        cost_at(prices.per_page(row.kind(), row.digits()), pages)
+    };
+    let whose = (upload.application_id, upload.test);
+    for (row, place) in rows.iter().zip(first..) {
+        let cost = cost(row).unwrap_or_default();
+        (tx.tally).add_new(whose, Transid(id(place)), MessageStatus::Queued, cost);
+    }
+    let values = rows.iter().zip(first..).map(|(row, place)| {
+        (
+            id(place),
+            row.digits(),
+            row.kind().as_str(),
+            row.body.as_deref(),
+            pages(row),
+            row.segments.or(text.map(|text| text.segments)),
+            prices.per_page(row.kind(), row.digits()),
+            cost(row),
+            domain::ids::id_unix_ms(id(place)),
+        )
+    });
+    let shared = (
+        upload.application_id,
+        upload.test,
+        &upload.sender,
+        &upload.requestid,
+        upload.id,
+        MessageStatus::Queued.code(),
+        Money::ZERO,
+    );
+    query(EXPAND, shared).insert_each(tx, values).await
+}

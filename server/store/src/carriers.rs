@@ -1,0 +1,161 @@
+//! Carriers: whether staff drained them, the counts of their receipts, and the state of their
+//! connections.
+
+use std::collections::BTreeMap;
+
+use domain::Timestamp;
+use domain::records::{ConnectionRecord, ConnectionState};
+
+use super::query::{Connection, query};
+use super::row;
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+statements! {
+    const ENSURE: Sql = Sql::same(r"
+        INSERT INTO carriers (name) VALUES ($1) ON CONFLICT (name) DO NOTHING");
+    const DRAIN: Sql = Sql::same(r"
+        UPDATE carriers SET drained_at = $2 WHERE name = $1 AND drained_at IS NULL");
+    const RESUME: Sql = Sql::same(r"
+        UPDATE carriers SET drained_at = NULL WHERE name = $1 AND drained_at IS NOT NULL");
+    const ADD_UNMATCHED: Sql = Sql::same(r"
+        INSERT INTO receipt_counts (carrier, unmatched, matched)
+        VALUES ($1, $2, $3)
+        ON CONFLICT (carrier)
+        DO UPDATE SET unmatched = receipt_counts.unmatched + $2,
+            matched = receipt_counts.matched + $3");
+    const ALL: Sql = Sql::same(r"
+        SELECT name, drained_at FROM carriers");
+    const RECEIPT_COUNTS: Sql = Sql::same(r"
+        SELECT carrier, unmatched, matched FROM receipt_counts");
+    const CONNECTIONS: Sql = Sql::same(r"
+        SELECT carrier, number, state, since, in_flight, window_size, rate, throttled,
+               last_error, updated_at, node
+        FROM connections ORDER BY carrier, node, number");
+    const FORGET_CONNECTIONS: Sql = Sql::same("DELETE FROM connections WHERE node = $1");
+    /// `$1` is `[[carrier, number, state, since, in flight, window, rate, throttled, last error]]`.
+    const WRITE_CONNECTIONS: Sql = Sql {
+        sqlite: r"
+            INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
+                throttled, last_error, updated_at, node)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        postgres: r"
+            INSERT INTO connections (carrier, number, state, since, in_flight, window_size, rate,
+                throttled, last_error, updated_at, node)
+            SELECT value ->> 0, (value ->> 1)::bigint, value ->> 2, (value ->> 3)::bigint,
+                   (value ->> 4)::bigint, (value ->> 5)::bigint, (value ->> 6)::bigint,
+                   (value ->> 7)::bigint, value ->> 8, $2, $3
+            FROM jsonb_array_elements($1::text::jsonb)",
+        ..Sql::ANYWHERE
+    };
+}
+
+/// The stored state of a carrier. The default is the state of a carrier without stored rows.
+#[derive(Default)]
+pub struct CarrierRow {
+    pub drained_at: Option<Timestamp>,
+    pub receipts_unmatched: i64,
+    pub receipts_matched: i64,
+}
+
+pub async fn ensure(conn: &mut dyn Connection, name: &str) -> Result<()> {
+    query(ENSURE, name).execute(conn).await.map(drop)
+}
+
+/// Drains a carrier. Returns false if it was already drained.
+pub async fn drain(conn: &mut dyn Connection, name: &str, now: Timestamp) -> Result<bool> {
+    Ok(query(DRAIN, (name, now)).execute(conn).await? > 0)
+}
+
+/// Ends the drain of a carrier. Returns false if it wasn't drained.
+pub async fn resume(conn: &mut dyn Connection, name: &str) -> Result<bool> {
+    Ok(query(RESUME, name).execute(conn).await? > 0)
+}
+
+/// Adds to a carrier's counts of unmatched receipts and of receipts that were matched later.
+pub async fn add_unmatched(
+    conn: &mut dyn Connection,
+    name: &str,
+    unmatched: usize,
+    matched: usize,
+) -> Result<()> {
+    let values = (
+        name,
+        i64::try_from(unmatched).unwrap_or(0),
+        i64::try_from(matched).unwrap_or(0),
+    );
+    query(ADD_UNMATCHED, values).execute(conn).await.map(drop)
+}
+
+/// Returns the carriers by name.
+pub async fn all(conn: &mut dyn Connection) -> Result<BTreeMap<String, CarrierRow>> {
+    let mut carriers: BTreeMap<String, CarrierRow> = BTreeMap::new();
+    let drained: Vec<(String, _)> = query(ALL, ())
+        .fetch_all(&mut *conn, |row| {
+            Ok((row.get("name")?, row.get("drained_at")?))
+        })
+        .await?;
+    for (name, drained_at) in drained {
+        carriers.entry(name).or_default().drained_at = drained_at;
+    }
+    let counts: Vec<(String, i64, i64)> = query(RECEIPT_COUNTS, ())
+        .fetch_all(conn, |row| {
+            Ok((
+                row.get("carrier")?,
+                row.get("unmatched")?,
+                row.get("matched")?,
+            ))
+        })
+        .await?;
+    for (name, unmatched, matched) in counts {
+        let carrier = carriers.entry(name).or_default();
+        (carrier.receipts_unmatched, carrier.receipts_matched) = (unmatched, matched);
+    }
+    Ok(carriers)
+}
+
+/// Replaces the stored state of a node's connections.
+pub async fn write_connections(
+    conn: &mut dyn Connection,
+    connections: &[ConnectionRecord],
+    node: i64,
+    now: Timestamp,
+) -> Result<()> {
+    let forget = query(FORGET_CONNECTIONS, node);
+    forget.execute(&mut *conn).await?;
+    let rows = connections.iter().map(|c| {
+        (
+            &c.carrier,
+            c.number,
+            c.state.as_str(),
+            c.since,
+            c.in_flight,
+            c.window,
+            c.rate,
+            c.throttled,
+            &c.last_error,
+        )
+    });
+    let writing = query(WRITE_CONNECTIONS, (now, node));
+    writing.execute_each(conn, rows).await.map(drop)
+}
+
+pub async fn connections(conn: &mut dyn Connection) -> Result<Vec<ConnectionRecord>> {
+    query(CONNECTIONS, ())
+        .fetch_all(conn, |row| {
+            Ok(ConnectionRecord {
+                carrier: row.get("carrier")?,
+                node: row.get("node")?,
+                number: row.get("number")?,
+                state: row::word(row, "connections", "state", ConnectionState::parse)?,
+                since: row.get("since")?,
+                in_flight: row.get("in_flight")?,
+                window: row.get("window_size")?,
+                rate: row.get("rate")?,
+                throttled: row.get("throttled")?,
+                last_error: row.get("last_error")?,
+                updated_at: row.get("updated_at")?,
+            })
+        })
+        .await
+}

@@ -1,0 +1,427 @@
+//! The check of the invariants: recomputes each invariant from the rows.
+//!
+//! Each statement returns a row per violation. The column `what` describes the violation.
+
+use super::installation;
+use super::query::{Connection, query_in_shard};
+use super::sql::{Sql, in_shard, statements};
+use crate::error::Result;
+
+/// An expression for the name of a message's status.
+macro_rules! status_word {
+    ($column:literal) => {
+        concat!(
+            "CASE ",
+            $column,
+            " WHEN 0 THEN 'queued' WHEN 1 THEN 'sending' WHEN 2 THEN 'unknown' \
+             WHEN 3 THEN 'submitted' WHEN 4 THEN 'delivered' WHEN 5 THEN 'failed' \
+             WHEN 6 THEN 'expired' ELSE 'rejected' END"
+        )
+    };
+}
+
+/// An expression for the index of a message's delivery time in `quarter::DELIVERY_TIMES_MS`.
+macro_rules! delivery_time {
+    () => {
+        "CASE WHEN final_at - created_at <= 1000 THEN 0 WHEN final_at - created_at <= 2000 THEN 1 \
+         WHEN final_at - created_at <= 3000 THEN 2 WHEN final_at - created_at <= 5000 THEN 3 \
+         WHEN final_at - created_at <= 10000 THEN 4 WHEN final_at - created_at <= 20000 THEN 5 \
+         WHEN final_at - created_at <= 30000 THEN 6 WHEN final_at - created_at <= 60000 THEN 7 \
+         WHEN final_at - created_at <= 120000 THEN 8 WHEN final_at - created_at <= 300000 THEN 9 \
+         WHEN final_at - created_at <= 900000 THEN 10 \
+         WHEN final_at - created_at <= 3600000 THEN 11 \
+         WHEN final_at - created_at <= 21600000 THEN 12 \
+         WHEN final_at - created_at <= 86400000 THEN 13 ELSE 14 END"
+    };
+}
+
+/// An expression for the name of a transfer's kind.
+macro_rules! kind_word {
+    ($column:literal) => {
+        concat!(
+            "CASE ",
+            $column,
+            " WHEN 0 THEN 'deposit' WHEN 1 THEN 'unmatched' WHEN 2 THEN 'charge' \
+             WHEN 3 THEN 'settle' ELSE 'release' END"
+        )
+    };
+}
+
+/// Limits the violations that each statement returns. One violation is enough to act.
+const LISTED_MAX: &str = " LIMIT 20";
+
+statements! {
+    const BALANCE_IS_ITS_TRANSFERS: Sql = in_shard!(
+        r"
+        SELECT 'application ' || a.reference || ': balance ' || a.balance || ', transfers '
+            || COALESCE(t.total, 0) AS what
+        FROM applications a LEFT JOIN (
+            SELECT application_id, CAST(SUM(CASE WHEN credit_account = application_id THEN amount
+                                                 WHEN debit_account = application_id THEN -amount
+                                                 ELSE 0 END) AS BIGINT) AS total
+            FROM transfers WHERE application_id <> 0" => " AND shard = $1",
+        r"
+            GROUP BY application_id) t
+          ON t.application_id = a.id
+        WHERE (a.balance <> COALESCE(t.total, 0) OR a.balance < 0)" => " AND a.shard = $1",
+    );
+    const STATEMENT_IS_UNBROKEN: Sql = in_shard!(
+        r"
+        SELECT 'transfer ' || id || ' of application ' || application_id || ': balance after it '
+            || balance_after || ', counted ' || counted AS what
+        FROM (SELECT id, application_id, balance_after,
+                     CAST(SUM(CASE WHEN credit_account = application_id THEN amount
+                                   ELSE -amount END)
+                          OVER (PARTITION BY application_id ORDER BY id) AS BIGINT) AS counted
+              FROM transfers WHERE application_id <> 0" => " AND shard = $1",
+        r") s
+        WHERE balance_after IS NULL OR balance_after <> counted",
+    );
+    const TRANSFER_IS_THE_APPLICATIONS_OWN: Sql = in_shard!(
+        r"
+        SELECT 'transfer ' || id || ' of ' || ",
+        kind_word!("kind"),
+        r"
+            || ' between wrong accounts, of application ' || application_id AS what
+        FROM transfers
+        WHERE ((kind = 2 AND NOT (debit_account = application_id
+                   AND credit_account = CASE WHEN batch_id IS NULL THEN -3 ELSE -4 END))
+           OR (kind = 4 AND NOT (credit_account = application_id
+                   AND debit_account = CASE WHEN batch_id IS NULL THEN -3 ELSE -4 END))
+           OR (kind = 3 AND NOT (debit_account = -4 AND credit_account = -3
+                   AND application_id = 0 AND batch_id IS NOT NULL))
+           OR (kind = 0 AND NOT (debit_account IN (-1, -2) AND credit_account = application_id))
+           OR (kind = 1
+             AND NOT (debit_account = -1 AND credit_account = -2 AND application_id = 0))
+           OR (kind NOT IN (1, 3) AND application_id = 0))" => " AND shard = $1",
+    );
+    /// Duplicates the rule in `domain::pricing::cost_at`.
+    const MESSAGE_IS_PRICED: Sql = in_shard!(
+        r"
+        SELECT 'message ' || id || ': priced ' || cost || ' for ' || pages || ' pages at '
+            || unit_price AS what
+        FROM messages
+        WHERE (cost <> pages * unit_price OR cost <= 0 OR released NOT IN (0, cost))"
+            => " AND shard = $1",
+    );
+    const PRICE_WAS_IN_FORCE: Sql = in_shard!(
+        r"
+        SELECT 'message ' || m.id || ': unit price ' || m.unit_price
+            || ' was never in force' AS what
+        FROM messages m WHERE NOT EXISTS (SELECT 1 FROM prices p WHERE m.unit_price =
+            CASE m.kind WHEN 'local' THEN p.local ELSE p.international END
+            AND (p.prefix IS NULL OR SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix))"
+            => " AND m.shard = $1",
+    );
+    const MESSAGE_IS_CHARGED: Sql = in_shard!(
+        r"
+        SELECT 'message ' || m.id || ': costs ' || m.cost || ', charged '
+            || COALESCE(t.amount, 0) || ' in ' || COALESCE(t.n, 0) AS what
+        FROM messages m
+        LEFT JOIN (SELECT message_id, CAST(SUM(amount) AS BIGINT) AS amount, COUNT(*) AS n,
+                          MIN(application_id) AS application_id
+                   FROM transfers WHERE kind = 2 AND message_id IS NOT NULL" => " AND shard = $1",
+        r"
+                   GROUP BY message_id) t
+          ON t.message_id = m.id
+        WHERE m.test = 0 AND m.batch_id IS NULL
+          AND (t.n IS NULL OR t.n <> 1 OR t.amount <> m.cost
+            OR t.application_id <> m.application_id)" => " AND m.shard = $1",
+    );
+    const CHARGE_HAS_A_MESSAGE: Sql = in_shard!(
+        r"
+        SELECT 'transfer ' || t.id || ' of ' || ",
+        kind_word!("t.kind"),
+        r"
+            || ' without a message, of application ' || t.application_id AS what
+        FROM transfers t
+        LEFT JOIN messages m ON m.id = t.message_id AND m.test = 0" => " AND m.shard = $1",
+        r"
+        WHERE t.kind IN (2, 4) AND t.batch_id IS NULL AND m.id IS NULL
+          AND (t.message_id IS NULL OR t.message_id >= (SELECT history_low_id FROM installation))"
+            => " AND t.shard = $1",
+    );
+    /// The stored sums of dropped messages equal the sums of their transfers.
+    const DROPPED_IS_ITS_TRANSFERS: Sql = in_shard!(
+        r"
+        SELECT 'application ' || application_id || ', day ' || day
+            || ': dropped messages differ from their transfers by '
+            || charged || ' charged, ' || released || ' released' AS what
+        FROM (SELECT day, application_id, CAST(SUM(charged) AS BIGINT) AS charged,
+                     CAST(SUM(released) AS BIGINT) AS released FROM (
+                  SELECT day, application_id, charged, released FROM dropped_days"
+            => " WHERE shard = $1",
+        r"
+                  UNION ALL SELECT ((message_id >> 21) + 1704067200000) / 86400000,
+                      application_id,
+                      CASE kind WHEN 2 THEN -amount ELSE 0 END,
+                      CASE kind WHEN 4 THEN -amount ELSE 0 END
+                  FROM transfers
+                  WHERE message_id < (SELECT history_low_id FROM installation)" => " AND shard = $1",
+        r") u
+              GROUP BY day, application_id) s
+        WHERE charged <> 0 OR released <> 0",
+    );
+    const RELEASE_IS_THE_MESSAGES: Sql = in_shard!(
+        r"
+        SELECT 'message ' || m.id || ': released ' || m.released || ', transferred '
+            || COALESCE(t.amount, 0) AS what
+        FROM messages m
+        LEFT JOIN transfers t ON t.message_id = m.id AND t.kind = 4" => " AND t.shard = $1",
+        r"
+        WHERE m.test = 0
+          AND (m.released <> COALESCE(t.amount, 0) OR t.application_id <> m.application_id)"
+            => " AND m.shard = $1",
+    );
+    const RELEASE_IS_ALLOWED: Sql = in_shard!(
+        r"
+        SELECT 'message ' || id || ': given back though ' || ",
+        status_word!("status"),
+        r"
+            || COALESCE(' and taken by ' || carrier, '') AS what
+        FROM messages WHERE released > 0 AND (status < 6 OR submitted_at IS NOT NULL)"
+            => " AND shard = $1",
+    );
+    const FAILED_IS_RELEASED: Sql = in_shard!(
+        r"
+        SELECT 'message ' || id || ': ' || ",
+        status_word!("status"),
+        r"
+            || ' without a carrier and not released' AS what
+        FROM messages WHERE released = 0 AND submitted_at IS NULL AND status >= 6
+          AND COALESCE(error, '') <> 'no_answer'" => " AND shard = $1",
+    );
+    const FINAL_HAS_ITS_MOMENT: Sql = in_shard!(
+        r"
+        SELECT 'message ' || id || ': ' || ",
+        status_word!("status"),
+        r" || ' with final_at '
+            || COALESCE(CAST(final_at AS TEXT), 'null') AS what
+        FROM messages
+        WHERE ((status >= 4) <> (final_at IS NOT NULL)
+           OR (status BETWEEN 3 AND 5 AND submitted_at IS NULL))" => " AND shard = $1",
+    );
+    const WAITING_IS_QUEUED: Sql = in_shard!(
+        r"
+        SELECT 'message ' || m.id || ': ' || ",
+        status_word!("m.status"),
+        r"
+            || ' and not in the queue' AS what
+        FROM messages m LEFT JOIN queue q ON q.message_id = m.id" => " AND q.shard = $1",
+        r"
+        WHERE m.status < 2 AND q.message_id IS NULL" => " AND m.shard = $1",
+    );
+    const QUEUED_IS_WAITING: Sql = in_shard!(
+        r"
+        SELECT 'queue row ' || q.message_id || ': message is '
+            || CASE WHEN m.id IS NULL THEN 'missing' ELSE ",
+        status_word!("m.status"),
+        r" END AS what
+        FROM queue q LEFT JOIN messages m ON m.id = q.message_id" => " AND m.shard = $1",
+        r"
+        WHERE (m.id IS NULL OR m.status >= 3 OR m.application_id <> q.application_id
+           OR (m.status = 2 AND q.submission = 0))" => " AND q.shard = $1",
+    );
+    const SEGMENT_IS_A_MESSAGES: Sql = in_shard!(
+        r"
+        SELECT 'segment ' || s.segment || ' of message ' || s.message_id || ': ' || CASE
+                   WHEN m.id IS NULL THEN 'there is no such message'
+                   WHEN s.submits > 2 THEN 'submitted ' || s.submits || ' times'
+                   ELSE ",
+        status_word!("s.status"),
+        r" || ', its message '
+                       || ",
+        status_word!("m.status"),
+        r" END AS what
+        FROM segments s
+        LEFT JOIN messages m ON m.id = s.message_id AND m.application_id = s.application_id"
+            => " AND m.shard = $1",
+        r"
+        WHERE (m.id IS NULL OR s.submits > 2 OR s.segment > s.segments
+           OR (m.status = 3 AND s.status = 2 AND s.carrier_message_id IS NULL)
+           OR (m.status = 4 AND s.status <> 4) OR m.status IN (0, 7))" => " AND s.shard = $1",
+    );
+    const BATCH_IS_CHARGED: Sql = in_shard!(
+        r"
+        SELECT 'batch ' || b.id || ': costs ' || b.cost || ', reserved '
+            || COALESCE(t.charged, 0)
+               || ', settled ' || COALESCE(t.settled, 0) || ', released '
+                   || COALESCE(t.released, 0) AS what
+        FROM batches b LEFT JOIN (
+            SELECT batch_id,
+                CAST(SUM(CASE kind WHEN 2 THEN amount ELSE 0 END) AS BIGINT) AS charged,
+                   CAST(SUM(CASE kind WHEN 3 THEN amount ELSE 0 END) AS BIGINT) AS settled,
+                   CAST(SUM(CASE kind WHEN 4 THEN amount ELSE 0 END) AS BIGINT) AS released,
+                   MAX(application_id) AS application_id
+            FROM transfers WHERE batch_id IS NOT NULL" => " AND shard = $1",
+        r"
+            GROUP BY batch_id) t ON t.batch_id = b.id
+        WHERE b.test = 0 AND (COALESCE(t.charged, 0) <> b.cost OR t.settled <> b.expanded_cost
+               OR t.application_id <> b.application_id
+               OR t.released <> CASE WHEN b.expanded_at IS NULL THEN 0
+                 ELSE b.cost - b.expanded_cost END)" => " AND b.shard = $1",
+    );
+    const BATCH_TRANSFER_HAS_A_BATCH: Sql = in_shard!(
+        r"
+        SELECT 'transfer ' || t.id || ' of ' || ",
+        kind_word!("t.kind"),
+        r"
+            || ' without a batch, of application ' || t.application_id AS what
+        FROM transfers t
+        LEFT JOIN batches b ON b.id = t.batch_id AND b.test = 0" => " AND b.shard = $1",
+        r"
+        WHERE t.batch_id IS NOT NULL AND b.id IS NULL" => " AND t.shard = $1",
+    );
+    /// Rows that aren't messages yet count as queued. Rows that never become messages count as
+    /// rejected or expired.
+    const BATCH_IS_ITS_MESSAGES: Sql = in_shard!(
+        r"
+        SELECT 'batch ' || b.id || ': its counts aren''t its messages' AS what
+        FROM batches b LEFT JOIN (
+            SELECT batch_id, COUNT(*) AS n, CAST(SUM(cost) AS BIGINT) AS cost,
+                   CAST(SUM(released) AS BIGINT) AS released,
+                   MIN(application_id) AS application_id, MAX(application_id) AS other,
+                   SUM(CASE status WHEN 0 THEN 1 ELSE 0 END) AS queued,
+                   SUM(CASE status WHEN 1 THEN 1 ELSE 0 END) AS sending,
+                   SUM(CASE status WHEN 2 THEN 1 ELSE 0 END) AS unknown,
+                   SUM(CASE status WHEN 3 THEN 1 ELSE 0 END) AS submitted,
+                   SUM(CASE status WHEN 4 THEN 1 ELSE 0 END) AS delivered,
+                   SUM(CASE status WHEN 5 THEN 1 ELSE 0 END) AS failed,
+                   SUM(CASE WHEN status >= 6 THEN 1 ELSE 0 END) AS ended
+            FROM messages WHERE batch_id IS NOT NULL" => " AND shard = $1",
+        r"
+            GROUP BY batch_id) m ON m.batch_id = b.id
+        WHERE b.first_message_id >= (SELECT history_low_id FROM installation)
+          AND (b.test = 0 OR b.first_message_id >= (SELECT test_low_id FROM installation)) AND (
+              COALESCE(m.n, 0) <> b.expanded_rows OR COALESCE(m.cost, 0) <> b.expanded_cost
+           OR b.released <> COALESCE(m.released, 0)
+                          + CASE WHEN b.expanded_at IS NULL THEN 0
+                            ELSE b.cost - b.expanded_cost END
+           OR m.application_id <> b.application_id OR m.other <> b.application_id
+           OR b.queued <> COALESCE(m.queued, 0)
+                          + CASE WHEN b.expanded_at IS NULL THEN b.rows - b.expanded_rows
+                            ELSE 0 END
+           OR b.sending <> COALESCE(m.sending, 0) OR b.unknown <> COALESCE(m.unknown, 0)
+           OR b.submitted <> COALESCE(m.submitted, 0) OR b.delivered <> COALESCE(m.delivered, 0)
+           OR b.failed <> COALESCE(m.failed, 0)
+           OR b.rejected + b.expired <> COALESCE(m.ended, 0)
+                          + CASE WHEN b.expanded_at IS NULL THEN 0
+                            ELSE b.rows - b.expanded_rows END
+           OR (b.expanded_at IS NULL AND b.expanded_rows = b.rows)
+           OR (b.done_at IS NOT NULL) <> (b.expanded_at IS NOT NULL
+                          AND b.queued + b.sending + b.unknown + b.submitted = 0))"
+            => " AND b.shard = $1",
+    );
+    const MESSAGE_OF_A_BATCH_HAS_ONE: Sql = in_shard!(
+        r"
+        SELECT 'message ' || m.id
+            || ': of a batch that isn''t there or has other ids or prices' AS what
+        FROM messages m LEFT JOIN batches b ON b.id = m.batch_id AND b.test = m.test
+            AND m.id BETWEEN b.first_message_id AND b.last_message_id" => " AND b.shard = $1",
+        r"
+        WHERE m.batch_id IS NOT NULL
+          AND (b.id IS NULL
+            OR (m.unit_price <> CASE m.kind WHEN 'local' THEN b.price_local
+                  ELSE b.price_international END
+              AND NOT EXISTS (SELECT 1 FROM prices p WHERE p.id <= b.price_id
+                  AND m.kind = 'international' AND p.international = m.unit_price
+                  AND SUBSTR(m.number, 1, LENGTH(p.prefix)) = p.prefix)))" => " AND m.shard = $1",
+    );
+    const DAYS_ARE_THEIR_MESSAGES: Sql = in_shard!(
+        r"
+        SELECT 'application ' || application_id || ', day ' || day || ': ' || n || ' '
+            || ",
+        status_word!("status"),
+        r" || ' too many' AS what
+        FROM (SELECT application_id, test, day, status, CAST(SUM(n) AS BIGINT) AS n FROM (
+                  SELECT application_id, test, day, status, n FROM message_days"
+            => " WHERE shard = $1",
+        r"
+                  UNION ALL SELECT application_id, test, created_at / 86400000, status, -COUNT(*)
+                  FROM messages" => " WHERE shard = $1",
+        r"
+                  GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s
+        WHERE n <> 0 AND day > (SELECT CASE history_low_id WHEN 0 THEN -1
+            ELSE ((history_low_id - 1 >> 21) + 1704067200000) / 86400000 END FROM installation)
+          AND (test = 0 OR day >= (
+              SELECT ((test_low_id >> 21) + 1704067200000) / 86400000 FROM installation))",
+    );
+    const QUARTERS_ARE_THEIR_MESSAGES: Sql = in_shard!(
+        r"
+        SELECT 'application ' || application_id || ', quarter hour ' || quarter || ', figure '
+            || figure || ': ' || n || ' and cost ' || cost || ' too many' AS what
+        FROM (SELECT application_id, test, quarter, figure, CAST(SUM(n) AS BIGINT) AS n,
+                     CAST(SUM(cost) AS BIGINT) AS cost FROM (
+                  SELECT application_id, test, quarter, figure, n, cost FROM message_quarters"
+            => " WHERE shard = $1",
+        r"
+                  UNION ALL SELECT application_id, test, created_at / 900000, 0, -COUNT(*),
+                      -SUM(cost - released)
+                  FROM messages" => " WHERE shard = $1",
+        r"
+                  GROUP BY 1, 2, 3
+                  UNION ALL SELECT application_id, test, quarter, figure, -COUNT(*), 0
+                  FROM (SELECT application_id, test, created_at / 900000 AS quarter,
+                               CASE WHEN status <> 4 THEN status ELSE 100 + ",
+        delivery_time!(),
+        r" END AS figure
+                        FROM messages
+                        WHERE status > 3" => " AND shard = $1",
+        r") f
+                  GROUP BY 1, 2, 3, 4) u GROUP BY 1, 2, 3, 4) s
+        WHERE (n <> 0 OR cost <> 0)
+          AND quarter > (SELECT CASE history_low_id WHEN 0 THEN -1
+              ELSE ((history_low_id - 1 >> 21) + 1704067200000) / 900000 END FROM installation)
+          AND (test = 0 OR quarter >= (
+              SELECT ((test_low_id >> 21) + 1704067200000) / 900000 FROM installation))",
+    );
+    const DEPOSIT_IS_CREDITED: Sql = in_shard!(
+        r"
+        SELECT 'deposit ' || d.bank_id || ': credited ' || COALESCE(t.n, 0) || ' times' AS what
+        FROM deposits d
+        LEFT JOIN (SELECT bank_id, application_id, COUNT(*) AS n,
+            CAST(SUM(amount) AS BIGINT) AS amount
+                                   FROM transfers WHERE kind = 0" => " AND shard = $1",
+        r"
+                                   GROUP BY bank_id, application_id) t
+          ON t.bank_id = d.bank_id
+        WHERE ((d.application_id IS NULL AND t.n IS NOT NULL)
+           OR (d.application_id IS NOT NULL AND (t.n IS NULL OR t.n <> 1 OR t.amount <> d.amount
+                                                 OR t.application_id <> d.application_id)))" => "
+          AND (d.application_id IS NULL OR d.application_id IN (
+              SELECT application_id FROM reference_shards WHERE shard = $1))",
+    );
+    const SENDER_NAME_HAS_ITS_OWNER: Sql = in_shard!(
+        r"
+        SELECT 'application ' || a.reference || ': sender name of another account' AS what
+        FROM applications a LEFT JOIN sender_name_owners o ON o.folded = LOWER(a.sender_name)
+        WHERE a.sender_name IS NOT NULL
+          AND (o.account_id IS NULL OR o.account_id <> a.account_id)" => " AND a.shard = $1",
+    );
+    /// After the last sweep, every message with an ID below `$1` must be final.
+    const OVERDUE_IS_FINAL: Sql = in_shard!(
+        r"
+        SELECT 'message ' || id || ': ' || ",
+        status_word!("status"),
+        r" || ' after its time' AS what
+        FROM messages
+        WHERE id < $1 AND status < 4" => " AND shard = $2",
+    );
+}
+
+/// Describes the violations in a shard.
+pub async fn violations(conn: &mut dyn Connection, final_after_ms: i64) -> Result<Vec<String>> {
+    // Messages are overdue by the time of the last sweep, not by the clock: a service that was down
+    // for days has done nothing wrong.
+    let swept = installation::swept(conn).await?;
+    let overdue = domain::ids::compose_id(swept.at.plus_ms(-final_after_ms).unix_ms(), 0);
+    let below = overdue.max(swept.low);
+    let mut found: Vec<String> = Vec::new();
+    for (_, statement) in STATEMENTS {
+        let values = statement.sqlite.contains("$1").then_some(below.into());
+        let text = statement.of(conn.dialect());
+        let listing = query_in_shard(format!("{text}{LISTED_MAX}"), ()).bind(values);
+        found.extend(listing.fetch_all(conn, |row| row.get("what")).await?);
+    }
+    Ok(found)
+}

@@ -1,0 +1,51 @@
+//! Chores: background work that one process at a time does for all processes.
+
+use domain::BatchId;
+use domain::ids::Shard;
+
+/// Greater than the number of any kind of chore, so that the locks of two shards never have the
+/// same number.
+const KINDS: i64 = 64;
+
+/// A kind of background work that one process at a time does.
+#[derive(Clone, Copy, Debug)]
+pub enum Chore {
+    Expire,
+    ForgetSegments,
+    ForgetAnswers,
+    DropHistory,
+    WatchNodes,
+    MatchCrossed,
+    FoldDays,
+    MailNotices,
+    CountMargins,
+    CreditStatements,
+    ForgetStatements,
+    /// The expansion of one batch.
+    Expand(BatchId),
+}
+
+impl Chore {
+    /// Returns the number of the chore's lock in a shard. The number of an expansion is the batch's
+    /// ID, which is positive. The other numbers are negative.
+    ///
+    /// Each shard has its own locks, so that a shard that can't be written doesn't block the chores
+    /// of the others: its lock is held until the database has rolled the transaction back.
+    pub fn number(self, shard: Shard) -> i64 {
+        let kind = match self {
+            Self::Expire => 1,
+            Self::ForgetSegments => 2,
+            Self::ForgetAnswers => 3,
+            Self::DropHistory => 4,
+            Self::WatchNodes => 5,
+            Self::MatchCrossed => 6,
+            Self::FoldDays => 7,
+            Self::MailNotices => 8,
+            Self::CountMargins => 9,
+            Self::CreditStatements => 10,
+            Self::ForgetStatements => 11,
+            Self::Expand(id) => return id.0,
+        };
+        -(shard.0 * KINDS + kind)
+    }
+}

@@ -1,0 +1,278 @@
+//! Claims rows of the queue for submission to carriers, each row under a lease. The statements that
+//! claim are for SQLite only. On PostgreSQL, `run_commit_group` claims with similar statements.
+
+use std::collections::HashMap;
+
+use domain::{ApplicationId, Kind, LostAnswer, MessageStatus, Submission, Timestamp, Transid};
+use serde::Deserialize;
+
+use super::query::{Connection, query};
+use super::row::{self, touched};
+use super::sql::{Sql, statements};
+use super::tally::OpenMessage;
+use super::transaction::WriteTx;
+use crate::error::Result;
+
+statements! {
+    const NEXT_DUE: Sql = Sql::sqlite(r"
+        SELECT MIN(due_at) AS due_at
+        FROM (
+            SELECT MIN(due_at) AS due_at
+            FROM queue
+            WHERE carrier = $1 AND deferred = 0 AND bulk = 0 AND message_id >= $2 AND lease_token = 0
+              AND due_at >= $3
+            UNION ALL SELECT MIN(due_at) FROM queue
+            WHERE carrier = $1 AND deferred = 0 AND bulk = 1 AND message_id >= $2 AND lease_token = 0
+              AND due_at >= $4)
+        WHERE NOT EXISTS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL)");
+    /// Looks up single messages and messages of batches separately. Each of the two lookups uses
+    /// its own part of the index `queue_due`.
+    const DUE: Sql = Sql::sqlite(r"
+        -- No SKIP LOCKED: one transaction writes at a time, so no other one has locked a row.
+        WITH drained AS (SELECT 1 FROM carriers WHERE name = $1 AND drained_at IS NOT NULL),
+        singles AS MATERIALIZED (
+            SELECT message_id, application_id, submission, due_at, 0 AS bulk
+            FROM queue
+            WHERE carrier = $1 AND deferred = 0 AND bulk = 0 AND due_at BETWEEN $6 AND $2
+              AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
+            ORDER BY due_at, message_id LIMIT $4),
+        of_batches AS (
+            SELECT message_id, application_id, submission, due_at, 1 AS bulk
+            FROM queue
+            WHERE carrier = $1 AND deferred = 0 AND bulk = 1 AND due_at BETWEEN $7 AND $2
+              AND message_id >= $3 AND lease_token = 0 AND NOT EXISTS (SELECT 1 FROM drained)
+            ORDER BY due_at, message_id LIMIT $5 - (SELECT COUNT(*) FROM singles))
+        SELECT json_group_array(
+            json_array(
+                q.message_id, q.submission,
+                a.status = 'Suspended' OR a.disabled_at IS NOT NULL, q.due_at, q.bulk))
+            AS found
+        FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q
+        JOIN applications a ON a.id = q.application_id");
+    const CLAIM: Sql = Sql::sqlite(r"
+        UPDATE queue SET due_at = ?2, lease_token = ?3 WHERE message_id = ?1");
+    const CLAIMED: Sql = Sql::sqlite(r"
+        SELECT id, application_id, test, batch_id, created_at, status, cost, number, kind,
+               sender, COALESCE(body, (SELECT b.body FROM batches b WHERE b.id = batch_id)) AS body
+        FROM messages WHERE id = ?1 AND status < 3");
+    const START: Sql = Sql::sqlite(r"
+        UPDATE messages SET status = 1, sending_at = ?2 WHERE id = ?1 AND status < 2");
+    /// `$1` is `[[message ID, token]]`.
+    const LEASED: Sql = Sql {
+        sqlite: r"
+            SELECT q.message_id, q.submission, q.attempts, a.lost_answer
+            FROM queue q
+            JOIN applications a ON a.id = q.application_id
+            WHERE q.message_id = ?1 AND q.lease_token = ?2",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(
+                    json_build_array(
+                        q.message_id, q.submission, q.attempts, a.lost_answer)),
+                '[]')::text AS found
+            FROM (
+                SELECT q.message_id, q.submission, q.attempts, q.application_id
+                FROM jsonb_array_elements($1::text::jsonb) AS r
+                JOIN queue q ON q.message_id = (r.value ->> 0)::bigint
+                  AND q.lease_token = (r.value ->> 1)::bigint
+                WHERE q.shard = $2
+                ORDER BY q.message_id FOR UPDATE OF q) q
+            JOIN applications a ON a.id = q.application_id AND a.shard = $2",
+        ..Sql::IN_SHARD
+    };
+    const ENDED_LEASES: Sql = Sql {
+        sqlite: r"
+            SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments, a.lost_answer
+            FROM queue q
+            JOIN messages m ON m.id = q.message_id
+            JOIN applications a ON a.id = q.application_id
+            WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3
+            LIMIT $2",
+        postgres: r"
+            SELECT q.message_id, q.carrier, q.submission, q.application_id, m.segments, a.lost_answer
+            FROM queue q
+            JOIN messages m ON m.id = q.message_id
+            JOIN applications a ON a.id = q.application_id
+            WHERE q.lease_token <> 0 AND q.due_at <= $1 AND m.id >= $3
+              AND q.shard = $4 AND m.shard = $4 AND a.shard = $4
+            LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
+        ..Sql::IN_SHARD
+    };
+}
+
+/// A row of the queue that can be claimed. The fields are in the order of [`DUE`].
+#[derive(Deserialize)]
+pub struct DueRow {
+    #[serde(deserialize_with = "row::transid_from_number")]
+    pub id: Transid,
+    pub submission: Submission,
+    #[serde(deserialize_with = "flag")]
+    pub suspended: bool,
+    /// Unix milliseconds.
+    pub due_at: i64,
+    #[serde(deserialize_with = "flag")]
+    pub of_batch: bool,
+}
+
+/// The lower bounds of `due_at` for scans of the queue. No unclaimed row is due earlier. Unix
+/// milliseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ScanStart {
+    pub singles: i64,
+    pub of_batches: i64,
+}
+
+/// The maximum number of rows to find: of single messages, and of all messages together.
+#[derive(Clone, Copy)]
+pub struct DueLimits {
+    pub singles: i64,
+    pub all: i64,
+}
+
+/// Returns the rows of a carrier that can be claimed and whose message IDs are at least `least`.
+/// Returns no rows if the carrier is drained.
+pub async fn due(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    limits: DueLimits,
+    from: ScanStart,
+    least: i64,
+    now: Timestamp,
+) -> Result<Vec<DueRow>> {
+    let (singles, all) = (limits.singles, limits.all);
+    let values = (
+        carrier,
+        now,
+        least,
+        singles,
+        all,
+        from.singles,
+        from.of_batches,
+    );
+    let finding = query(DUE, values);
+    finding
+        .fetch_one(conn, |row| row::found(row, "queue"))
+        .await
+}
+
+/// Returns when the next row of a carrier can be claimed, among those whose message IDs are at
+/// least `least`. Returns `None` if there is no such row or the carrier is drained.
+pub async fn next_due(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    from: ScanStart,
+    least: i64,
+) -> Result<Option<Timestamp>> {
+    let values = (carrier, least, from.singles, from.of_batches);
+    query(NEXT_DUE, values)
+        .fetch_one(conn, |row| row.get("due_at"))
+        .await
+}
+
+/// Claims rows under a lease with this token that expires at `until`.
+pub async fn claim(
+    tx: &mut WriteTx<'_>,
+    ids: &[Transid],
+    token: i64,
+    until: Timestamp,
+) -> Result<()> {
+    let claiming = query(CLAIM, (until, token));
+    let claimed = claiming.execute_each(tx, ids.iter().copied()).await?;
+    touched("queue", ids.len(), claimed)
+}
+
+/// Marks claimed messages as being sent, and returns the fields needed to submit them.
+pub async fn start(
+    tx: &mut WriteTx<'_>,
+    ids: &[Transid],
+    now: Timestamp,
+) -> Result<Vec<StartedMessage>> {
+    let finding = query(CLAIMED, ());
+    let started: Vec<StartedMessage> = finding
+        .find_each(tx, ids.iter().copied(), "messages")
+        .await?;
+    let starting = query(START, now);
+    starting.execute_each(tx, ids.iter().copied()).await?;
+    for StartedMessage { message, .. } in &started {
+        if message.status.may_become(MessageStatus::Sending) {
+            tx.tally.change(message, MessageStatus::Sending, now);
+        }
+    }
+    Ok(started)
+}
+
+/// A message that is now being sent. The fields are in the order of [`CLAIMED`].
+#[derive(Deserialize)]
+pub struct StartedMessage {
+    /// The status is the one before [`start`] on SQLite, and the one after it on PostgreSQL.
+    pub message: OpenMessage,
+    pub number: String,
+    pub kind: Kind,
+    pub sender: Option<String>,
+    pub body: String,
+}
+
+/// A claimed row whose lease still holds.
+#[derive(Deserialize)]
+pub struct Held {
+    #[serde(deserialize_with = "row::transid_from_number")]
+    pub id: Transid,
+    pub submission: Submission,
+    /// The number of submits of the message that the carrier deferred.
+    pub attempts: i64,
+    pub lost_answer: LostAnswer,
+}
+
+fn flag<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<bool, D::Error> {
+    Ok(i64::deserialize(from)? == 1)
+}
+
+/// A claimed message, and the token of its lease.
+pub struct Leased {
+    pub message_id: Transid,
+    pub token: i64,
+}
+
+/// Returns those of the claimed rows whose lease still holds, by message ID.
+pub async fn held(tx: &mut WriteTx<'_>, leases: &[Leased]) -> Result<HashMap<Transid, Held>> {
+    let leases = leases.iter().map(|lease| (lease.message_id, lease.token));
+    let finding = query(LEASED, ());
+    let held: Vec<Held> = finding.find_each(tx, leases, "queue").await?;
+    Ok(held.into_iter().map(|held| (held.id, held)).collect())
+}
+
+/// A claimed row whose lease has expired.
+#[derive(Clone)]
+pub struct EndedLease {
+    pub id: Transid,
+    pub application_id: ApplicationId,
+    pub carrier: String,
+    pub submission: Submission,
+    /// The number of segments, as counted when the message was accepted.
+    pub segments: u16,
+    pub lost_answer: LostAnswer,
+}
+
+/// Returns at most `limit` claimed rows whose lease expired at or before `ended_by` and whose
+/// message IDs are at least `least`.
+pub async fn ended_leases(
+    conn: &mut dyn Connection,
+    ended_by: Timestamp,
+    least: i64,
+    limit: i64,
+) -> Result<Vec<EndedLease>> {
+    query(ENDED_LEASES, (ended_by, limit, least))
+        .fetch_all(conn, |row| {
+            Ok(EndedLease {
+                id: row.get("message_id")?,
+                application_id: row.get("application_id")?,
+                carrier: row.get("carrier")?,
+                submission: row::code(row, "queue", "submission", |code| {
+                    Submission::try_from(code).ok()
+                })?,
+                segments: row.get::<i64>("segments")?.try_into().unwrap_or(1),
+                lost_answer: row::word(row, "applications", "lost_answer", LostAnswer::parse)?,
+            })
+        })
+        .await
+}

@@ -1,0 +1,407 @@
+//! The database: its connections, and the transactions on them.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use domain::Reason;
+use domain::ids::Shard;
+use sqlx::pool::{PoolConnection, PoolOptions};
+use sqlx::{
+    Any, AnyConnection, AnyPool, Connection as _, Database, Executor as _, PgPool, Postgres,
+    Transaction,
+};
+
+use super::chore::Chore;
+use super::dialect::without_password;
+use super::file::FileConnection;
+use super::gate::{Gate, Priority};
+use super::halt::Halt;
+use super::listening::Listener;
+use super::log::LogMover;
+use super::postgres::SESSION;
+use super::query::{At, Connection, query};
+use super::sql::{Dialect, Sql, statements};
+use super::sqlite;
+use super::tally::{Counter, Tally};
+use super::transaction::{OUTCOME_PAUSE, OUTCOME_TIMEOUT, Unanswered, Way, WriteTx};
+use crate::error::{Fault, OpenError, Refusal, Result, is_cut};
+
+/// The timeout for getting a connection, for waiting for other verbs, and for beginning a
+/// transaction.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+const BEGIN_TIMED_OUT: Fault = Fault::TimedOut("beginning a transaction");
+
+statements! {
+    /// Copies a snapshot of the database into a file, while others read and write.
+    const COPY: Sql = Sql::sqlite("VACUUM INTO $1");
+}
+
+/// The database, with connections that write (SQLite has only one) and connections that read.
+pub struct Store {
+    url: String,
+    dialect: Dialect,
+    /// The slot of this process among the nodes that serve the database.
+    node: AtomicI64,
+    /// Whether the tables are distributed over the workers of a Citus cluster.
+    is_distributed: AtomicBool,
+    /// The lock file of a SQLite database, which only one process may serve. `None` if this process
+    /// doesn't serve it.
+    serving: Mutex<Option<File>>,
+    /// The connections that write to a server. `None` with SQLite: the gate holds the one
+    /// connection that writes to its file.
+    writers: Option<PgPool>,
+    gate: Gate,
+    /// Checkpoints the write-ahead log of a SQLite file.
+    mover: Option<Arc<LogMover>>,
+    /// Locked by the running verb, so that verbs run one at a time.
+    verbs: Arc<tokio::sync::Mutex<()>>,
+    halt: Halt,
+    readers: AnyPool,
+}
+
+/// What to do if the file of a SQLite database is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    Make,
+    /// Refuse to open the database. A mistyped path must not create an empty database that accepts
+    /// deposits.
+    Refuse,
+}
+
+impl Store {
+    /// Opens a database.
+    pub async fn open(url: &str, missing: Missing) -> std::result::Result<Self, OpenError> {
+        sqlx::any::install_default_drivers();
+        let dialect = Dialect::of_url(url)?;
+        if let Some(file) = dialect.file(url) {
+            find_file(dialect, file, missing)?;
+        }
+        let (named, url) = (url.to_owned(), dialect.connection_url(url));
+        // Tries a single connection before opening the pools. A pool would retry for a long time
+        // and then only report a timeout.
+        let first = tokio::time::timeout(ACQUIRE_TIMEOUT, AnyConnection::connect(&url)).await;
+        let first = first.map_err(|_| OpenError::NoAnswer(without_password(&named)))?;
+        first
+            .map_err(|error| OpenError::connecting(error, &without_password(&named)))?
+            .close()
+            .await?;
+        let (writers, places, mover) = if let Some(file) = dialect.file(&named) {
+            let file = FileConnection::open(file).map_err(OpenError::from)?;
+            let mover = file.mover();
+            (None, vec![Some(Box::new(file))], Some(mover))
+        } else {
+            // The pool has one more connection than there are writers. A connection is tested when
+            // it is released, while the next transaction takes another one.
+            let writers = options::<Postgres>(dialect)
+                .max_connections(dialect.writers() + 1)
+                .test_before_acquire(false)
+                .after_connect(|conn, _| Box::pin(async { conn.execute(SESSION).await.map(drop) }))
+                .connect(&url)
+                .await?;
+            let places = (0..dialect.writers()).map(|_| None).collect();
+            (Some(writers), places, None)
+        };
+        let readers = options::<Any>(dialect)
+            .max_connections(dialect.readers())
+            .test_before_acquire(dialect.is_shared())
+            .after_connect(move |conn, _| Box::pin(dialect.prepare_reader(conn)))
+            .connect(&url)
+            .await?;
+        Ok(Self {
+            url: named,
+            dialect,
+            node: AtomicI64::new(0),
+            is_distributed: AtomicBool::new(false),
+            serving: Mutex::new(None),
+            writers,
+            gate: Gate::new(places),
+            mover,
+            verbs: Arc::default(),
+            halt: Halt::new(),
+            readers,
+        })
+    }
+
+    /// Makes this process the only one that serves a SQLite database, because two processes would
+    /// both send its messages. Does nothing for a server.
+    pub fn serve_alone(&self) -> std::result::Result<(), OpenError> {
+        let Some(file) = self.dialect.file(&self.url) else {
+            return Ok(());
+        };
+        let lock = File::create(file.with_added_extension("lock")).map_err(OpenError::File)?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => OpenError::Served(self.url.clone()),
+            TryLockError::Error(error) => OpenError::File(error),
+        })?;
+        *self.serving.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
+        Ok(())
+    }
+
+    /// Sets the slot of this process among the nodes.
+    pub fn set_node(&self, slot: i64) {
+        self.node.store(slot, Ordering::Relaxed);
+    }
+
+    /// Records that the tables are distributed over the workers of a Citus cluster.
+    pub fn set_distributed(&self) {
+        self.is_distributed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_distributed(&self) -> bool {
+        self.is_distributed.load(Ordering::Relaxed)
+    }
+
+    /// Returns the URL that was passed to [`Store::open`].
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Returns a connection that reads.
+    pub async fn read(&self) -> std::result::Result<PoolConnection<Any>, sqlx::Error> {
+        self.readers.acquire().await
+    }
+
+    /// Returns a connection that reads the rows of a shard.
+    pub async fn read_at(
+        &self,
+        shard: Shard,
+    ) -> std::result::Result<At<PoolConnection<Any>>, sqlx::Error> {
+        let conn = self.read().await?;
+        Ok(At { conn, shard })
+    }
+
+    /// Begins a read-only transaction. All its statements see the same snapshot.
+    pub async fn snapshot(&self) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
+        self.readers.begin_with(self.dialect.begin_snapshot()).await
+    }
+
+    /// Begins the transaction of a verb. No other verb runs at the same time.
+    pub async fn begin(&self) -> Result<WriteTx<'_>> {
+        // A verb that waits for another verb holds no connection.
+        let waiting = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(&self.verbs).lock_owned());
+        let verb = waiting
+            .await
+            .map_err(|_| Fault::TimedOut("waiting for other verbs"))?;
+        let begin = self.dialect.begin_verb();
+        let mut tx = self.enter(Priority::Verb, Counter::Others, begin).await?;
+        tx.verb = Some(verb);
+        Ok(tx)
+    }
+
+    /// Begins a transaction that writes. Others may write at the same time, so the transaction has
+    /// to lock the rows that its decisions depend on.
+    pub async fn begin_as(&self, priority: Priority) -> Result<WriteTx<'_>> {
+        let counter = match priority {
+            Priority::CommitGroup => Counter::Traffic,
+            _ => Counter::Others,
+        };
+        self.enter(priority, counter, self.dialect.begin()).await
+    }
+
+    /// Returns whether a transaction of this process is waiting to write.
+    pub fn does_somebody_wait(&self) -> bool {
+        self.gate.does_somebody_wait()
+    }
+
+    /// Begins the transaction of a chore in a shard. Returns `None` if another transaction is
+    /// running the chore in this shard.
+    pub async fn begin_chore(
+        &self,
+        chore: Chore,
+        shard: Shard,
+        priority: Priority,
+    ) -> Result<Option<WriteTx<'_>>> {
+        let begin = self.dialect.begin();
+        let mut tx = self.enter(priority, Counter::Others, begin).await?;
+        let mine = self.dialect.try_lock(&mut tx, chore, shard).await?;
+        Ok(mine.then_some(tx))
+    }
+
+    async fn enter(
+        &self,
+        priority: Priority,
+        counter: Counter,
+        begin: &'static str,
+    ) -> Result<WriteTx<'_>> {
+        let entering = tokio::time::timeout(ACQUIRE_TIMEOUT, self.gate.enter(priority));
+        let mut permit = entering
+            .await
+            .map_err(|_| Fault::TimedOut("waiting for other writers"))?;
+        if self.has_failed() || self.is_closed() {
+            return Err(Fault::Stopped.into());
+        }
+        let way = if let Some(file) = permit.file() {
+            file.begin()?;
+            Way::File(permit)
+        } else {
+            let tx = self.begin_on_server(begin).await?;
+            Way::Pool(Some(Box::new(tx)), permit)
+        };
+        Ok(self.transaction(way, counter))
+    }
+
+    fn transaction(&self, way: Way, counter: Counter) -> WriteTx<'_> {
+        WriteTx {
+            way,
+            tally: Tally::new(self.node.load(Ordering::Relaxed), counter),
+            shard: None,
+            client_address: None,
+            dialect: self.dialect,
+            is_distributed: self.is_distributed(),
+            halt: &self.halt,
+            readers: &self.readers,
+            verb: None,
+        }
+    }
+
+    async fn begin_on_server(&self, begin: &'static str) -> Result<Transaction<'static, Postgres>> {
+        let writers = self.writers.as_ref().ok_or(Fault::Stopped)?;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            // Without a timeout, this would wait forever for a server that vanished.
+            let beginning =
+                tokio::time::timeout(ACQUIRE_TIMEOUT, Box::pin(writers.begin_with(begin)));
+            match beginning.await.map_err(|_| BEGIN_TIMED_OUT)? {
+                // A restarted server has cut every connection of the pool. No transaction has begun
+                // on any of them, so it is safe to retry.
+                Err(error) if is_cut(&error) && attempts <= self.dialect.writers() + 1 => {}
+                started => return Ok(started?),
+            }
+        }
+    }
+
+    /// Finishes a checkpoint of SQLite's write-ahead log by moving the pages that were added to the
+    /// log during the checkpoint.
+    pub async fn end_log_move(&self) -> Result<()> {
+        let is_moved = self.mover.as_ref().is_some_and(|mover| mover.is_moved());
+        if !is_moved || self.is_closed() {
+            return Ok(());
+        }
+        let mut permit = self.gate.enter(Priority::Bulk).await;
+        permit.file().map_or(Ok(()), |file| {
+            let moved = file.end_log_move();
+            moved.inspect_err(|error| self.halt.note(error))
+        })
+    }
+
+    /// Stops all further writes to the database.
+    pub fn fail(&self) {
+        self.halt.set();
+    }
+
+    /// Repeats a query while the database can't be reached, but no longer than [`OUTCOME_TIMEOUT`].
+    pub async fn insist<T, F: Future<Output = Result<T>>>(&self, ask: impl Fn() -> F) -> Result<T> {
+        let asked_at = Instant::now();
+        loop {
+            match ask().await {
+                Err(error)
+                    if error.reason() == Reason::Unavailable
+                        && asked_at.elapsed() < OUTCOME_TIMEOUT =>
+                {
+                    tokio::time::sleep(OUTCOME_PAUSE).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Looks up the outcome of a transaction whose commit got no answer. Waits while the server is
+    /// still committing it.
+    pub async fn outcome(&self, unanswered: Unanswered) -> Result<()> {
+        unanswered.outcome(&self.readers, self.dialect).await
+    }
+
+    /// Returns whether all writes were stopped.
+    pub fn has_failed(&self) -> bool {
+        self.halt.is_set()
+    }
+
+    /// Waits until all writes are stopped.
+    pub async fn failed(&self) {
+        self.halt.wait().await;
+    }
+
+    /// Opens a connection that belongs to no pool.
+    pub async fn connect(&self) -> std::result::Result<AnyConnection, sqlx::Error> {
+        AnyConnection::connect(&self.dialect.connection_url(&self.url)).await
+    }
+
+    /// Copies a snapshot of the database into a new file that only its owner may read.
+    pub async fn copy(&self, file: &Path) -> Result<()> {
+        sqlite::make_new_file(file).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => crate::error::Error::Refused(Refusal::FileExists),
+            _ => crate::error::Error::Failed(Fault::File(error)),
+        })?;
+        let mut conn = self.connect().await?;
+        let name = file.to_string_lossy().into_owned();
+        query(COPY, name).execute(&mut conn).await?;
+        Ok(conn.close().await?)
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.readers.is_closed()
+    }
+
+    /// Listens to the notifications of other processes.
+    pub async fn listen(&self) -> std::result::Result<Listener, sqlx::Error> {
+        Listener::connect(&self.url).await
+    }
+
+    pub async fn close(&self) {
+        self.readers.close().await;
+        self.gate.close().await;
+        if let Some(mover) = self.mover.clone() {
+            // On a blocking thread, because `close` waits until the checkpoint has ended.
+            let closed = tokio::task::spawn_blocking(move || mover.close()).await;
+            if let Err(error) = closed {
+                tracing::warn!(%error, "closing the database file failed");
+            }
+        }
+        if let Some(writers) = &self.writers {
+            writers.close().await;
+        }
+        self.serving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+    }
+}
+
+/// Returns the options that both connection pools have in common.
+fn options<DB: Database>(dialect: Dialect) -> PoolOptions<DB>
+where
+    DB::Connection: Connection,
+{
+    PoolOptions::new()
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .after_release(move |conn, _| Box::pin(dialect.is_reusable(conn)))
+}
+
+/// Creates the database file if it is missing and may be created. Checks that the file is a
+/// database.
+fn find_file(
+    dialect: Dialect,
+    file: &Path,
+    missing: Missing,
+) -> std::result::Result<(), OpenError> {
+    match missing {
+        Missing::Make => sqlite::make_file(file).map_err(OpenError::File)?,
+        Missing::Refuse if file.exists() => {}
+        Missing::Refuse => return Err(OpenError::Missing(file.to_owned())),
+    }
+    if dialect.owns(file).map_err(OpenError::File)? {
+        Ok(())
+    } else {
+        Err(OpenError::NotADatabase(file.to_owned()))
+    }
+}

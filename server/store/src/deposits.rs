@@ -1,0 +1,157 @@
+//! Bank deposits.
+
+use domain::decision::DepositList;
+use domain::records::DepositRecord;
+use domain::{ApplicationId, Money, Reference, Timestamp};
+
+use super::query::{Connection, Row, query};
+use super::row;
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+macro_rules! listed {
+    ($rest:literal) => {
+        Sql {
+            sqlite: listed!("applications a ON a.id", $rest),
+            // `applications` may be distributed. `deposits` never is, and neither is
+            // `reference_shards`.
+            postgres: listed!("reference_shards a ON a.application_id", $rest),
+            ..Sql::ANYWHERE
+        }
+    };
+    ($applications:literal, $rest:literal) => {
+        concat!(
+            r"
+        SELECT d.bank_id, d.reference, d.amount, d.received_at, a.reference AS assigned_to
+        FROM deposits d
+        LEFT JOIN ",
+            $applications,
+            " = d.application_id ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO deposits (bank_id, reference, amount, application_id, received_at,
+            credited_at)
+        VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT (bank_id) DO NOTHING");
+    const BY_BANK_ID: Sql = listed!("WHERE d.bank_id = $1");
+    const UNMATCHED: Sql = listed!(
+        "WHERE d.application_id IS NULL ORDER BY d.received_at, d.bank_id"
+    );
+    const UNMATCHED_PAGE: Sql = listed!(
+        "WHERE d.application_id IS NULL AND (d.received_at, d.bank_id) > ($1, $2)
+        ORDER BY d.received_at, d.bank_id LIMIT $3"
+    );
+    const NEWEST_PAGE: Sql = listed!(
+        "WHERE (d.received_at, d.bank_id) < ($1, $2)
+        ORDER BY d.received_at DESC, d.bank_id DESC LIMIT $3"
+    );
+    /// `$1` is `[reference]`.
+    const KNOWN_REFERENCES: Sql = Sql {
+        sqlite: r"
+            SELECT reference FROM applications
+            WHERE reference IN (SELECT value FROM json_each($1))
+            ORDER BY reference LIMIT $2",
+        postgres: r"
+            SELECT reference FROM reference_shards
+            WHERE reference = ANY (
+                ARRAY(SELECT value FROM jsonb_array_elements_text($1::text::jsonb)))
+            ORDER BY reference LIMIT $2",
+        ..Sql::ANYWHERE
+    };
+    const UNMATCHED_SUM: Sql = Sql::same(r"
+        SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS amount
+        FROM deposits WHERE application_id IS NULL");
+    const ASSIGN: Sql = Sql::same(r"
+        UPDATE deposits SET application_id = $2, credited_at = $3
+        WHERE bank_id = $1 AND application_id IS NULL");
+}
+
+fn deposit(row: &Row<'_>) -> Result<DepositRecord> {
+    let assigned: Option<String> = row.get("assigned_to")?;
+    Ok(DepositRecord {
+        bank_id: row.get("bank_id")?,
+        reference: row.get("reference")?,
+        amount: row.get("amount")?,
+        received_at: row.get("received_at")?,
+        assigned_to: assigned.and_then(|text| Reference::parse(&text).ok()),
+    })
+}
+
+/// Stores a deposit. Returns false if a deposit with this bank ID is already stored.
+pub async fn insert(
+    conn: &mut dyn Connection,
+    bank_id: &str,
+    reference: &str,
+    amount: Money,
+    application_id: Option<ApplicationId>,
+    now: Timestamp,
+) -> Result<bool> {
+    let credited_at = application_id.map(|_| now);
+    let values = (bank_id, reference, amount, application_id, now, credited_at);
+    Ok(query(INSERT, values).execute(conn).await? == 1)
+}
+
+pub async fn by_bank_id(conn: &mut dyn Connection, bank_id: &str) -> Result<Option<DepositRecord>> {
+    query(BY_BANK_ID, bank_id)
+        .fetch_optional(conn, deposit)
+        .await
+}
+
+pub async fn unmatched(conn: &mut dyn Connection) -> Result<Vec<DepositRecord>> {
+    query(UNMATCHED, ()).fetch_all(conn, deposit).await
+}
+
+/// Returns a page of a list of deposits, starting after a time and a bank ID.
+pub async fn page(
+    conn: &mut dyn Connection,
+    list: DepositList,
+    (at, bank_id): (i64, &str),
+    limit: i64,
+) -> Result<Vec<DepositRecord>> {
+    let sql = match list {
+        DepositList::Unmatched => UNMATCHED_PAGE,
+        DepositList::All => NEWEST_PAGE,
+    };
+    query(sql, (at, bank_id, limit))
+        .fetch_all(conn, deposit)
+        .await
+}
+
+/// Returns those of the references that belong to an application.
+pub async fn known_references(
+    conn: &mut dyn Connection,
+    references: &[Reference],
+    limit: i64,
+) -> Result<Vec<Reference>> {
+    // References are digits, so they need no escaping.
+    let quoted: Vec<_> = references.iter().map(|one| format!("\"{one}\"")).collect();
+    query(KNOWN_REFERENCES, (format!("[{}]", quoted.join(",")), limit))
+        .fetch_all(conn, row::reference)
+        .await
+}
+
+/// Returns the sum of the unmatched deposits.
+pub async fn unmatched_sum(conn: &mut dyn Connection) -> Result<Money> {
+    query(UNMATCHED_SUM, ())
+        .fetch_one(conn, |row| row.get("amount"))
+        .await
+}
+
+/// Assigns an unmatched deposit to an application. Returns false if the deposit isn't unmatched
+/// anymore.
+pub async fn assign(
+    conn: &mut dyn Connection,
+    bank_id: &str,
+    application_id: ApplicationId,
+    now: Timestamp,
+) -> Result<bool> {
+    Ok(query(ASSIGN, (bank_id, application_id, now))
+        .execute(conn)
+        .await?
+        == 1)
+}

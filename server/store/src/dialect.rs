@@ -1,0 +1,419 @@
+//! The differences between the databases, other than the text of statements: how to connect, how to
+//! begin a transaction, how to look up the outcome of a commit that got no answer, and the tables
+//! by day.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+use domain::ids::Shard;
+use sqlx::postgres::PgConnection;
+use sqlx::{AnyConnection, Executor as _, Row as _};
+
+use super::chore::Chore;
+use super::history::{MessageTables, Partition, Range};
+use super::query::{Conn, Connection, run};
+use super::sql::Dialect;
+use super::{commit_groups, postgres, sqlite};
+use crate::error::{Error, OpenError, Result, timed_out};
+
+/// The timeout for testing a connection that is released to its pool.
+const REUSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The identifier by which a server knows a transaction.
+#[derive(Debug)]
+pub enum TransactionName {
+    /// PostgreSQL's number of the transaction.
+    Number {
+        id: String,
+        /// Two timestamps of the server. A crash of the server changes one of them.
+        server: String,
+    },
+    /// The ID of a row of `commit_groups`, which the transaction stores in a shard of a distributed
+    /// database.
+    Row { shard: Shard, id: i64 },
+}
+
+impl TransactionName {
+    /// Returns the name of the running transaction, to look up the outcome if its commit gets no
+    /// answer. Returns `None` if the transaction wrote nothing.
+    pub async fn of(conn: &mut PgConnection) -> Result<Option<Self>> {
+        let row = sqlx::query(postgres::TRANSACTION).fetch_one(conn).await?;
+        let id: Option<String> = row.try_get("id")?;
+        let server = row.try_get("server")?;
+        Ok(id.map(|id| Self::Number { id, server }))
+    }
+
+    /// Like [`TransactionName::of`], if the tables are distributed. A transaction that wrote only
+    /// on workers has no number on the coordinator: this function then stores a row, whose ID is
+    /// the name. A transaction with a number will commit in two phases.
+    pub(crate) async fn of_distributed(
+        conn: &mut PgConnection,
+        shard: Option<Shard>,
+    ) -> Result<Option<Self>> {
+        if let Some(name) = Self::of(&mut *conn).await? {
+            run(conn, postgres::TWO_PHASES).await?;
+            return Ok(Some(name));
+        }
+        let Some(shard) = shard else { return Ok(None) };
+        let id = commit_groups::note_transaction(conn, shard).await?;
+        Ok(Some(Self::Row { shard, id }))
+    }
+}
+
+/// The outcome of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    UnderWay,
+    Committed,
+    /// Nothing was stored.
+    Nothing,
+    /// The server crashed and may have reused the transaction's number. Only the rows show whether
+    /// the transaction committed.
+    Forgotten,
+}
+
+impl Dialect {
+    /// Returns the kind of database that a URL names.
+    pub fn of_url(url: &str) -> std::result::Result<Self, OpenError> {
+        let refuse = |why| {
+            Err(OpenError::Url {
+                url: without_password(url),
+                why,
+            })
+        };
+        match url.split_once(':') {
+            Some(("sqlite", rest)) if rest.contains(":memory:") => {
+                refuse("an in-memory database loses accepted messages; use a file")
+            }
+            Some(("sqlite", rest)) if !rest.trim_start_matches('/').is_empty() => Ok(Self::Sqlite),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => Ok(Self::Postgres),
+            _ => refuse("use sqlite:PATH or postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
+        }
+    }
+
+    /// Returns the path of the database file, or `None` for a server.
+    pub fn file(self, url: &str) -> Option<&Path> {
+        match self {
+            Self::Sqlite => {
+                let path = url.strip_prefix("sqlite:")?;
+                let path = path.strip_prefix("//").unwrap_or(path);
+                Some(Path::new(
+                    path.split_once('?').map_or(path, |(path, _)| path),
+                ))
+            }
+            Self::Postgres => None,
+        }
+    }
+
+    /// Returns whether other processes may serve the same database.
+    pub const fn is_shared(self) -> bool {
+        matches!(self, Self::Postgres)
+    }
+
+    /// Returns whether messages are in tables by day or week. If so, a statement should name few
+    /// days.
+    pub const fn is_by_day(self) -> bool {
+        matches!(self, Self::Postgres)
+    }
+
+    /// Returns how many transactions of a process can write at the same time. SQLite has one
+    /// writer. With PostgreSQL, others write while one waits for the sync of its commit.
+    pub const fn writers(self) -> u32 {
+        match self {
+            Self::Sqlite => 1,
+            Self::Postgres => 4,
+        }
+    }
+
+    /// Returns whether an existing file is a database of this kind, or empty and can become one.
+    /// Connecting would find out too, but only after seconds of retries.
+    pub fn owns(self, file: &Path) -> std::io::Result<bool> {
+        match self {
+            Self::Sqlite => {
+                let mut start = Vec::new();
+                let length = sqlite::FILE_START.len() as u64;
+                File::open(file)?.take(length).read_to_end(&mut start)?;
+                Ok(start.is_empty() || start == sqlite::FILE_START)
+            }
+            Self::Postgres => Ok(true),
+        }
+    }
+
+    /// Returns the URL to connect with.
+    pub(crate) fn connection_url(self, url: &str) -> String {
+        match self {
+            // `mode=rwc` creates the file if it is missing.
+            Self::Sqlite if url.contains('?') => format!("{url}&mode=rwc"),
+            Self::Sqlite => format!("{url}?mode=rwc"),
+            Self::Postgres => url.to_owned(),
+        }
+    }
+
+    /// Sets up a connection that writes.
+    pub(crate) async fn prepare_writer(
+        self,
+        conn: &mut AnyConnection,
+    ) -> std::result::Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite => conn.execute(sqlite::WRITER).await.map(drop),
+            Self::Postgres => conn.execute(postgres::SESSION).await.map(drop),
+        }
+    }
+
+    /// Sets up a connection that only reads.
+    pub(crate) async fn prepare_reader(
+        self,
+        conn: &mut AnyConnection,
+    ) -> std::result::Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite => conn.execute(sqlite::READER).await.map(drop),
+            Self::Postgres => {
+                conn.execute(postgres::SESSION).await?;
+                conn.execute(postgres::READER).await.map(drop)
+            }
+        }
+    }
+
+    /// Returns the statement that begins a transaction that writes.
+    pub const fn begin(self) -> &'static str {
+        match self {
+            // A deferred transaction that reads first fails with a lock error at its first write.
+            Self::Sqlite => "BEGIN IMMEDIATE",
+            // Transactions that write the same rows wait for each other's locks.
+            Self::Postgres => "BEGIN",
+        }
+    }
+
+    /// Returns the statement that begins the transaction of a verb, which reads, decides and
+    /// writes.
+    pub(crate) const fn begin_verb(self) -> &'static str {
+        match self {
+            Self::Sqlite => self.begin(),
+            Self::Postgres => postgres::BEGIN_VERB,
+        }
+    }
+
+    /// Returns the statement that begins a read-only transaction, whose statements all see the same
+    /// snapshot.
+    pub(crate) const fn begin_snapshot(self) -> &'static str {
+        match self {
+            Self::Sqlite => "BEGIN",
+            Self::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        }
+    }
+
+    /// Sets up a transaction that recounts whole tables.
+    pub async fn prepare_recount(self, conn: &mut dyn Connection) -> Result<()> {
+        match self {
+            Self::Sqlite => Ok(()),
+            Self::Postgres => run(conn, postgres::RECOUNT).await,
+        }
+    }
+
+    /// Returns how many connections of a process only read.
+    pub const fn readers(self) -> u32 {
+        match self {
+            Self::Sqlite => 4,
+            Self::Postgres => 8,
+        }
+    }
+
+    /// Sets up a connection that runs migrations.
+    pub(crate) async fn prepare_migration(
+        self,
+        conn: &mut AnyConnection,
+    ) -> std::result::Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite => self.prepare_writer(conn).await,
+            // No time limits: a migration waits while another process migrates, and a large table
+            // takes a long time.
+            Self::Postgres => Ok(()),
+        }
+    }
+
+    /// Returns whether a connection can be reused. The begin of a transaction can be interrupted at
+    /// a point where sqlx doesn't know about the transaction yet. The next user of the connection
+    /// would then be inside that transaction.
+    pub(crate) async fn is_reusable(
+        self,
+        conn: &mut impl Connection,
+    ) -> std::result::Result<bool, sqlx::Error> {
+        if !self.is_shared() {
+            return Ok(true);
+        }
+        let asked = async {
+            let asking = sqlx::raw_sql(postgres::IN_TRANSACTION);
+            match conn.conn() {
+                Conn::Postgres(conn) => asking.fetch_one(conn).await?.try_get("n"),
+                Conn::Sqlx(conn) => asking.fetch_one(conn).await?.try_get("n"),
+                Conn::File(_) => Ok(0),
+            }
+        };
+        // Without a timeout, a connection that died silently would keep its slot in the pool.
+        let n: i64 = tokio::time::timeout(REUSE_TIMEOUT, asked)
+            .await
+            .map_err(|_| timed_out("testing a connection"))??;
+        Ok(n == 0)
+    }
+
+    /// Locks a chore in a shard for this transaction. Returns false if another transaction holds
+    /// the lock.
+    pub async fn try_lock(
+        self,
+        conn: &mut dyn Connection,
+        chore: Chore,
+        shard: Shard,
+    ) -> Result<bool> {
+        match self {
+            Self::Sqlite => Ok(true),
+            Self::Postgres => postgres::try_lock(conn, chore.number(shard)).await,
+        }
+    }
+
+    /// Returns the time of the server's clock in Unix milliseconds, or `None` with SQLite.
+    pub async fn server_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
+        match self {
+            Self::Sqlite => Ok(None),
+            Self::Postgres => postgres::clock_ms(conn).await.map(Some),
+        }
+    }
+
+    /// Returns how long the oldest transaction has been open, in milliseconds, among those that
+    /// this database user can see. Returns `None` with SQLite.
+    pub async fn oldest_ms(self, conn: &mut dyn Connection) -> Result<Option<i64>> {
+        match self {
+            Self::Sqlite => Ok(None),
+            Self::Postgres => postgres::oldest_ms(conn).await.map(Some),
+        }
+    }
+
+    /// Creates the tables of a day (since 1970-01-01 UTC), or of its week, for messages and their
+    /// events. Returns false if there is nothing to create: the tables exist, the default partition
+    /// has rows of that day, or the database has no tables by day.
+    pub async fn make_day(
+        self,
+        conn: &mut dyn Connection,
+        day: i64,
+        tables: MessageTables,
+    ) -> Result<bool> {
+        match self {
+            Self::Sqlite => Ok(false),
+            Self::Postgres => postgres::make_day(conn, day, tables).await,
+        }
+    }
+
+    /// Returns the tables of a day or of its week, or `None` if the day has no tables.
+    pub async fn day_table(self, conn: &mut dyn Connection, day: i64) -> Result<Option<Partition>> {
+        match self {
+            Self::Sqlite => Ok(None),
+            Self::Postgres => postgres::day_table(conn, day).await,
+        }
+    }
+
+    /// Deletes dropped messages from the table of unusual messages, if the database has that table.
+    pub async fn forget_unusual(self, conn: &mut dyn Connection, range: Range) -> Result<()> {
+        match self {
+            // SQLite has an index of `messages` instead of that table.
+            Self::Sqlite => Ok(()),
+            Self::Postgres => postgres::forget_unusual(conn, range).await,
+        }
+    }
+
+    /// Raises the time limit of a transaction's statements.
+    pub async fn take_time(self, conn: &mut dyn Connection) -> Result<()> {
+        match self {
+            Self::Sqlite => Ok(()),
+            Self::Postgres => run(conn, postgres::TAKE_TIME).await,
+        }
+    }
+
+    /// Lets a transaction commit without waiting for the disk. A server crash shortly afterwards
+    /// may undo the transaction, but not if a later transaction survives the crash. SQLite always
+    /// waits.
+    pub async fn commit_without_waiting(self, conn: &mut dyn Connection) -> Result<()> {
+        match self {
+            Self::Sqlite => Ok(()),
+            Self::Postgres => run(conn, postgres::COMMIT_WITHOUT_WAITING).await,
+        }
+    }
+
+    /// Drops the tables of a day or a week.
+    pub async fn drop_tables(self, conn: &mut dyn Connection, partition: &Partition) -> Result<()> {
+        match self {
+            Self::Sqlite => Ok(()),
+            Self::Postgres => postgres::drop_tables(conn, partition).await,
+        }
+    }
+
+    /// Returns whether a statement failed because a table doesn't exist.
+    pub(crate) fn is_missing_table(self, error: &Error) -> bool {
+        // SQLite's code stands for any error in a statement. Tests prepare each of our statements,
+        // so a missing table is the only cause left.
+        let missing = match self {
+            Self::Sqlite => "1",
+            Self::Postgres => "42P01",
+        };
+        error.database_code().is_some_and(|code| code == missing)
+    }
+
+    /// Looks up the outcome of a transaction.
+    pub async fn outcome(
+        self,
+        conn: &mut AnyConnection,
+        transaction: &TransactionName,
+    ) -> Result<Outcome> {
+        match transaction {
+            TransactionName::Number { id, server } => {
+                let row = sqlx::query(postgres::OUTCOME)
+                    .bind(id.clone())
+                    .bind(server.clone())
+                    .fetch_one(conn)
+                    .await?;
+                let outcome: Option<String> = row.try_get("outcome")?;
+                Ok(match outcome.as_deref() {
+                    Some("in progress") => Outcome::UnderWay,
+                    Some("committed") => Outcome::Committed,
+                    Some("forgotten") => Outcome::Forgotten,
+                    _ => Outcome::Nothing,
+                })
+            }
+            TransactionName::Row { shard, id } => {
+                let answer = commit_groups::answer_or_prevent(conn, *shard, *id).await?;
+                Ok(answer.map_or(Outcome::Nothing, |_| Outcome::Committed))
+            }
+        }
+    }
+
+    /// Returns the version, the name and the SQL of each migration.
+    pub(crate) const fn migrations(self) -> &'static [(i64, &'static str, &'static str)] {
+        match self {
+            Self::Sqlite => &[(
+                1,
+                "schema",
+                include_str!("../../../migrations/sqlite/0001_schema.sql"),
+            )],
+            Self::Postgres => &[(
+                1,
+                "schema",
+                concat!(
+                    include_str!("../../../migrations/postgres/0001_schema.sql"),
+                    include_str!("run_commit_group.sql"),
+                ),
+            )],
+        }
+    }
+}
+
+/// Returns a URL that is safe to show: without user and password, and without the query string,
+/// which can contain a password too.
+pub fn without_password(url: &str) -> String {
+    let shown = url.split_once('?').map_or(url, |(shown, _)| shown);
+    match (shown.find("://"), shown.rfind('@')) {
+        (Some(scheme), Some(at)) if scheme < at => {
+            format!("{}://…{}", &shown[..scheme], &shown[at..])
+        }
+        _ => shown.to_owned(),
+    }
+}

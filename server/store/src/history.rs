@@ -1,0 +1,213 @@
+//! Deletes old messages and keeps sums of them. Also defines the tables by day or week.
+
+use domain::ApplicationId;
+use domain::ids::id_of_day;
+
+use super::query::{Connection, Row, query};
+use super::sql::{Sql, in_shard, statements};
+use crate::error::Result;
+
+statements! {
+    const SUM_UP: Sql = in_shard!(
+        "INSERT INTO dropped_days (" => "shard, ",
+        r"day, application_id, charged, released)
+        SELECT " => "shard, ",
+        r"((id >> 21) + 1704067200000) / 86400000 AS day, application_id,
+               CAST(SUM(CASE WHEN batch_id IS NULL THEN cost ELSE 0 END) AS BIGINT),
+               CAST(SUM(released) AS BIGINT)
+        FROM messages WHERE id >= $1 AND id < $2 AND test = 0" => " AND shard = $3",
+        r"
+        GROUP BY " => "shard, ",
+        r"day, application_id
+        ON CONFLICT (" => "shard, ",
+        r"day, application_id)
+        DO UPDATE SET charged = dropped_days.charged + excluded.charged,
+            released = dropped_days.released + excluded.released",
+    );
+    const DELETE_MESSAGES: Sql = in_shard!(
+        "DELETE FROM messages WHERE id >= $1 AND id < $2" => " AND shard = $3",
+    );
+    const DELETE_EVENTS: Sql = in_shard!(
+        "DELETE FROM message_events WHERE message_id >= $1 AND message_id < $2"
+            => " AND shard = $3",
+    );
+    /// Deletes the text that all rows of a batch share, together with the batch's last message.
+    const FORGET_SHARED_TEXTS: Sql = in_shard!(
+        r"
+        UPDATE batches SET body = NULL
+        WHERE last_message_id >= $1 AND last_message_id < $2 AND body IS NOT NULL"
+            => " AND shard = $3",
+    );
+    const TEST_DAY: Sql = in_shard!(
+        "SELECT application_id, day FROM message_days WHERE test = 1 AND day < $1"
+            => " AND shard = $2",
+        " ORDER BY day, application_id LIMIT 1",
+    );
+    const NTH_TEST: Sql = in_shard!(
+        r"
+        SELECT id
+        FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"
+            => " AND shard = $5",
+        " ORDER BY id LIMIT 1 OFFSET $4",
+    );
+    const DELETE_TEST_EVENTS: Sql = in_shard!(
+        r"
+        DELETE FROM message_events
+        WHERE message_id >= $2 AND message_id < $3 AND message_id IN (
+            SELECT id
+            FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"
+            => " AND shard = $4",
+        ")" => " AND shard = $4",
+    );
+    const DELETE_TESTS: Sql = in_shard!(
+        "DELETE FROM messages WHERE application_id = $1 AND test = 1 AND id >= $2 AND id < $3"
+            => " AND shard = $4",
+    );
+    /// PostgreSQL only: SQLite has an index of `messages` instead of this table.
+    const FORGET_UNUSUAL_TESTS: Sql = Sql::postgres_in_shard(r"
+        DELETE FROM unusual_messages
+        WHERE application_id = $1 AND test = 1 AND message_id >= $2 AND message_id < $3
+          AND shard = $4");
+    const DELETE_TEST_DAY: Sql = in_shard!(
+        "DELETE FROM message_days WHERE application_id = $1 AND test = 1 AND day = $2"
+            => " AND shard = $3",
+    );
+    const DELETE_TEST_QUARTERS: Sql = in_shard!(
+        r"
+        DELETE FROM message_quarters
+        WHERE application_id = $1 AND test = 1 AND quarter >= $2 AND quarter < $3"
+            => " AND shard = $4",
+    );
+    const DELETE_TEST_BATCHES: Sql = in_shard!(
+        r"
+        DELETE FROM batches
+        WHERE id IN (
+            SELECT id
+            FROM batches WHERE test = 1 AND last_message_id < $1 AND expanded_at IS NOT NULL"
+            => " AND shard = $3",
+        " LIMIT $2)" => " AND shard = $3",
+    );
+}
+
+/// The number of quarter hours in a day.
+const QUARTERS_OF_DAY: i64 = 96;
+
+/// A range of message IDs, excluding `below`.
+#[derive(Clone, Copy)]
+pub struct Range {
+    pub from: i64,
+    pub below: i64,
+}
+
+impl Range {
+    /// Returns the IDs of the days from `from` up to but not including `below`. Days are counted
+    /// since 1970-01-01 UTC.
+    pub const fn of_days(from: i64, below: i64) -> Self {
+        Self {
+            from: id_of_day(from),
+            below: id_of_day(below),
+        }
+    }
+}
+
+/// The time span of a new table of messages, if the database has tables by day or week.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MessageTables {
+    Day,
+    /// From Monday to Sunday. If a day of the week already has its own table, the week's other days
+    /// get their own tables too.
+    Week,
+}
+
+/// A table of messages, and the table of their events.
+pub struct Partition {
+    /// The suffix of both tables' names.
+    pub suffix: String,
+    pub range: Range,
+}
+
+/// Adds the charges and releases of these messages to the sums that are kept by day.
+pub async fn sum_up(conn: &mut dyn Connection, range: Range) -> Result<()> {
+    query(SUM_UP, (range.from, range.below))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+pub async fn delete(conn: &mut dyn Connection, range: Range) -> Result<()> {
+    for statement in [DELETE_MESSAGES, DELETE_EVENTS] {
+        query(statement, (range.from, range.below))
+            .execute(&mut *conn)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Deletes the shared texts of batches whose last message is in this range.
+pub async fn forget_shared_texts(conn: &mut dyn Connection, range: Range) -> Result<()> {
+    query(FORGET_SHARED_TEXTS, (range.from, range.below))
+        .execute(conn)
+        .await
+        .map(drop)
+}
+
+/// Deletes final messages of test keys and everything that is stored about them: at most `limit`
+/// messages or batches. Deletes only messages that were accepted before the day `below` (since
+/// 1970-01-01 UTC) and whose IDs are below `low`, because only those are certain to be final.
+/// Returns false if there is nothing left to delete.
+pub async fn delete_tests(
+    conn: &mut dyn Connection,
+    below: i64,
+    low: i64,
+    limit: i64,
+) -> Result<bool> {
+    let read = |row: &Row<'_>| Ok((row.get("application_id")?, row.get("day")?));
+    let found: Option<(ApplicationId, i64)> = query(TEST_DAY, below)
+        .fetch_optional(&mut *conn, read)
+        .await?;
+    let Some((application, day)) = found else {
+        let batches = query(DELETE_TEST_BATCHES, (id_of_day(below), limit));
+        return Ok(batches.execute(conn).await? > 0);
+    };
+    let Range { from, below: end } = Range::of_days(day, day + 1);
+    let next = nth_test(conn, application, (from, end.min(low)), limit).await?;
+    let until = next.unwrap_or(end.min(low));
+    let mut statements = vec![DELETE_TEST_EVENTS, DELETE_TESTS];
+    if conn.dialect().is_shared() {
+        statements.push(FORGET_UNUSUAL_TESTS);
+    }
+    for statement in statements {
+        query(statement, (application, from, until))
+            .execute(&mut *conn)
+            .await?;
+    }
+    if next.is_some() {
+        return Ok(true);
+    }
+    let is_empty = nth_test(conn, application, (until, end), 0)
+        .await?
+        .is_none();
+    if is_empty {
+        query(DELETE_TEST_DAY, (application, day))
+            .execute(&mut *conn)
+            .await?;
+        let quarters = (day * QUARTERS_OF_DAY, (day + 1) * QUARTERS_OF_DAY);
+        query(DELETE_TEST_QUARTERS, (application, quarters.0, quarters.1))
+            .execute(conn)
+            .await?;
+    }
+    Ok(is_empty)
+}
+
+/// Returns the ID of the test message that is at position `before` (from 0) in a range of IDs.
+async fn nth_test(
+    conn: &mut dyn Connection,
+    application: ApplicationId,
+    (from, below): (i64, i64),
+    before: i64,
+) -> Result<Option<i64>> {
+    query(NTH_TEST, (application, from, below, before))
+        .fetch_optional(conn, |row| row.get("id"))
+        .await
+}

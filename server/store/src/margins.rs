@@ -1,0 +1,227 @@
+//! Margins: daily figures of live messages, computed from the messages after the day has ended.
+
+use domain::records::{MarginFigures, MarginLine, MarginRow};
+use domain::{Kind, Money, Reference, Timestamp};
+
+use super::query::{Connection, Row, query};
+use super::row;
+use super::sql::{Sql, in_shard, statements};
+use crate::error::Result;
+
+/// The sums of the figures in a range of days.
+macro_rules! summed {
+    ($columns:literal, $end:literal) => {
+        Sql::same(concat!(
+            "SELECT ",
+            $columns,
+            r", CAST(SUM(messages) AS BIGINT) AS messages, CAST(SUM(pages) AS BIGINT) AS pages,
+                CAST(SUM(segments) AS BIGINT) AS segments,
+                CAST(SUM(unpriced) AS BIGINT) AS unpriced,
+                CAST(SUM(charged) AS BIGINT) AS charged, CAST(SUM(cost) AS BIGINT) AS cost
+        FROM margin_days WHERE day BETWEEN $1 AND $2
+        GROUP BY ",
+            $end
+        ))
+    };
+}
+
+statements! {
+    const MESSAGES: Sql = in_shard!(
+        r"
+        SELECT m.id, m.number, m.kind, m.sender, m.carrier, m.pages, m.segments, m.unit_price,
+               m.cost, m.released, m.created_at, a.reference
+        FROM messages m
+        JOIN applications a ON a.id = m.application_id
+        WHERE m.id >= $1 AND m.id < $2 AND m.test = 0" => " AND m.shard = $4 AND a.shard = $4",
+        " ORDER BY m.id LIMIT $3",
+    );
+    const LAST_FINAL: Sql = Sql::same("SELECT MAX(day) AS day FROM margin_days WHERE is_final = 1");
+    const LAST: Sql = Sql::same("SELECT MAX(day) AS day FROM margin_days");
+    const COUNTED: Sql = Sql::same("SELECT DISTINCT day FROM margin_days WHERE day >= $1");
+    const FORGET: Sql = Sql::same("DELETE FROM margin_days WHERE day = $1");
+    const INSERT: Sql = Sql::same(r"
+        INSERT INTO margin_days (day, reference, rule, carrier, is_final, messages, pages,
+            segments, unpriced, charged, cost)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
+    /// Looks up each day separately, because a range scan would read the rows of all applications.
+    const PAID: Sql = Sql::same(r"
+        WITH RECURSIVE days (day) AS (
+            SELECT CAST($1 AS BIGINT)
+            UNION ALL SELECT day + 1 FROM days WHERE day < $2)
+        SELECT d.day AS day, CAST(SUM(m.charged) AS BIGINT) AS charged
+        FROM days d JOIN margin_days m ON m.day = d.day AND m.reference = $3
+        GROUP BY d.day ORDER BY d.day");
+    const BY_DAY: Sql = summed!("CAST(day AS TEXT) AS name", "day ORDER BY day");
+    const BY_RULE: Sql = summed!("rule AS name", "rule ORDER BY charged DESC, rule LIMIT $3");
+    const BY_APPLICATION: Sql = summed!(
+        "reference AS name",
+        "reference ORDER BY charged DESC, reference LIMIT $3"
+    );
+    const LINES: Sql = summed!(
+        "day, rule, reference",
+        "day, rule, reference ORDER BY day, rule, reference LIMIT $3"
+    );
+}
+
+/// The fields of a message that the figures are computed from.
+pub struct CountedMessage {
+    pub id: i64,
+    pub number: String,
+    pub kind: Kind,
+    pub sender: Option<String>,
+    /// The carrier that accepted the message.
+    pub carrier: Option<String>,
+    pub pages: i64,
+    pub segments: i64,
+    pub unit_price: Money,
+    pub cost: Money,
+    pub released: Money,
+    pub created_at: Timestamp,
+    pub reference: Reference,
+}
+
+/// The key of a row of figures: the application, the price rule and the carrier.
+pub type Counted = (Reference, String, String);
+
+/// Returns the first `limit` live messages in this range of IDs.
+pub async fn messages(
+    conn: &mut dyn Connection,
+    (from, below): (i64, i64),
+    limit: i64,
+) -> Result<Vec<CountedMessage>> {
+    let read = |row: &Row<'_>| {
+        Ok(CountedMessage {
+            id: row.get("id")?,
+            number: row.get("number")?,
+            kind: row::word(row, "messages", "kind", Kind::parse)?,
+            sender: row.get("sender")?,
+            carrier: row.get("carrier")?,
+            pages: row.get("pages")?,
+            segments: row.get("segments")?,
+            unit_price: row.get("unit_price")?,
+            cost: row.get("cost")?,
+            released: row.get("released")?,
+            created_at: row.get("created_at")?,
+            reference: row::reference(row)?,
+        })
+    };
+    query(MESSAGES, (from, below, limit))
+        .fetch_all(conn, read)
+        .await
+}
+
+/// Returns the last day whose figures are final.
+pub async fn last_final(conn: &mut dyn Connection) -> Result<Option<i64>> {
+    query(LAST_FINAL, ())
+        .fetch_one(conn, |row| row.get("day"))
+        .await
+}
+
+/// Returns the last day that has figures.
+pub async fn last(conn: &mut dyn Connection) -> Result<Option<i64>> {
+    query(LAST, ()).fetch_one(conn, |row| row.get("day")).await
+}
+
+/// Returns the days from `from` on that have figures.
+pub async fn counted(conn: &mut dyn Connection, from: i64) -> Result<Vec<i64>> {
+    query(COUNTED, from)
+        .fetch_all(conn, |row| row.get("day"))
+        .await
+}
+
+/// Returns how much an application paid for its live messages on each day of a range. Days without
+/// figures are left out.
+pub async fn paid(
+    conn: &mut dyn Connection,
+    (first, last): (i64, i64),
+    reference: Reference,
+) -> Result<Vec<(i64, Money)>> {
+    query(PAID, (first, last, reference.as_str()))
+        .fetch_all(conn, |row| Ok((row.get("day")?, row.get("charged")?)))
+        .await
+}
+
+/// Stores the figures of a day and deletes the day's earlier figures.
+pub async fn store<'f>(
+    conn: &mut dyn Connection,
+    (day, is_final): (i64, bool),
+    figures: impl IntoIterator<Item = (&'f Counted, &'f MarginFigures)>,
+) -> Result<()> {
+    query(FORGET, day).execute(&mut *conn).await?;
+    for ((reference, rule, carrier), figures) in figures {
+        // Bound in two parts, because no other statement needs a tuple of eleven values.
+        let of = (day, reference.as_str(), rule, carrier, is_final);
+        let counts = [
+            figures.messages.into(),
+            figures.pages.into(),
+            figures.segments.into(),
+            figures.unpriced.into(),
+            figures.charged.into(),
+            figures.cost.into(),
+        ];
+        query(INSERT, of).bind(counts).execute(&mut *conn).await?;
+    }
+    Ok(())
+}
+
+/// Returns the sums by day. Each row's name is the number of the day.
+pub async fn by_day(conn: &mut dyn Connection, (from, to): (i64, i64)) -> Result<Vec<MarginRow>> {
+    query(BY_DAY, (from, to)).fetch_all(conn, named).await
+}
+
+/// Returns the sums by price rule, at most `limit`.
+pub async fn by_rule(
+    conn: &mut dyn Connection,
+    (from, to): (i64, i64),
+    limit: i64,
+) -> Result<Vec<MarginRow>> {
+    query(BY_RULE, (from, to, limit))
+        .fetch_all(conn, named)
+        .await
+}
+
+/// Returns the sums by application, at most `limit`, the highest charges first.
+pub async fn by_application(
+    conn: &mut dyn Connection,
+    (from, to): (i64, i64),
+    limit: i64,
+) -> Result<Vec<MarginRow>> {
+    query(BY_APPLICATION, (from, to, limit))
+        .fetch_all(conn, named)
+        .await
+}
+
+/// Returns the sums by day, price rule and application, at most `limit`.
+pub async fn lines(
+    conn: &mut dyn Connection,
+    (from, to): (i64, i64),
+    limit: i64,
+) -> Result<Vec<MarginLine>> {
+    let read = |row: &Row<'_>| {
+        Ok(MarginLine {
+            day: row.get("day")?,
+            rule: row.get("rule")?,
+            reference: row::reference(row)?,
+            figures: figures(row)?,
+        })
+    };
+    query(LINES, (from, to, limit)).fetch_all(conn, read).await
+}
+
+fn named(row: &Row<'_>) -> Result<MarginRow> {
+    Ok(MarginRow {
+        name: row.get("name")?,
+        figures: figures(row)?,
+    })
+}
+
+fn figures(row: &Row<'_>) -> Result<MarginFigures> {
+    Ok(MarginFigures {
+        messages: row.get("messages")?,
+        pages: row.get("pages")?,
+        segments: row.get("segments")?,
+        unpriced: row.get("unpriced")?,
+        charged: row.get("charged")?,
+        cost: row.get("cost")?,
+    })
+}

@@ -1,0 +1,309 @@
+//! Messages. They are written in bulk and read by reports.
+
+use std::collections::HashMap;
+
+use domain::{ApplicationId, MessageStatus, MessageText, Money, Number, Timestamp, Transid};
+
+use super::query::{Connection, Row, query};
+use super::recent::{self, Place};
+use super::row::{self, touched};
+use super::sql::{Sql, in_shard, statements};
+use super::tally::OpenMessage;
+use super::transaction::WriteTx;
+use crate::error::Result;
+
+statements! {
+    const FIRST: Sql = in_shard!(
+        "SELECT MIN(id) AS id FROM messages WHERE id >= $1 AND id < $2" => " AND shard = $3",
+    );
+    const NTH_AFTER: Sql = in_shard!(
+        "SELECT id FROM messages WHERE id >= $1" => " AND shard = $3",
+        " ORDER BY id LIMIT 1 OFFSET $2",
+    );
+    const STATUS: Sql = in_shard!("SELECT status FROM messages WHERE id = $1" => " AND shard = $2");
+    const PLACE: Sql = in_shard!(
+        "SELECT id, application_id, test FROM messages WHERE id = $1" => " AND shard = $2",
+    );
+    const GREATEST: Sql = in_shard!("SELECT MAX(id) AS id FROM messages" => " WHERE shard = $1");
+    const INSERT: Sql = Sql::sqlite(r"
+        INSERT INTO messages (id, application_id, test, number, kind, sender, body,
+            requestid, pages, segments, unit_price, cost, created_at, sending_at, status,
+            released)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0)");
+    const LOCK: Sql = Sql::postgres_in_shard(r"
+        SELECT COUNT(*) AS n
+        FROM (
+            SELECT 1
+            FROM messages
+            WHERE id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND id BETWEEN $2 AND $3 AND shard = $4
+            ORDER BY id FOR UPDATE) m");
+    const OPEN: Sql = Sql {
+        sqlite: r"
+            SELECT id, application_id, test, batch_id, created_at, status, cost
+            FROM messages WHERE id = ?1 AND status < 4",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(
+                    json_build_array(
+                        id, application_id, test, batch_id, created_at, status, cost)),
+                '[]')::text AS found
+            FROM (
+                SELECT id, application_id, test, batch_id, created_at, status, cost
+                FROM messages
+                WHERE id = ANY (
+                    ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+                  AND id BETWEEN $2 AND $3 AND shard = $4
+                  AND status < 4
+                ORDER BY id FOR UPDATE) m",
+        ..Sql::IN_SHARD
+    };
+    const OVERDUE: Sql = in_shard!(
+        r"
+        SELECT id, status, submitted_at,
+               (
+                   SELECT COUNT(*)
+                   FROM queue WHERE message_id = id AND lease_token <> 0" => " AND shard = $4",
+        r") AS leased,
+               (
+                   SELECT MIN(COALESCE(s.error, ''))
+                   FROM segments s WHERE s.message_id = messages.id AND s.status = 5"
+            => " AND shard = $4",
+        r") AS failed
+        FROM messages WHERE id >= $1 AND id < $2 AND status < 4" => " AND shard = $4",
+        " ORDER BY id LIMIT $3",
+    );
+    /// `$1` is `[[ID, status, error, release 0|1, accepted by a carrier 0|1]]`.
+    const FINISH: Sql = Sql {
+        sqlite: r"
+            UPDATE messages SET status = ?2, error = ?3, final_at = ?6,
+                submitted_at = CASE WHEN ?5 = 1 THEN COALESCE(submitted_at, ?6)
+                    ELSE submitted_at END,
+                released = CASE WHEN ?4 = 1 THEN cost ELSE 0 END
+            WHERE id = ?1 AND status < 4",
+        postgres: r"
+            -- Rows are looked up by ID in an object instead of being joined. For IDs that are newer
+            -- than its statistics, PostgreSQL expects a single row and would compare each message
+            -- with each row.
+            WITH r AS MATERIALIZED (
+                SELECT jsonb_object_agg(value ->> 0, value) AS by_id
+                FROM jsonb_array_elements($1::text::jsonb))
+            UPDATE messages SET status = (by_id -> id::text ->> 1)::bigint,
+                error = by_id -> id::text ->> 2, final_at = $2,
+                submitted_at = CASE WHEN by_id -> id::text ->> 4 = '1'
+                    THEN COALESCE(submitted_at, $2) ELSE submitted_at END,
+                released = CASE WHEN by_id -> id::text ->> 3 = '1' THEN cost ELSE 0 END
+            FROM r
+            WHERE id = ANY (
+                ARRAY(SELECT (value ->> 0)::bigint FROM jsonb_array_elements($1::text::jsonb)))
+              AND id BETWEEN $3 AND $4 AND shard = $5
+              AND status < 4",
+        ..Sql::IN_SHARD
+    };
+}
+
+/// A newly accepted message.
+pub struct NewMessage {
+    pub id: Transid,
+    pub application_id: ApplicationId,
+    pub test: bool,
+    pub number: Number,
+    pub sender: Option<String>,
+    pub body: MessageText,
+    pub requestid: Option<String>,
+    pub pages: usize,
+    pub segments: usize,
+    pub unit_price: Money,
+    pub cost: Money,
+    /// Set if a carrier connection has a slot for the message. The message is then stored as
+    /// claimed.
+    pub sending_at: Option<Timestamp>,
+}
+
+impl NewMessage {
+    /// Returns the status that the message is stored with.
+    pub const fn status(&self) -> MessageStatus {
+        match self.sending_at {
+            Some(_) => MessageStatus::Sending,
+            None => MessageStatus::Queued,
+        }
+    }
+}
+
+/// Finds a message by its ID, whichever application it belongs to.
+pub async fn place(conn: &mut dyn Connection, id: Transid) -> Result<Option<Place>> {
+    query(PLACE, id).fetch_optional(conn, recent::place).await
+}
+
+pub async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) -> Result<()> {
+    let rows = messages.iter().map(|m| {
+        (
+            m.id,
+            m.application_id,
+            m.test,
+            m.number.digits(),
+            m.number.kind().as_str(),
+            &m.sender,
+            m.body.as_str(),
+            &m.requestid,
+            m.pages,
+            m.segments,
+            m.unit_price,
+            m.cost,
+            domain::ids::id_unix_ms(m.id.0),
+            m.sending_at,
+            m.status().code(),
+        )
+    });
+    let written = query(INSERT, ()).execute_each(conn, rows).await?;
+    touched("messages", messages.len(), written)
+}
+
+pub async fn status(conn: &mut dyn Connection, id: Transid) -> Result<Option<MessageStatus>> {
+    let read = |row: &Row<'_>| row::status(row, "messages");
+    query(STATUS, id).fetch_optional(conn, read).await
+}
+
+/// Returns the first message in a range of IDs.
+pub async fn first(conn: &mut dyn Connection, from: i64, below: i64) -> Result<Option<i64>> {
+    query(FIRST, (from, below))
+        .fetch_one(conn, |row| row.get("id"))
+        .await
+}
+
+/// Returns the ID of the message that comes `count` messages after the first one with at least this
+/// ID.
+pub async fn nth_after(conn: &mut dyn Connection, from: i64, count: i64) -> Result<Option<i64>> {
+    query(NTH_AFTER, (from, count))
+        .fetch_optional(conn, |row| row.get("id"))
+        .await
+}
+
+/// Returns the greatest ID of a message, or 0 if there are no messages.
+pub async fn greatest(conn: &mut dyn Connection) -> Result<i64> {
+    let id: Option<i64> = query(GREATEST, ())
+        .fetch_one(conn, |row| row.get("id"))
+        .await?;
+    Ok(id.unwrap_or(0))
+}
+
+/// Locks messages before they are changed, in the order of their IDs. Returns false if the database
+/// needs no locks: SQLite has only one writer.
+pub async fn lock(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<bool> {
+    if tx.must_lock() && !ids.is_empty() {
+        let locking = query(LOCK, row::numbers(ids)?).bind(tx.among(ids));
+        locking.finds(tx).await?;
+    }
+    Ok(tx.must_lock())
+}
+
+/// The final status to give to a message.
+pub struct Ending {
+    pub id: Transid,
+    pub status: domain::MessageStatus,
+    pub error: Option<String>,
+    /// Whether the price of the message is released because no carrier accepted the message.
+    pub release: bool,
+    /// Whether this ending shows that a carrier accepted the message, even if no submit is
+    /// recorded.
+    pub taken: bool,
+}
+
+/// A message that just became final.
+pub struct Ended {
+    pub id: Transid,
+    pub application_id: ApplicationId,
+    pub test: bool,
+    pub released: Money,
+}
+
+/// Makes messages final and returns them. Skips messages that were already final. If a message has
+/// several endings, the first one counts.
+pub async fn finish(
+    tx: &mut WriteTx<'_>,
+    endings: &[Ending],
+    now: Timestamp,
+) -> Result<Vec<Ended>> {
+    let ids: Vec<Transid> = endings.iter().map(|ending| ending.id).collect();
+    let mut open: HashMap<Transid, OpenMessage> = open_messages(tx, &ids)
+        .await?
+        .into_iter()
+        .map(|message| (message.id, message))
+        .collect();
+    let (mut ended, mut rows) = (Vec::new(), Vec::new());
+    for ending in endings {
+        let Some(message) = open.remove(&ending.id) else {
+            continue;
+        };
+        tx.tally.change(&message, ending.status, now);
+        if ending.release {
+            tx.tally.release(&message);
+        }
+        let status = ending.status.code();
+        rows.push((
+            message.id,
+            status,
+            &ending.error,
+            ending.release,
+            ending.taken,
+        ));
+        ended.push(Ended {
+            id: ending.id,
+            application_id: message.application_id,
+            test: message.test == 1,
+            released: if ending.release {
+                Money::from_micros(message.cost)
+            } else {
+                Money::ZERO
+            },
+        });
+    }
+    if !rows.is_empty() {
+        let finishing = query(FINISH, now).bind(tx.among(&ids));
+        let written = finishing.execute_each(tx, rows).await?;
+        touched("messages", ended.len(), written)?;
+    }
+    Ok(ended)
+}
+
+/// Returns the messages with these IDs that aren't final.
+pub(crate) async fn open_messages(
+    tx: &mut WriteTx<'_>,
+    ids: &[Transid],
+) -> Result<Vec<OpenMessage>> {
+    let finding = query(OPEN, ()).bind(tx.among(ids));
+    finding.find_each(tx, ids.iter().copied(), "messages").await
+}
+
+/// An overdue message: its time has run out, but it isn't final.
+pub struct Overdue {
+    pub id: Transid,
+    pub status: MessageStatus,
+    /// Whether a carrier has accepted the message or a part of it.
+    pub taken: bool,
+    /// Whether a carrier connection holds a lease on the message.
+    pub leased: bool,
+    /// Why a part of the message wasn't delivered, if a receipt gave a reason.
+    pub failed: Option<String>,
+}
+
+/// Returns the messages in this range of IDs that aren't final.
+pub async fn overdue(
+    conn: &mut dyn Connection,
+    from: i64,
+    below: i64,
+    limit: i64,
+) -> Result<Vec<Overdue>> {
+    query(OVERDUE, (from, below, limit))
+        .fetch_all(conn, |row| {
+            Ok(Overdue {
+                id: row.get("id")?,
+                status: row::status(row, "messages")?,
+                taken: row.get::<Option<i64>>("submitted_at")?.is_some(),
+                leased: row.get::<i64>("leased")? > 0,
+                failed: row.get("failed")?,
+            })
+        })
+        .await
+}

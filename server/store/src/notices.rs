@@ -1,0 +1,262 @@
+//! Mails that the service sends on its own: to customers about low balances and finished batches,
+//! and to staff about pending work.
+
+use domain::decision::Work;
+use domain::{ApplicationId, BatchId, Money, Reference, Timestamp};
+
+use super::query::{Connection, Row, query};
+use super::row;
+use super::sql::{Sql, in_shard, statements};
+use crate::error::Result;
+
+macro_rules! waiting {
+    ($since:literal, $rest:literal) => {
+        concat!(
+            "SELECT COUNT(*) AS waiting, CAST(COALESCE(SUM(CASE WHEN ",
+            $since,
+            " > $2 THEN 1 ELSE 0 END), 0) AS BIGINT) AS fresh, MIN(",
+            $since,
+            ") AS oldest ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    const SET: Sql = in_shard!(
+        r"
+        UPDATE applications SET low_balance = $2, low_balance_at = NULL, batch_mails_since = $3
+        WHERE id = $1" => " AND shard = $4",
+    );
+    const LOW: Sql = in_shard!(
+        r"
+        SELECT a.id, a.account_id, a.reference, accounts.email, a.balance, a.low_balance
+        FROM applications a
+        JOIN accounts ON accounts.id = a.account_id
+        WHERE a.low_balance IS NOT NULL AND a.low_balance_at IS NULL
+          AND a.balance < a.low_balance" => " AND a.shard = $1",
+    );
+    const NOTE_LOW: Sql = in_shard!(
+        r"
+        UPDATE applications SET low_balance_at = $2
+        WHERE id = $1 AND low_balance_at IS NULL AND balance < low_balance" => " AND shard = $3",
+    );
+    const RISEN: Sql = in_shard!(
+        r"
+        SELECT id
+        FROM applications
+        WHERE low_balance IS NOT NULL AND low_balance_at IS NOT NULL
+          AND balance >= low_balance" => " AND shard = $1",
+    );
+    const NOTE_RISEN: Sql = in_shard!(
+        r"
+        UPDATE applications SET low_balance_at = NULL
+        WHERE id = $1 AND balance >= low_balance" => " AND shard = $2",
+    );
+    /// A batch takes at most two days, so a batch that has just finished has at least the ID `$1`.
+    const DONE: Sql = in_shard!(
+        r"
+        SELECT b.id, a.account_id, a.reference, accounts.email, b.rows, b.delivered
+        FROM applications a
+        JOIN accounts ON accounts.id = a.account_id
+        JOIN batches b ON b.application_id = a.id
+        WHERE a.batch_mails_since IS NOT NULL AND b.test = 0 AND b.id >= $1
+          AND b.done_at >= a.batch_mails_since AND b.mailed_at IS NULL"
+            => " AND a.shard = $2 AND b.shard = $2",
+    );
+    const NOTE_DONE: Sql = in_shard!(
+        "UPDATE batches SET mailed_at = $2 WHERE id = $1 AND mailed_at IS NULL"
+            => " AND shard = $3",
+    );
+    const REMINDED: Sql = Sql::same("SELECT mailed_at FROM reminders WHERE kind = $1");
+    /// Updates no row if another process has reminded staff after `$3`.
+    const REMIND: Sql = Sql::same(r"
+        INSERT INTO reminders (kind, mailed_at)
+        VALUES ($1, $2)
+        ON CONFLICT (kind) DO UPDATE SET mailed_at = $2 WHERE reminders.mailed_at <= $3");
+    const ACTIVATIONS: Sql = in_shard!(
+        waiting!(
+            "activation_requested_at",
+            "FROM applications WHERE status = 'Pending' AND activation_requested_at <= $1"
+        ) => " AND shard = $3",
+    );
+    const SENDER_NAMES: Sql = in_shard!(
+        waiting!(
+            "requested_at",
+            "FROM sender_requests WHERE status = 'pending' AND requested_at <= $1"
+        ) => " AND shard = $3",
+    );
+    const DEPOSITS: Sql = Sql::same(waiting!(
+        "received_at",
+        "FROM deposits WHERE application_id IS NULL AND received_at <= $1"
+    ));
+    /// The `due_at` of a failed mail is the time when the service gave up on it. Mails to staff
+    /// about pending work aren't counted: a mail about a failed mail would fail too.
+    const MAILS: Sql = Sql::same(waiting!(
+        "due_at",
+        "FROM outbox WHERE state = 'failed' AND kind <> 'waiting' AND due_at <= $1"
+    ));
+}
+
+/// The recipient of a mail: the owner of an application.
+pub struct Owner {
+    pub account_id: i64,
+    pub email: String,
+    pub reference: Reference,
+}
+
+fn owner(row: &Row<'_>) -> Result<Owner> {
+    Ok(Owner {
+        account_id: row.get("account_id")?,
+        email: row.get("email")?,
+        reference: row::reference(row)?,
+    })
+}
+
+/// An application whose balance is below its threshold.
+pub struct Low {
+    pub id: ApplicationId,
+    pub owner: Owner,
+    pub balance: Money,
+    pub threshold: Money,
+}
+
+/// A finished batch.
+pub struct Done {
+    pub id: BatchId,
+    pub owner: Owner,
+    pub rows: i64,
+    pub delivered: i64,
+}
+
+/// Stores which mails an application's owner wants. `None` turns a kind of mail off.
+pub async fn set(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+    low_balance: Option<Money>,
+    batch_mails_since: Option<Timestamp>,
+) -> Result<()> {
+    let set = query(SET, (id, low_balance, batch_mails_since))
+        .execute(conn)
+        .await?;
+    row::touched("applications", 1, set)
+}
+
+/// Returns the applications whose balance is below the threshold and whose owners haven't been
+/// mailed about it yet.
+pub async fn low(conn: &mut dyn Connection) -> Result<Vec<Low>> {
+    let read = |row: &Row<'_>| {
+        Ok(Low {
+            id: row.get("id")?,
+            owner: owner(row)?,
+            balance: row.get("balance")?,
+            threshold: row.get("low_balance")?,
+        })
+    };
+    query(LOW, ()).fetch_all(conn, read).await
+}
+
+/// Stores when the owner was mailed about the low balance. Returns false if that was stored before
+/// or if the balance is no longer low.
+pub async fn note_low(
+    conn: &mut dyn Connection,
+    id: ApplicationId,
+    now: Timestamp,
+) -> Result<bool> {
+    Ok(query(NOTE_LOW, (id, now)).execute(conn).await? == 1)
+}
+
+/// Returns the applications whose balance was low and has reached the threshold again.
+pub async fn risen(conn: &mut dyn Connection) -> Result<Vec<ApplicationId>> {
+    query(RISEN, ()).fetch_all(conn, |row| row.get("id")).await
+}
+
+pub async fn note_risen(conn: &mut dyn Connection, id: ApplicationId) -> Result<()> {
+    query(NOTE_RISEN, id).execute(conn).await.map(drop)
+}
+
+/// Returns the finished batches with at least this ID whose owners want a mail and haven't got it
+/// yet.
+pub async fn done(conn: &mut dyn Connection, least_id: i64) -> Result<Vec<Done>> {
+    let read = |row: &Row<'_>| {
+        Ok(Done {
+            id: row.get("id")?,
+            owner: owner(row)?,
+            rows: row.get("rows")?,
+            delivered: row.get("delivered")?,
+        })
+    };
+    query(DONE, least_id).fetch_all(conn, read).await
+}
+
+/// Stores that the mail about a batch has been written. Returns false if that was stored before.
+pub async fn note_done(conn: &mut dyn Connection, id: BatchId, now: Timestamp) -> Result<bool> {
+    Ok(query(NOTE_DONE, (id, now)).execute(conn).await? == 1)
+}
+
+/// Whether this kind of work is counted per shard.
+pub const fn is_of_shards(work: Work) -> bool {
+    matches!(work, Work::Activations | Work::SenderNames)
+}
+
+/// The pending work of one kind.
+#[derive(Clone, Copy, Default)]
+pub struct Waiting {
+    pub count: i64,
+    /// How much of it arrived after a given time.
+    pub fresh: i64,
+    pub oldest: Option<Timestamp>,
+}
+
+impl Waiting {
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            fresh: self.fresh + other.fresh,
+            oldest: self.oldest.into_iter().chain(other.oldest).min(),
+        }
+    }
+}
+
+/// Counts the work that has been pending since `before`, and how much of it arrived after `after`.
+pub async fn waiting(
+    conn: &mut dyn Connection,
+    work: Work,
+    before: Timestamp,
+    after: Timestamp,
+) -> Result<Waiting> {
+    let statement = match work {
+        Work::Activations => ACTIVATIONS,
+        Work::SenderNames => SENDER_NAMES,
+        Work::Deposits => DEPOSITS,
+        Work::Mails => MAILS,
+    };
+    let read = |row: &Row<'_>| {
+        Ok(Waiting {
+            count: row.get("waiting")?,
+            fresh: row.get("fresh")?,
+            oldest: row.get("oldest")?,
+        })
+    };
+    query(statement, (before, after))
+        .fetch_one(conn, read)
+        .await
+}
+
+/// Returns when staff were last mailed about a kind of work.
+pub async fn reminded(conn: &mut dyn Connection, work: Work) -> Result<Option<Timestamp>> {
+    query(REMINDED, work.as_str())
+        .fetch_optional(conn, |row| row.get("mailed_at"))
+        .await
+}
+
+/// Stores that staff are mailed now. Returns false if they were already mailed after `since`.
+pub async fn remind(
+    conn: &mut dyn Connection,
+    work: Work,
+    now: Timestamp,
+    since: Timestamp,
+) -> Result<bool> {
+    let noting = query(REMIND, (work.as_str(), now, since));
+    Ok(noting.execute(conn).await? == 1)
+}

@@ -1,0 +1,253 @@
+//! Tests that prepare every statement once, so that a misspelled column fails here and not in
+//! production.
+
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _, Executor as _};
+
+use super::history::MessageTables;
+use super::sql::{Dialect, Sql};
+use super::{Missing, Store};
+
+/// The databases to prepare statements for: SQLite, and the PostgreSQL that the test command
+/// starts.
+pub(crate) async fn stores(folder: &std::path::Path) -> [Store; 2] {
+    let server = std::env::var("HELIOGRAPH_TEST_POSTGRES")
+        .expect("HELIOGRAPH_TEST_POSTGRES is not set: `make test-rust` starts PostgreSQL");
+    let (start, _) = server.rsplit_once('/').unwrap();
+    let name = format!("statements_{}", folder.file_name().unwrap().display())
+        .replace(['.', '-'], "_")
+        .to_lowercase();
+    sqlx::any::install_default_drivers();
+    let mut conn = AnyConnection::connect(&server).await.unwrap();
+    let make = format!("CREATE DATABASE {name}");
+    conn.execute(AssertSqlSafe(make)).await.unwrap();
+    let sqlite = format!("sqlite:{}", folder.join("statements.db").display());
+    let mut stores = Vec::new();
+    for url in [sqlite, format!("{start}/{name}")] {
+        let store = Store::open(&url, Missing::Make).await.unwrap();
+        store.migrate().await.unwrap();
+        stores.push(store);
+    }
+    stores.try_into().ok().unwrap()
+}
+
+#[tokio::test]
+async fn every_statement_can_be_prepared_for_each_database() {
+    let folder = tempfile::tempdir().unwrap();
+    for store in stores(folder.path()).await {
+        prepare_all(&store).await;
+    }
+}
+
+/// The statements of every file that declares statements.
+const FILES: &[&[(&str, Sql)]] = &[
+    super::account_notes::STATEMENTS,
+    super::accounts::STATEMENTS,
+    super::api_calls::STATEMENTS,
+    super::api_keys::STATEMENTS,
+    super::applications::STATEMENTS,
+    super::approvals::STATEMENTS,
+    super::audit::STATEMENTS,
+    super::audit_chain::STATEMENTS,
+    super::audit_check::STATEMENTS,
+    super::balances::STATEMENTS,
+    super::batches::STATEMENTS,
+    super::carriers::STATEMENTS,
+    super::check::STATEMENTS,
+    super::claims::STATEMENTS,
+    super::confirmations::STATEMENTS,
+    super::copy::STATEMENTS,
+    super::database::STATEMENTS,
+    super::deposits::STATEMENTS,
+    super::distribute::STATEMENTS,
+    super::events::STATEMENTS,
+    super::history::STATEMENTS,
+    super::unpaid::STATEMENTS,
+    super::idempotency::STATEMENTS,
+    super::incidents::STATEMENTS,
+    super::installation::STATEMENTS,
+    super::known_devices::STATEMENTS,
+    super::margins::STATEMENTS,
+    super::messages::STATEMENTS,
+    super::nodes::STATEMENTS,
+    super::notices::STATEMENTS,
+    super::outbox::STATEMENTS,
+    super::unmatched_receipts::STATEMENTS,
+    super::passkeys::STATEMENTS,
+    super::postgres::STATEMENTS,
+    super::prices::STATEMENTS,
+    super::quarters::STATEMENTS,
+    super::queue::STATEMENTS,
+    super::recent::STATEMENTS,
+    super::reports::STATEMENTS,
+    super::schema::STATEMENTS,
+    super::second_factors::STATEMENTS,
+    super::security_events::STATEMENTS,
+    super::segments::STATEMENTS,
+    super::senders::STATEMENTS,
+    super::sessions::STATEMENTS,
+    super::shared::STATEMENTS,
+    super::staff_lists::STATEMENTS,
+    super::case_viewers::STATEMENTS,
+    super::statements::STATEMENTS,
+    super::submits::STATEMENTS,
+    super::tally::STATEMENTS,
+    super::transfers::STATEMENTS,
+    super::group_call::STATEMENTS,
+    super::commit_groups::STATEMENTS,
+    super::usual_times::STATEMENTS,
+];
+
+/// Returns every declared statement with its name.
+pub(crate) fn declared() -> impl Iterator<Item = (&'static str, Sql)> {
+    FILES.iter().copied().flatten().copied()
+}
+
+/// No test would check the statements of a file that is missing from `FILES`.
+#[test]
+fn every_file_that_declares_statements_is_listed() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let files = std::fs::read_dir(folder).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    let sources = paths.filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    let declaring = sources.filter(|path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.contains("\nstatements! {")
+    });
+    assert_eq!(declaring.count(), FILES.len());
+}
+
+/// Returns every statement with its name, in the text for this database.
+fn all_statements(dialect: Dialect) -> Vec<(&'static str, String)> {
+    let declared = declared().map(|(name, sql)| (name, sql.of(dialect).to_owned()));
+    let lists = super::reports::every_list_sql(dialect).into_iter();
+    declared
+        .filter(|(_, sql)| !sql.is_empty())
+        .chain(lists.map(|sql| ("list", sql)))
+        .collect()
+}
+
+async fn prepare_all(store: &Store) {
+    let mut conn = store.connect().await.unwrap();
+    let mut failed = Vec::new();
+    for (name, sql) in all_statements(store.dialect()) {
+        let prepared = conn.prepare(AssertSqlSafe(sql).into_sql_str()).await;
+        failed.extend(prepared.err().map(|error| format!("{name}: {error}")));
+    }
+    assert_eq!(failed, Vec::<String>::new());
+}
+
+/// SQLite builds a b-tree for a list of more than two constants: at every execution of a statement
+/// with such a list, and at every change of a row whose table has one in a CHECK. So neither the
+/// schemas nor the statements may have such a list.
+#[test]
+fn no_list_has_more_than_two_constants() {
+    for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+        let schemas = dialect.migrations().iter();
+        let schemas = schemas.map(|(_, name, sql)| (*name, (*sql).to_owned()));
+        for (name, sql) in schemas.chain(all_statements(dialect)) {
+            assert_eq!(
+                long_lists(&sql),
+                Vec::<String>::new(),
+                "{dialect:?}: {name}"
+            );
+        }
+    }
+    let found = long_lists(
+        "CHECK (kind IN ('a', 'b', 'c')), -- IN (1, 2, 3)\n a in(0,1) AND (x, y) IN (SELECT a, b, c) OR b NOT IN\n(1, 2, 3)",
+    );
+    assert_eq!(found, ["('a', 'b', 'c')", "(1, 2, 3)"]);
+}
+
+/// Returns the lists of more than two constants that follow an IN.
+fn long_lists(sql: &str) -> Vec<String> {
+    let lines = sql.lines().map(|line| line.split("--").next().unwrap());
+    let sql = lines.collect::<Vec<_>>().join("\n");
+    let lists = sql.match_indices('(').filter_map(|(start, _)| {
+        let before = sql[..start].trim_end().to_uppercase();
+        let is_list = before.ends_with(" IN") || before.ends_with("\nIN");
+        let list = &sql[start..=start + sql[start..].find(')')?];
+        (is_list && !list.to_uppercase().contains("SELECT") && list.matches(',').count() > 1)
+            .then(|| list.to_owned())
+    });
+    lists.collect()
+}
+
+/// A statement over messages reads only the days of its messages, however many days there are.
+#[tokio::test]
+async fn statements_over_messages_look_at_their_days_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let [_, store] = stores(folder.path()).await;
+    let mut conn = store.connect().await.unwrap();
+    for day in 20_000..20_030 {
+        let mut tx = conn.begin().await.unwrap();
+        assert!(
+            store
+                .dialect()
+                .make_day(&mut tx, day, MessageTables::Day)
+                .await
+                .unwrap()
+        );
+        tx.commit().await.unwrap();
+    }
+    let id = domain::ids::id_of_day(20_007);
+    let names = ["LOCK", "OPEN", "ROUTED"];
+    let statements = [super::messages::STATEMENTS, super::queue::STATEMENTS];
+    let statements = statements.concat();
+    for wanted in names {
+        let (_, sql) = statements.iter().find(|(name, _)| *name == wanted).unwrap();
+        let plan = AssertSqlSafe(format!("EXPLAIN {}", sql.postgres));
+        let rows = sqlx::query(plan)
+            .bind(format!("[{id}]"))
+            .bind(id)
+            .bind(id + 1)
+            .bind(1_i64)
+            .fetch_all(&mut conn)
+            .await
+            .unwrap();
+        let steps: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        let days = steps.iter().filter(|step| step.contains("on messages_"));
+        assert_eq!(days.count(), 1, "{steps:#?}");
+    }
+}
+
+/// Traffic statements are those that take many rows, or that lock rows on PostgreSQL. A statement
+/// that scans a whole table is fast in every test, but takes seconds when the table has a million
+/// rows.
+#[tokio::test]
+async fn no_statement_of_the_traffic_scans_a_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("statements.db").display());
+    let store = Store::open(&url, Missing::Make).await.unwrap();
+    store.migrate().await.unwrap();
+    let mut conn = store.connect().await.unwrap();
+    let of_traffic = |(_, sql): &(&str, Sql)| {
+        let many = sql.sqlite.contains("?1") || sql.sqlite.contains("json_");
+        many || (sql.postgres.contains("FOR UPDATE") && !sql.sqlite.is_empty())
+    };
+    for (name, sql) in declared().filter(of_traffic) {
+        let sql = sql.sqlite;
+        let plan = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
+        // Unbound parameters are null.
+        for row in sqlx::query(plan).fetch_all(&mut conn).await.unwrap() {
+            let step: String = row.get("detail");
+            let through_json = step.contains("VIRTUAL TABLE");
+            let grows = [
+                "messages",
+                "segments",
+                "s",
+                "queue",
+                "unmatched_receipts",
+                "p",
+                "i",
+            ];
+            let scans = grows.iter().any(|table| {
+                step.strip_prefix("SCAN ")
+                    .and_then(|rest| rest.split(' ').next())
+                    == Some(table)
+            });
+            assert!(!scans || through_json, "{name}: {step}");
+        }
+    }
+}
+
+use sqlx::{Row as _, SqlSafeStr as _};

@@ -1,0 +1,230 @@
+//! Figures of messages by quarter hour. They are kept beside the messages, like the counts by day.
+//! Hours and days of any time zone are sums of these figures.
+
+use std::collections::BTreeMap;
+
+use domain::quarter::{Figure, Figures, QuarterRange};
+use domain::{ApplicationId, Money, Timestamp};
+
+use super::query::{Connection, Row, query};
+use super::sql::{Sql, in_shard, statements};
+use crate::error::{Error, Fault, Result};
+
+statements! {
+    const PERIODS: Sql = in_shard!(
+        r"
+        SELECT (quarter + $3) / $4 AS period, figure, CAST(SUM(n) AS BIGINT) AS n,
+               CAST(SUM(cost) AS BIGINT) AS cost
+        FROM message_quarters
+        WHERE application_id = $1 AND test = $2 AND quarter >= $5 AND quarter < $6"
+            => " AND shard = $7",
+        r"
+        GROUP BY 1, 2",
+    );
+    /// `$1` is `[[application, test, quarter, figure, n to add, cost to add]]`.
+    const ADD: Sql = Sql {
+        sqlite: r"
+            INSERT INTO message_quarters (application_id, test, quarter, figure, n, cost, node,
+                writer)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            ON CONFLICT (application_id, test, quarter, figure, node, writer)
+            DO UPDATE SET n = n + ?5, cost = cost + ?6",
+        postgres: r"
+            INSERT INTO message_quarters (application_id, test, quarter, figure, n, cost, node,
+                writer, shard)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+                   (value ->> 3)::bigint, (value ->> 4)::bigint, (value ->> 5)::bigint, $2, $3,
+                   at.shard
+            FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place)
+            CROSS JOIN (SELECT shard FROM applications WHERE shard = $4 LIMIT 1) AS at
+            ORDER BY place
+            ON CONFLICT (shard, application_id, test, quarter, figure, node, writer)
+            DO UPDATE SET n = message_quarters.n + excluded.n,
+                cost = message_quarters.cost + excluded.cost",
+        ..Sql::IN_SHARD
+    };
+    /// The first quarter hour below `$1` whose figures aren't folded.
+    const UNFOLDED: Sql = in_shard!(
+        r"
+        SELECT MIN(quarter) AS quarter
+        FROM message_quarters WHERE (node <> 0 OR writer <> 1) AND quarter < $1"
+            => " AND shard = $2",
+    );
+    const FOLD: Sql = in_shard!(
+        "INSERT INTO message_quarters (" => "shard, ",
+        r"application_id, test, quarter, figure, node, writer, n, cost)
+        SELECT " => "shard, ",
+        r"application_id, test, quarter, figure, 0, 1, CAST(SUM(n) AS BIGINT),
+            CAST(SUM(cost) AS BIGINT)
+        FROM message_quarters WHERE quarter = $1 AND (node <> 0 OR writer <> 1)"
+            => " AND shard = $2",
+        r"
+        GROUP BY " => "shard, ",
+        r"application_id, test, quarter, figure
+        ON CONFLICT (" => "shard, ",
+        r"application_id, test, quarter, figure, node, writer)
+        DO UPDATE SET n = message_quarters.n + excluded.n,
+            cost = message_quarters.cost + excluded.cost",
+    );
+    const FORGET_PARTS: Sql = in_shard!(
+        "DELETE FROM message_quarters WHERE quarter = $1 AND (node <> 0 OR writer <> 1)"
+            => " AND shard = $2",
+    );
+}
+
+/// The key of a figure. Transactions update figures in the order of these keys.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    application_id: ApplicationId,
+    test: i64,
+    quarter: i64,
+    /// The code in the column `figure`.
+    figure: i64,
+}
+
+/// The changes that a transaction makes to the figures.
+#[derive(Default)]
+pub struct Changes(BTreeMap<Key, (i64, i64)>);
+
+impl Changes {
+    pub(crate) const fn none() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds messages that were accepted at this time, and their cost in micro-units.
+    pub(crate) fn add(
+        &mut self,
+        (application_id, test): (ApplicationId, i64),
+        accepted_at: Timestamp,
+        figure: Figure,
+        (n, cost): (i64, i64),
+    ) {
+        let key = Key {
+            application_id,
+            test,
+            quarter: accepted_at.quarter(),
+            figure: code(figure),
+        };
+        let sums = self.0.entry(key).or_default();
+        sums.0 += n;
+        sums.1 += cost;
+    }
+
+    /// Writes the changes to the rows of a node and a writer.
+    pub(crate) async fn write(
+        self,
+        conn: &mut dyn Connection,
+        node: i64,
+        writer: i64,
+    ) -> Result<()> {
+        let rows = self.0.into_iter();
+        let rows = rows.map(|(key, (n, cost))| {
+            let Key {
+                application_id,
+                test,
+                quarter,
+                figure,
+            } = key;
+            (application_id, test, quarter, figure, n, cost)
+        });
+        let adding = query(ADD, (node, writer));
+        adding.execute_each(conn, rows).await.map(drop)
+    }
+}
+
+/// The code of the shortest delivery times. The codes of longer ones follow.
+const DELIVERED: i64 = 100;
+
+/// Returns the code in the column `figure`: 0 for all messages, the code of the status for failed,
+/// expired and rejected messages, and for delivered messages a code per range of delivery times.
+const fn code(figure: Figure) -> i64 {
+    match figure {
+        Figure::Accepted => 0,
+        Figure::Failed => 5,
+        Figure::Expired => 6,
+        Figure::Rejected => 7,
+        Figure::Delivered(place) => DELIVERED + place.cast_signed() as i64,
+    }
+}
+
+fn figure(row: &Row<'_>) -> Result<Figure> {
+    let code: i64 = row.get("figure")?;
+    Ok(match code {
+        0 => Figure::Accepted,
+        5 => Figure::Failed,
+        6 => Figure::Expired,
+        7 => Figure::Rejected,
+        _ => {
+            let place = usize::try_from(code - DELIVERED).map_err(|_| {
+                Error::Failed(Fault::Corrupt {
+                    table: "message_quarters",
+                    column: "figure".into(),
+                    value: code.to_string(),
+                })
+            })?;
+            Figure::Delivered(place)
+        }
+    })
+}
+
+/// Adds an application's figures to the periods of a range.
+pub async fn add_periods(
+    conn: &mut dyn Connection,
+    (application_id, test): (ApplicationId, bool),
+    range: QuarterRange,
+    periods: &mut BTreeMap<i64, Figures>,
+) -> Result<()> {
+    let read = |row: &Row<'_>| {
+        let cost: Money = row.get("cost")?;
+        Ok((row.get("period")?, figure(row)?, row.get("n")?, cost))
+    };
+    let QuarterRange {
+        first,
+        below,
+        ahead,
+        length,
+    } = range;
+    let arguments = (application_id, test, ahead, length, first, below);
+    let found: Vec<(i64, Figure, i64, Money)> =
+        query(PERIODS, arguments).fetch_all(conn, read).await?;
+    for (period, figure, n, cost) in found {
+        periods.entry(period).or_default().add_to(figure, n, cost);
+    }
+    Ok(())
+}
+
+/// Returns the first quarter hour below this one whose figures aren't folded. Such figures are in
+/// several rows, or in a row that a process adds to.
+pub async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Result<Option<i64>> {
+    query(UNFOLDED, below)
+        .fetch_one(conn, |row| row.get("quarter"))
+        .await
+}
+
+/// Folds a quarter hour's figures into one row per figure. The caller makes sure that no process
+/// changes them any more.
+pub async fn fold(conn: &mut dyn Connection, quarter: i64) -> Result<()> {
+    for statement in [FOLD, FORGET_PARTS] {
+        query(statement, quarter).execute(&mut *conn).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::quarter::DELIVERY_TIMES_MS;
+
+    /// `run_commit_group` repeats the list of delivery times.
+    #[test]
+    fn the_function_tells_the_same_delivery_times_apart() {
+        let limits = DELIVERY_TIMES_MS.map(|limit| limit.to_string()).join(",");
+        let function: String = include_str!("run_commit_group.sql")
+            .split_whitespace()
+            .collect();
+        assert!(function.contains(&format!("ARRAY[{limits}]")), "{limits}");
+    }
+}

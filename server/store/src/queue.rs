@@ -1,0 +1,387 @@
+//! The queue: messages that no carrier has accepted yet.
+
+use domain::{ApplicationId, Kind, Reference, Submission, Timestamp, Transid};
+use serde::Deserialize;
+
+use super::query::{Connection, Row, query};
+use super::row::{self, touched};
+use super::sql::{Sql, in_shard, statements};
+use super::transaction::WriteTx;
+use crate::error::Result;
+
+statements! {
+    const RESUME: Sql = in_shard!(
+        r"
+        UPDATE queue SET deferred = 0, due_at = $3
+        WHERE message_id IN (
+            SELECT message_id FROM queue WHERE application_id = $1 AND deferred = 1"
+            => " AND shard = $4",
+        r" LIMIT $2)
+          AND deferred = 1" => " AND shard = $4",
+        r"
+          AND EXISTS (
+              SELECT 1 FROM applications
+              WHERE id = $1 AND status <> 'Suspended' AND disabled_at IS NULL"
+            => " AND shard = $4",
+        ")",
+    );
+    const DEFERRED_WITHOUT_SUSPENSION: Sql = in_shard!(
+        r"
+        SELECT id
+        FROM applications
+        WHERE status <> 'Suspended' AND disabled_at IS NULL" => " AND shard = $1",
+        r"
+          AND EXISTS (
+              SELECT 1 FROM queue WHERE application_id = applications.id AND deferred = 1"
+            => " AND shard = $1",
+        ")",
+    );
+    const CARRIERS: Sql = in_shard!("SELECT DISTINCT carrier FROM queue" => " WHERE shard = $1");
+    const ANY_UNCLAIMED: Sql = in_shard!(
+        "SELECT message_id FROM queue WHERE carrier = $1 AND lease_token = 0" => " AND shard = $2",
+        " LIMIT 1",
+    );
+    const OLDEST: Sql = in_shard!(
+        "SELECT MIN(message_id) AS id, COUNT(*) AS n FROM queue WHERE carrier = $1"
+            => " AND shard = $2",
+    );
+    const STATE: Sql = in_shard!(
+        "SELECT COUNT(*) AS n, MIN(message_id) AS oldest FROM queue" => " WHERE shard = $1",
+    );
+    /// A row: message, application, carrier, due at, lease token. The remaining values are the same
+    /// for all rows: `bulk`, `deferred` and 0 attempts. On PostgreSQL this statement queues only
+    /// unclaimed messages of batches. `run_commit_group` queues all others.
+    const INSERT: Sql = Sql {
+        sqlite: r"
+            INSERT INTO queue (message_id, application_id, carrier, due_at, lease_token, bulk,
+                deferred, attempts)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        postgres: r"
+            COPY queue (message_id, application_id, carrier, due_at, lease_token, bulk, deferred,
+                attempts, shard)
+            FROM STDIN (FORMAT binary)",
+        ..Sql::IN_SHARD
+    };
+    /// SQLite only: on PostgreSQL `run_commit_group` does this.
+    const DEFER: Sql = Sql::sqlite(r"
+        UPDATE queue SET deferred = 1
+        WHERE message_id = ?1
+          AND application_id IN (
+              SELECT id FROM applications
+              WHERE status = 'Suspended' OR disabled_at IS NOT NULL)");
+    const UNCLAIMED: Sql = Sql {
+        sqlite: r"
+            -- The plus sign keeps SQLite from using an index by carrier. With such an index it
+            -- would sort all rows of the carrier for each chunk.
+            SELECT message_id
+            FROM queue
+            WHERE +carrier = $1 AND message_id > $2 AND lease_token = 0 AND submission = 0
+            ORDER BY message_id LIMIT $3",
+        postgres: r"
+            SELECT message_id
+            FROM queue
+            WHERE carrier = $1 AND message_id > $2 AND lease_token = 0 AND submission = 0
+              AND shard = $4
+            ORDER BY message_id LIMIT $3 FOR UPDATE SKIP LOCKED",
+        ..Sql::IN_SHARD
+    };
+    const UNROUTED: Sql = Sql {
+        sqlite: r"
+            SELECT message_id
+            FROM queue WHERE carrier = $1 AND lease_token = 0 AND submission = 0 LIMIT $2",
+        postgres: r"
+            SELECT message_id
+            FROM queue
+            WHERE carrier = $1 AND lease_token = 0 AND submission = 0 AND shard = $3 LIMIT $2
+            FOR UPDATE SKIP LOCKED",
+        ..Sql::IN_SHARD
+    };
+    /// Leaves out test messages, which only the sandbox receives.
+    const ROUTED: Sql = Sql {
+        sqlite: r"
+            SELECT q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by
+            FROM queue q
+            JOIN messages m ON m.id = q.message_id
+            JOIN applications a ON a.id = q.application_id
+            WHERE q.message_id = ?1 AND m.test = 0",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(
+                    json_build_array(
+                        q.message_id, m.number, m.kind, m.sender, a.reference, q.refused_by)),
+                '[]')::text AS found
+            FROM queue q
+            JOIN messages m ON m.id = q.message_id
+            JOIN applications a ON a.id = q.application_id
+            WHERE q.message_id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND q.shard = $4 AND m.shard = $4 AND a.shard = $4 AND m.id BETWEEN $2 AND $3
+              AND m.test = 0",
+        ..Sql::IN_SHARD
+    };
+    /// `$1` is `[[message, carrier]]`. The new carrier treats the rows as new.
+    const MOVE: Sql = Sql {
+        sqlite: r"
+            UPDATE queue SET carrier = ?2, due_at = MAX(due_at, ?3)
+            WHERE message_id = ?1 AND lease_token = 0 AND submission = 0",
+        postgres: r"
+            UPDATE queue SET carrier = r.value ->> 1, due_at = GREATEST(due_at, $2)
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE queue.message_id = (r.value ->> 0)::bigint AND lease_token = 0 AND submission = 0
+              AND queue.shard = $3",
+        ..Sql::IN_SHARD
+    };
+    const DROP: Sql = Sql {
+        sqlite: r"
+            DELETE FROM queue WHERE message_id = ?1",
+        postgres: r"
+            DELETE FROM queue
+            WHERE message_id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND shard = $2",
+        ..Sql::IN_SHARD
+    };
+    /// `$1` is `[[ID, due at, attempts to add, submission, carrier or null, refused by]]`.
+    const REQUEUE: Sql = Sql {
+        sqlite: r"
+            UPDATE queue SET due_at = ?2, attempts = attempts + ?3, submission = ?4,
+                carrier = COALESCE(?5, carrier), refused_by = refused_by || ?6, lease_token = 0
+            WHERE message_id = ?1",
+        postgres: r"
+            UPDATE queue SET due_at = (r.value ->> 1)::bigint,
+                attempts = attempts + (r.value ->> 2)::bigint, submission = (r.value ->> 3)::bigint,
+                carrier = COALESCE(r.value ->> 4, carrier),
+                refused_by = refused_by || (r.value ->> 5), lease_token = 0
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE queue.message_id = (r.value ->> 0)::bigint
+              AND queue.shard = $2",
+        ..Sql::IN_SHARD
+    };
+}
+
+/// A message to add to the queue. The fields are in the order of [`INSERT`].
+pub struct QueuedRow {
+    pub message_id: Transid,
+    pub application_id: ApplicationId,
+    pub carrier: String,
+    /// Unix milliseconds. When the row may be claimed, or the end of the lease if the row is stored
+    /// as claimed.
+    pub due_at: i64,
+    /// The token of the claim. 0 if the row is unclaimed.
+    pub lease_token: i64,
+}
+
+/// The values that messages share when they are queued together.
+#[derive(Clone, Copy, Default)]
+pub struct QueuedAs {
+    /// Whether the messages belong to a batch.
+    pub of_batch: bool,
+    /// Whether the messages are deferred at once because their application is suspended.
+    pub deferred: bool,
+}
+
+/// Adds messages to the queue.
+pub async fn insert(
+    conn: &mut dyn Connection,
+    rows: &[QueuedRow],
+    queued_as: QueuedAs,
+) -> Result<()> {
+    let values = rows.iter().map(|r| {
+        let carrier = r.carrier.as_str();
+        (
+            r.message_id,
+            r.application_id,
+            carrier,
+            r.due_at,
+            r.lease_token,
+        )
+    });
+    let inserting = query(INSERT, (queued_as.of_batch, queued_as.deferred, 0_i64));
+    let written = inserting.insert_each(conn, values).await?;
+    touched("queue", rows.len(), written)
+}
+
+/// Returns the applications that have deferred messages but aren't suspended.
+pub async fn deferred_without_suspension(conn: &mut dyn Connection) -> Result<Vec<ApplicationId>> {
+    query(DEFERRED_WITHOUT_SUSPENSION, ())
+        .fetch_all(conn, |row| row.get("id"))
+        .await
+}
+
+/// Resumes at most `limit` deferred messages of an application, and returns how many it resumed.
+pub async fn resume(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    limit: i64,
+    now: Timestamp,
+) -> Result<u64> {
+    query(RESUME, (application_id, limit, now))
+        .execute(conn)
+        .await
+}
+
+/// Returns the carriers that have messages in the queue.
+pub async fn carriers(conn: &mut dyn Connection) -> Result<Vec<String>> {
+    query(CARRIERS, ())
+        .fetch_all(conn, |row| row.get("carrier"))
+        .await
+}
+
+/// Returns when a carrier's oldest queued message was accepted, and how many messages it has in the
+/// queue.
+pub async fn waiting(conn: &mut dyn Connection, carrier: &str) -> Result<(Option<Timestamp>, i64)> {
+    let read = |row: &Row<'_>| Ok((accepted_at(row, "id")?, row.get("n")?));
+    query(OLDEST, carrier).fetch_one(conn, read).await
+}
+
+/// Returns whether a carrier has an unclaimed row.
+pub async fn has_unclaimed(conn: &mut dyn Connection, carrier: &str) -> Result<bool> {
+    query(ANY_UNCLAIMED, carrier).finds(conn).await
+}
+
+/// Returns unclaimed rows of a carrier with IDs above `after`. Leaves out messages of which a
+/// carrier has a segment.
+pub async fn unclaimed(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    after: Transid,
+    limit: i64,
+) -> Result<Vec<Transid>> {
+    query(UNCLAIMED, (carrier, after.0, limit))
+        .fetch_all(conn, |row| row.get("message_id"))
+        .await
+}
+
+/// Like [`unclaimed`], in any order, for a carrier that no worker claims rows for.
+pub async fn unrouted(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    limit: i64,
+) -> Result<Vec<Transid>> {
+    query(UNROUTED, (carrier, limit))
+        .fetch_all(conn, |row| row.get("message_id"))
+        .await
+}
+
+/// The fields of a queued message that decide its route, in the order of [`ROUTED`].
+#[derive(Deserialize)]
+pub struct Routed {
+    #[serde(deserialize_with = "row::transid_from_number")]
+    pub message_id: Transid,
+    pub number: String,
+    pub kind: Kind,
+    pub sender: Option<String>,
+    pub reference: Reference,
+    /// The carriers that refused the message, separated by spaces.
+    pub refused_by: String,
+}
+
+pub async fn routed(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<Vec<Routed>> {
+    let finding = query(ROUTED, ()).bind(tx.among(ids));
+    finding.find_each(tx, ids.iter().copied(), "queue").await
+}
+
+/// A row that moves to another carrier.
+pub struct Moved {
+    pub message_id: Transid,
+    pub carrier: String,
+}
+
+/// Moves unclaimed rows to other carriers.
+pub async fn move_to(tx: &mut WriteTx<'_>, rows: &[Moved], now: Timestamp) -> Result<()> {
+    let moving = query(MOVE, now);
+    let values = rows.iter().map(|row| (row.message_id, &row.carrier));
+    moving.execute_each(tx, values).await.map(drop)
+}
+
+/// The state of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueState {
+    /// The number of messages in the queue.
+    pub waiting: i64,
+    /// When the oldest message in the queue was accepted.
+    pub oldest: Option<Timestamp>,
+}
+
+pub async fn state(conn: &mut dyn Connection) -> Result<QueueState> {
+    let read = |row: &Row<'_>| {
+        Ok(QueueState {
+            waiting: row.get("n")?,
+            oldest: accepted_at(row, "oldest")?,
+        })
+    };
+    query(STATE, ()).fetch_one(conn, read).await
+}
+
+/// Returns when the message whose ID is in this column was accepted.
+fn accepted_at(row: &Row<'_>, column: &'static str) -> Result<Option<Timestamp>> {
+    let id: Option<i64> = row.get(column)?;
+    Ok(id.map(|id| Timestamp::from_unix_ms(domain::ids::id_unix_ms(id))))
+}
+
+/// Defers the rows of suspended applications. A lease on such a row stays valid, so that an answer
+/// to an earlier submit still counts.
+pub async fn defer(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
+    let deferring = query(DEFER, ());
+    deferring
+        .execute_each(tx, ids.iter().copied())
+        .await
+        .map(drop)
+}
+
+/// Deletes rows, whether they are claimed or not.
+pub async fn drop_all(tx: &mut WriteTx<'_>, ids: &[Transid]) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let dropping = query(DROP, ());
+    dropping
+        .execute_each(tx, ids.iter().copied())
+        .await
+        .map(drop)
+}
+
+/// A claimed row that goes back into the queue.
+pub struct Requeued {
+    pub id: Transid,
+    /// Unix milliseconds.
+    pub due_at: i64,
+    /// The number of attempts to add.
+    pub attempts: i64,
+    pub submission: Submission,
+    /// The new carrier, if the message moves to another one.
+    pub carrier: Option<String>,
+    /// The text to append to the names of the carriers that refused the message: a space and a
+    /// name, or nothing.
+    pub refused_by: String,
+}
+
+impl Requeued {
+    /// Returns whether another carrier may send the message: its own carrier has no segment of it,
+    /// and is unusable or gets the message only later. A message that can be claimed at once stays
+    /// with a usable carrier.
+    pub const fn is_deferred(&self, usable: bool, now: Timestamp) -> bool {
+        matches!(self.submission, Submission::None) && (!usable || self.due_at > now.unix_ms())
+    }
+}
+
+/// Puts claimed rows back into the queue. Each can be claimed again at its `due_at`.
+pub async fn requeue(tx: &mut WriteTx<'_>, rows: &[Requeued]) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let values = rows.iter().map(|r| {
+        let submission = i64::from(r.submission);
+        (
+            r.id,
+            r.due_at,
+            r.attempts,
+            submission,
+            &r.carrier,
+            &r.refused_by,
+        )
+    });
+    let requeuing = query(REQUEUE, ());
+    let requeued = requeuing.execute_each(tx, values).await?;
+    touched("queue", rows.len(), requeued)
+}

@@ -1,0 +1,112 @@
+//! Searches for messages of many applications, by number or request ID. The indexes on messages
+//! start with the application, so each application is looked up separately.
+
+use domain::{ApplicationId, Transid};
+
+use super::query::{Connection, Row, query};
+use super::sql::{Sql, in_shard, statements};
+use crate::error::Result;
+
+/// The newest messages whose column has a value, of the applications above `$1` up to `$2`.
+macro_rules! found_by {
+    ($column:literal, $index:literal) => {
+        Sql {
+            sqlite: concat!(
+                r"
+            SELECT m.id, m.application_id, m.test
+            FROM applications a
+            CROSS JOIN (SELECT 0 AS test UNION ALL SELECT 1) t
+            CROSS JOIN messages m INDEXED BY ",
+                $index,
+                " ON m.application_id = a.id AND m.test = t.test AND m.",
+                $column,
+                r" = $3 AND m.id >= $4
+            WHERE a.id > $1 AND a.id <= $2
+            ORDER BY m.id DESC LIMIT $5"
+            ),
+            // Without the limit PostgreSQL might join by reading all messages of the days.
+            postgres: concat!(
+                r"
+            SELECT m.id, m.application_id, m.test
+            FROM applications a
+            CROSS JOIN (VALUES (0), (1)) t (test)
+            CROSS JOIN LATERAL (
+                SELECT id, application_id, test
+                FROM messages
+                WHERE application_id = a.id AND test = t.test AND ",
+                $column,
+                r" = $3 AND id >= $4 AND shard = $6
+                ORDER BY id DESC LIMIT $5) m
+            WHERE a.id > $1 AND a.id <= $2 AND a.shard = $6
+            ORDER BY m.id DESC LIMIT $5"
+            ),
+            ..Sql::IN_SHARD
+        }
+    };
+}
+
+statements! {
+    /// The last of the next `$2` applications, or null if none follows.
+    const LAST_OF_NEXT: Sql = in_shard!(
+        r"
+        SELECT MAX(id) AS id
+        FROM (SELECT id FROM applications WHERE id > $1" => " AND shard = $3",
+        " ORDER BY id LIMIT $2) a",
+    );
+    const BY_NUMBER: Sql = found_by!("number", "messages_by_number");
+    const BY_REQUESTID: Sql = found_by!("requestid", "messages_by_requestid");
+}
+
+/// The key that messages are looked up by.
+#[derive(Clone, Copy)]
+pub enum Key<'a> {
+    /// The digits of a number, as stored.
+    Number(&'a str),
+    Requestid(&'a str),
+}
+
+/// A message's ID, with its application and kind of key.
+#[derive(Clone, Copy)]
+pub struct Place {
+    pub application_id: ApplicationId,
+    pub test: bool,
+    pub transid: Transid,
+}
+
+/// Reads a [`Place`] from the columns `application_id`, `test` and `id`.
+pub(crate) fn place(row: &Row<'_>) -> Result<Place> {
+    Ok(Place {
+        application_id: row.get("application_id")?,
+        test: row.get("test")?,
+        transid: row.get("id")?,
+    })
+}
+
+/// Returns the last of the `count` applications that follow `after`, or `None` if none follows.
+pub async fn last_of_next(
+    conn: &mut dyn Connection,
+    after: i64,
+    count: i64,
+) -> Result<Option<i64>> {
+    query(LAST_OF_NEXT, (after, count))
+        .fetch_one(conn, |row| row.get("id"))
+        .await
+}
+
+/// Returns the newest messages with at least the ID `from`, of the applications above `after` up to
+/// `last`.
+pub async fn find(
+    conn: &mut dyn Connection,
+    key: Key<'_>,
+    (after, last): (i64, i64),
+    from: i64,
+    limit: i64,
+) -> Result<Vec<Place>> {
+    let (statement, value) = match key {
+        Key::Number(digits) => (BY_NUMBER, digits),
+        Key::Requestid(text) => (BY_REQUESTID, text),
+    };
+    query(statement, (after, last, value, from, limit))
+        .fetch_all(conn, place)
+        .await
+}

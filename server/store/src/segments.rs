@@ -1,0 +1,383 @@
+//! Segments that were submitted to carriers, and their final statuses.
+
+use domain::support::SegmentRecord;
+use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
+use serde::Deserialize;
+
+use super::query::{Connection, Row, query};
+use super::row::{self, json};
+use super::sql::{Sql, in_shard, statements};
+use super::transaction::WriteTx;
+use crate::error::Result;
+
+statements! {
+    /// Compares numbers in the carrier's format: local numbers have the country code in front.
+    const BEING_SUBMITTED: Sql = in_shard!(
+        r"
+        SELECT q.message_id
+        FROM queue q
+        JOIN messages m ON m.id = q.message_id
+        WHERE q.carrier = $1 AND q.lease_token <> 0 AND q.message_id <> $4 AND m.id >= $5
+          AND (
+              (m.kind = 'international' AND m.number = $2)
+                OR (m.kind = 'local' AND $3 || m.number = $2))"
+            => " AND q.shard = $6 AND m.shard = $6",
+        " LIMIT 1",
+    );
+    const OF_MESSAGE: Sql = in_shard!(
+        r"
+        SELECT segment, carrier, carrier_message_id, status, error, submits, submitted_at
+        FROM segments WHERE message_id = $1" => " AND shard = $2",
+        " ORDER BY segment",
+    );
+    const FORGET: Sql = in_shard!(
+        "DELETE FROM segments WHERE message_id >= $1 AND message_id < $2" => " AND shard = $3",
+    );
+    const OLDEST: Sql = in_shard!(
+        "SELECT MIN(message_id) AS id FROM segments" => " WHERE shard = $1",
+    );
+    /// Stores segments that were submitted, for the first time or again. `$1` is `[[message,
+    /// segment, segments, application, carrier message ID, status]]`.
+    const INSERT: Sql = Sql {
+        sqlite: r"
+            INSERT INTO segments (message_id, segment, segments, application_id, carrier,
+                carrier_message_id, status, submits, submitted_at)
+            VALUES (?1, ?2, ?3, ?4, ?7, ?5, ?6, 1, ?8)
+            ON CONFLICT (message_id, segment)
+            DO UPDATE SET carrier_message_id = COALESCE(
+                excluded.carrier_message_id, carrier_message_id),
+                status = CASE status WHEN 2 THEN excluded.status ELSE status END, submits = 2,
+                submitted_at = excluded.submitted_at",
+        postgres: r"
+            INSERT INTO segments (message_id, segment, segments, application_id, carrier,
+                carrier_message_id, status, submits, submitted_at, shard)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+                   (value ->> 3)::bigint, $2, value ->> 4, (value ->> 5)::bigint, 1, $3, at.shard
+            FROM jsonb_array_elements($1::text::jsonb)
+            CROSS JOIN (SELECT shard FROM applications WHERE shard = $4 LIMIT 1) AS at
+            ON CONFLICT (shard, message_id, segment)
+            DO UPDATE SET carrier_message_id = COALESCE(
+                excluded.carrier_message_id, segments.carrier_message_id),
+                status = CASE segments.status WHEN 2 THEN excluded.status
+                    ELSE segments.status END,
+                submits = 2, submitted_at = excluded.submitted_at",
+        ..Sql::IN_SHARD
+    };
+    /// Takes the same rows as [`INSERT`] but ignores the status, because the status of a segment is
+    /// unknown once its claim has ended.
+    const NAME: Sql = Sql {
+        sqlite: r"
+            INSERT INTO segments (message_id, segment, segments, application_id, carrier,
+                carrier_message_id, status, submits, submitted_at)
+            VALUES (?1, ?2, ?3, ?4, ?7, ?5, 2, 1, ?8)
+            ON CONFLICT (message_id, segment)
+            DO UPDATE SET carrier_message_id = COALESCE(
+                carrier_message_id, excluded.carrier_message_id)",
+        postgres: r"
+            INSERT INTO segments (message_id, segment, segments, application_id, carrier,
+                carrier_message_id, status, submits, submitted_at, shard)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+                   (value ->> 3)::bigint, $2, value ->> 4, 2, 1, $3, at.shard
+            FROM jsonb_array_elements($1::text::jsonb)
+            CROSS JOIN (SELECT shard FROM applications WHERE shard = $4 LIMIT 1) AS at
+            ON CONFLICT (shard, message_id, segment)
+            DO UPDATE SET carrier_message_id = COALESCE(
+                segments.carrier_message_id, excluded.carrier_message_id)",
+        ..Sql::IN_SHARD
+    };
+    const OF: Sql = Sql {
+        sqlite: r"
+            SELECT message_id, segment, segments, status, error, submits,
+                   carrier_message_id IS NOT NULL
+            FROM segments WHERE message_id = ?1",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(
+                    json_build_array(
+                        message_id, segment, segments, status, error, submits,
+                        CASE WHEN carrier_message_id IS NULL THEN 0 ELSE 1 END)),
+                '[]')::text AS found
+            FROM segments
+            WHERE message_id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND shard = $2",
+        ..Sql::IN_SHARD
+    };
+    const NAMED: Sql = Sql {
+        sqlite: r"
+            SELECT ?1, message_id, segment, segments, application_id, status
+            FROM segments WHERE carrier = ?3 AND carrier_message_id = ?2",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(
+                    json_build_array(
+                        (r.value ->> 0)::bigint,
+                        json_build_array(
+                            s.message_id, s.segment, s.segments, s.application_id, s.status))
+                    ORDER BY s.message_id),
+                '[]')::text AS found
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            JOIN segments s ON s.carrier = $2 AND s.carrier_message_id = r.value ->> 1
+              AND s.shard = $3",
+        ..Sql::IN_SHARD
+    };
+    /// Compares numbers in the carrier's format: local numbers have the country code in front.
+    const UNANSWERED: Sql = Sql {
+        sqlite: r"
+            SELECT json_group_array(
+                json_array(
+                    json_array(message_id, segment, segments, application_id, status),
+                    submitted_at, sender, address))
+            AS found
+            FROM (
+                SELECT s.message_id, s.segment, s.segments, s.application_id, s.status,
+                       s.submitted_at, m.sender,
+                       CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address
+                FROM segments s
+                CROSS JOIN messages m ON m.id = s.message_id
+                WHERE s.carrier = $2 AND s.status = 2 AND s.carrier_message_id IS NULL)
+            WHERE address IN (SELECT value FROM json_each($1))",
+        postgres: r"
+            SELECT COALESCE(
+                json_agg(
+                    json_build_array(
+                        json_build_array(message_id, segment, segments, application_id, status),
+                        submitted_at, sender, address)),
+                '[]')::text AS found
+            FROM (
+                SELECT s.message_id, s.segment, s.segments, s.application_id, s.status,
+                       s.submitted_at, m.sender,
+                       CASE m.kind WHEN 'local' THEN $3 || m.number ELSE m.number END AS address
+                FROM segments s
+                JOIN messages m ON m.id = s.message_id AND m.id >= $4
+                WHERE s.carrier = $2 AND s.status = 2 AND s.carrier_message_id IS NULL
+                  AND s.shard = $5 AND m.shard = $5) u
+            WHERE address IN (SELECT value FROM jsonb_array_elements_text($1::text::jsonb))",
+        ..Sql::IN_SHARD
+    };
+    /// `$1` is `[[message, segment, status, error]]`.
+    const FINISH: Sql = Sql {
+        sqlite: r"
+            UPDATE segments SET status = ?3, error = ?4
+            WHERE message_id = ?1 AND segment = ?2 AND status < 4",
+        postgres: r"
+            UPDATE segments SET status = (r.value ->> 2)::bigint, error = r.value ->> 3
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE segments.message_id = (r.value ->> 0)::bigint
+              AND segments.segment = (r.value ->> 1)::bigint
+              AND segments.shard = $2 AND status < 4",
+        ..Sql::IN_SHARD
+    };
+}
+
+/// A submitted segment.
+pub struct NewSegment {
+    pub message_id: Transid,
+    pub segment: u16,
+    /// The number of segments of the message.
+    pub segments: u16,
+    pub application_id: ApplicationId,
+    /// The carrier message ID.
+    pub name: Option<String>,
+    pub status: MessageStatus,
+}
+
+/// A stored segment. The fields are in the order of [`OF`].
+#[derive(Clone, Debug, Deserialize)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the fields are named like the columns"
+)]
+pub struct Segment {
+    #[serde(deserialize_with = "row::transid_from_number")]
+    pub message_id: Transid,
+    pub segment: u16,
+    pub segments: u16,
+    #[serde(deserialize_with = "row::status_from_number")]
+    pub status: MessageStatus,
+    pub error: Option<String>,
+    pub submits: i64,
+    named: i64,
+}
+
+impl Segment {
+    /// Returns whether a carrier has certainly accepted the segment.
+    pub fn is_taken(&self) -> bool {
+        self.named == 1 || self.status != MessageStatus::Unknown
+    }
+}
+
+/// The segment that a receipt is for. The fields are in the order of [`NAMED`] and [`UNANSWERED`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct SegmentId {
+    #[serde(deserialize_with = "row::transid_from_number")]
+    pub message_id: Transid,
+    pub segment: u16,
+    /// The number of segments of the message.
+    pub segments: u16,
+    pub application_id: ApplicationId,
+    /// The stored status.
+    #[serde(deserialize_with = "row::status_from_number")]
+    pub status: MessageStatus,
+}
+
+/// A segment whose submit got no answer. The fields are in the order of [`UNANSWERED`].
+#[derive(Deserialize)]
+pub struct Unanswered {
+    pub id: SegmentId,
+    #[serde(deserialize_with = "row::timestamp_from_number")]
+    pub submitted_at: Timestamp,
+    pub sender: Option<String>,
+    /// The number that the message is for, in the carrier's format.
+    pub address: String,
+}
+
+/// Stores submitted segments.
+pub async fn insert(
+    conn: &mut dyn Connection,
+    rows: &[NewSegment],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    write(conn, INSERT, rows, carrier, now).await
+}
+
+/// Stores carrier message IDs that arrived after the claim had ended. Changes nothing else.
+pub async fn name(
+    conn: &mut dyn Connection,
+    rows: &[NewSegment],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    write(conn, NAME, rows, carrier, now).await
+}
+
+async fn write(
+    conn: &mut dyn Connection,
+    statement: Sql,
+    rows: &[NewSegment],
+    carrier: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let values = rows.iter().map(|row| {
+        let (name, status) = (&row.name, row.status.code());
+        (
+            row.message_id,
+            row.segment,
+            row.segments,
+            row.application_id,
+            name,
+            status,
+        )
+    });
+    let writing = query(statement, (carrier, now));
+    writing.execute_each(conn, values).await.map(drop)
+}
+
+/// Returns the segments of a message in order, as staff see them.
+pub async fn of_message(conn: &mut dyn Connection, message: Transid) -> Result<Vec<SegmentRecord>> {
+    let read = |row: &Row<'_>| {
+        Ok(SegmentRecord {
+            segment: row.get("segment")?,
+            carrier: row.get("carrier")?,
+            carrier_id: row.get("carrier_message_id")?,
+            status: row::status(row, "segments")?,
+            error: row.get("error")?,
+            submits: row.get("submits")?,
+            submitted_at: row.get("submitted_at")?,
+        })
+    };
+    query(OF_MESSAGE, message).fetch_all(conn, read).await
+}
+
+/// Returns the submitted segments of these messages.
+pub async fn of(tx: &mut WriteTx<'_>, messages: &[Transid]) -> Result<Vec<Segment>> {
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let finding = query(OF, ());
+    finding
+        .find_each(tx, messages.iter().copied(), "segments")
+        .await
+}
+
+/// Returns the segments with these carrier message IDs, each with the index of its ID in `names`.
+/// If the carrier has used an ID again, the newest segment comes last.
+pub async fn named(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    names: &[&str],
+) -> Result<Vec<(usize, SegmentId)>> {
+    let names = names.iter().copied().enumerate();
+    let finding = query(NAMED, carrier).find_each(conn, names, "segments");
+    let mut found: Vec<(usize, SegmentId)> = finding.await?;
+    found.sort_by_key(|(_, id)| id.message_id);
+    Ok(found)
+}
+
+/// Returns the segments for these numbers that were submitted to a carrier and got no answer. The
+/// numbers are in the carrier's format.
+pub async fn unanswered(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    numbers: &[&str],
+    country_code: &str,
+    least: i64,
+) -> Result<Vec<Unanswered>> {
+    if numbers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let values = (json(&numbers)?, carrier, country_code, least);
+    let finding = query(UNANSWERED, values);
+    finding
+        .fetch_one(conn, |row| row::found(row, "segments"))
+        .await
+}
+
+/// Returns whether another message is being submitted to this number.
+pub async fn is_another_submitted(
+    conn: &mut dyn Connection,
+    carrier: &str,
+    number: &str,
+    country_code: &str,
+    message_id: Transid,
+    least: i64,
+) -> Result<bool> {
+    let values = (carrier, number, country_code, message_id, least);
+    query(BEING_SUBMITTED, values).finds(conn).await
+}
+
+/// The final status to give to a segment.
+pub struct SegmentEnding<'a> {
+    pub message_id: Transid,
+    pub segment: u16,
+    pub status: MessageStatus,
+    pub error: Option<&'a str>,
+}
+
+/// Makes segments final. Skips segments that were already final.
+pub async fn finish(tx: &mut WriteTx<'_>, rows: &[SegmentEnding<'_>]) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let values = rows
+        .iter()
+        .map(|row| (row.message_id, row.segment, row.status.code(), row.error));
+    let finishing = query(FINISH, ());
+    finishing.execute_each(tx, values).await.map(drop)
+}
+
+/// Deletes the segments of messages below this ID. Each call covers a range of `ids` message IDs.
+/// Returns false if there was nothing to delete.
+pub async fn forget(conn: &mut dyn Connection, below: i64, ids: i64) -> Result<bool> {
+    let oldest: Option<i64> = query(OLDEST, ())
+        .fetch_one(conn, |row| row.get("id"))
+        .await?;
+    let Some(oldest) = oldest.filter(|oldest| *oldest < below) else {
+        return Ok(false);
+    };
+    query(FORGET, (oldest, below.min(oldest.saturating_add(ids))))
+        .execute(conn)
+        .await?;
+    Ok(true)
+}

@@ -1,0 +1,352 @@
+//! Bank statements that staff imported, and the order of their columns.
+
+use domain::records::{BankStatement, BankStatementLine, LineOutcome};
+use domain::{Money, Timestamp};
+
+use super::query::{Connection, Row, query};
+use super::row;
+use super::sql::{Sql, statements};
+use crate::error::Result;
+
+/// The lines of the statement `$1`. A line that is done has its stored outcome, and a waiting line
+/// has the outcome that it would get now.
+macro_rules! judged {
+    ($select:literal, $rest:literal) => {
+        Sql {
+            sqlite: judged!($select, "applications", $rest),
+            // Applications can be distributed, but statements can't.
+            postgres: judged!($select, "reference_shards", $rest),
+            ..Sql::ANYWHERE
+        }
+    };
+    ($select:literal, $references:literal, $rest:literal) => {
+        concat!(
+            $select,
+            r" FROM (
+            SELECT l.line, l.bank_id, l.reference, l.amount,
+                CASE WHEN l.outcome <> 'waiting' THEN l.outcome
+                     WHEN d.bank_id IS NULL AND a.reference IS NULL THEN 'unmatched'
+                     WHEN d.bank_id IS NULL THEN 'credited'
+                     WHEN d.reference = l.reference AND d.amount = l.amount THEN 'known'
+                     ELSE 'conflict' END AS outcome
+            FROM bank_statement_lines l
+            LEFT JOIN deposits d ON d.bank_id = l.bank_id
+            LEFT JOIN ",
+            $references,
+            r" a ON a.reference = l.reference
+            WHERE l.statement_id = $1) judged ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    const INSERT: Sql = Sql::same(
+        "INSERT INTO bank_statements (created_at, last_line) VALUES ($1, 0) RETURNING id");
+    const INSERT_LINE: Sql = Sql {
+        sqlite: r"
+            INSERT INTO bank_statement_lines
+                (statement_id, line, bank_id, reference, amount, outcome)
+            VALUES (?6, ?1, ?2, ?3, ?4, ?5)",
+        postgres: r"
+            INSERT INTO bank_statement_lines
+                (statement_id, line, bank_id, reference, amount, outcome)
+            SELECT $2, (value ->> 0)::bigint, value ->> 1, value ->> 2, (value ->> 3)::bigint,
+                value ->> 4
+            FROM jsonb_array_elements($1::text::jsonb)",
+        ..Sql::ANYWHERE
+    };
+    const LOADED: Sql = Sql::same("UPDATE bank_statements SET loaded_at = $2 WHERE id = $1");
+    /// A statement whose import began before `$1` and never finished.
+    const ABANDONED: Sql = Sql::same(r"
+        SELECT id FROM bank_statements WHERE loaded_at IS NULL AND created_at < $1 LIMIT 1");
+    const FORGET_LINES: Sql = Sql::same(r"
+        DELETE FROM bank_statement_lines
+        WHERE statement_id = $1 AND line IN (
+            SELECT line FROM bank_statement_lines WHERE statement_id = $1 ORDER BY line LIMIT $2)");
+    const FORGET: Sql = Sql::same("DELETE FROM bank_statements WHERE id = $1");
+    const CONFIRM: Sql = Sql::same(r"
+        UPDATE bank_statements SET confirmed_at = $2, confirmed_by = $3, asked_by = $4
+        WHERE id = $1 AND loaded_at IS NOT NULL AND confirmed_at IS NULL");
+    const BY_ID: Sql = Sql::same(r"
+        SELECT id, created_at, confirmed_at, done_at
+        FROM bank_statements WHERE id = $1 AND loaded_at IS NOT NULL");
+    const NEWEST: Sql = Sql::same(r"
+        SELECT id, created_at, confirmed_at, done_at
+        FROM bank_statements WHERE loaded_at IS NOT NULL ORDER BY id DESC LIMIT $1");
+    /// The oldest statement that is being credited.
+    const UNDER_WAY: Sql = Sql::same(r"
+        SELECT id, confirmed_by, asked_by, last_line
+        FROM bank_statements WHERE confirmed_at IS NOT NULL AND done_at IS NULL
+        ORDER BY id LIMIT 1");
+    const NEXT_LINES: Sql = Sql::same(r"
+        SELECT line, bank_id, reference, amount
+        FROM bank_statement_lines
+        WHERE statement_id = $1 AND line > $2 AND outcome = 'waiting'
+        ORDER BY line LIMIT $3");
+    const SET_OUTCOME: Sql = Sql::same(r"
+        UPDATE bank_statement_lines SET outcome = $3 WHERE statement_id = $1 AND line = $2");
+    const ADVANCE: Sql = Sql::same("UPDATE bank_statements SET last_line = $2 WHERE id = $1");
+    const DONE: Sql = Sql::same("UPDATE bank_statements SET done_at = $2 WHERE id = $1");
+    const COUNTS: Sql = judged!(
+        "SELECT outcome, COUNT(*) AS lines",
+        "GROUP BY outcome ORDER BY outcome"
+    );
+    const FIRST: Sql = judged!(
+        "SELECT line, bank_id, reference, amount, outcome",
+        "WHERE outcome = $2 ORDER BY line LIMIT $3"
+    );
+    const COLUMNS: Sql = Sql::same(r"
+        SELECT bank_id, reference, amount, currency FROM bank_columns WHERE header = $1");
+    const SET_COLUMNS: Sql = Sql::same(r"
+        INSERT INTO bank_columns (header, bank_id, reference, amount, currency)
+        VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (header) DO UPDATE SET bank_id = $2, reference = $3, amount = $4,
+            currency = $5");
+}
+
+/// The positions of a statement's columns, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BankColumns {
+    pub bank_id: usize,
+    pub reference: usize,
+    pub amount: usize,
+    /// `None` if every line is in the installation's currency.
+    pub currency: Option<usize>,
+}
+
+impl BankColumns {
+    /// Returns whether two of the fields are the same column.
+    pub fn are_repeated(self) -> bool {
+        let all = [
+            Some(self.bank_id),
+            Some(self.reference),
+            Some(self.amount),
+            self.currency,
+        ];
+        let mut all: Vec<usize> = all.into_iter().flatten().collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        all.len() < count
+    }
+}
+
+/// A line to store.
+pub struct FileLine {
+    /// The number of the line in the file, from 1.
+    pub line: i64,
+    pub bank_id: String,
+    pub reference: String,
+    /// Zero if the line is skipped.
+    pub amount: Money,
+    /// Why the line is skipped, if it is.
+    pub skipped: Option<LineOutcome>,
+}
+
+/// A statement that is being credited.
+pub struct UnderWay {
+    pub id: i64,
+    /// The account that confirmed the statement.
+    pub confirmed_by: i64,
+    /// The account that requested the confirmation, if it took two people.
+    pub asked_by: Option<i64>,
+    /// The last line that was credited.
+    pub last_line: i64,
+}
+
+/// A line to credit.
+pub struct Waiting {
+    pub line: i64,
+    pub bank_id: String,
+    pub reference: String,
+    pub amount: Money,
+}
+
+fn statement(row: &Row<'_>) -> Result<BankStatement> {
+    Ok(BankStatement {
+        id: row.get("id")?,
+        created_at: row.get("created_at")?,
+        confirmed_at: row.get("confirmed_at")?,
+        done_at: row.get("done_at")?,
+    })
+}
+
+fn outcome(row: &Row<'_>) -> Result<LineOutcome> {
+    row::word(row, "bank_statement_lines", "outcome", LineOutcome::parse)
+}
+
+/// Stores a new statement and returns its ID. The statement is hidden until it is loaded.
+pub async fn insert(conn: &mut dyn Connection, now: Timestamp) -> Result<i64> {
+    query(INSERT, now)
+        .fetch_one(conn, |row| row.get("id"))
+        .await
+}
+
+pub async fn insert_lines(
+    conn: &mut dyn Connection,
+    statement_id: i64,
+    lines: &[FileLine],
+) -> Result<()> {
+    let rows = lines.iter().map(|line| {
+        let outcome = line.skipped.map_or("waiting", LineOutcome::as_str);
+        let (bank_id, reference) = (line.bank_id.as_str(), line.reference.as_str());
+        (line.line, bank_id, reference, line.amount, outcome)
+    });
+    let inserted = query(INSERT_LINE, statement_id).execute_each(conn, rows);
+    row::touched("bank_statement_lines", lines.len(), inserted.await?)
+}
+
+/// Marks a statement as loaded: all its lines are stored.
+///
+/// # Errors
+/// When the statement was deleted as abandoned in the meantime.
+pub async fn loaded(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+    let loaded = query(LOADED, (id, now)).execute(conn).await?;
+    row::touched("bank_statements", 1, loaded)
+}
+
+/// Deletes some lines of a statement whose import began before this time and never finished. If it
+/// has no lines left, deletes the statement. Returns whether there may be more to delete.
+pub async fn forget_abandoned(
+    conn: &mut dyn Connection,
+    before: Timestamp,
+    limit: i64,
+) -> Result<bool> {
+    let abandoned = query(ABANDONED, before).fetch_optional(conn, |row| row.get("id"));
+    let Some(id): Option<i64> = abandoned.await? else {
+        return Ok(false);
+    };
+    if query(FORGET_LINES, (id, limit)).execute(conn).await? == 0 {
+        query(FORGET, id).execute(conn).await?;
+    }
+    Ok(true)
+}
+
+/// Confirms a statement. Returns false if it doesn't exist or was already confirmed.
+pub async fn confirm(
+    conn: &mut dyn Connection,
+    id: i64,
+    now: Timestamp,
+    (confirmed_by, asked_by): (i64, Option<i64>),
+) -> Result<bool> {
+    let values = (id, now, confirmed_by, asked_by);
+    Ok(query(CONFIRM, values).execute(conn).await? == 1)
+}
+
+pub async fn by_id(conn: &mut dyn Connection, id: i64) -> Result<Option<BankStatement>> {
+    query(BY_ID, id).fetch_optional(conn, statement).await
+}
+
+pub async fn newest(conn: &mut dyn Connection, limit: i64) -> Result<Vec<BankStatement>> {
+    query(NEWEST, limit).fetch_all(conn, statement).await
+}
+
+pub async fn under_way(conn: &mut dyn Connection) -> Result<Option<UnderWay>> {
+    let read = |row: &Row<'_>| {
+        Ok(UnderWay {
+            id: row.get("id")?,
+            confirmed_by: row.get("confirmed_by")?,
+            asked_by: row.get("asked_by")?,
+            last_line: row.get("last_line")?,
+        })
+    };
+    query(UNDER_WAY, ()).fetch_optional(conn, read).await
+}
+
+/// Returns the next lines of a statement to credit.
+pub async fn next_lines(
+    conn: &mut dyn Connection,
+    statement: &UnderWay,
+    limit: i64,
+) -> Result<Vec<Waiting>> {
+    let read = |row: &Row<'_>| {
+        Ok(Waiting {
+            line: row.get("line")?,
+            bank_id: row.get("bank_id")?,
+            reference: row.get("reference")?,
+            amount: row.get("amount")?,
+        })
+    };
+    query(NEXT_LINES, (statement.id, statement.last_line, limit))
+        .fetch_all(conn, read)
+        .await
+}
+
+pub async fn set_outcome(
+    conn: &mut dyn Connection,
+    statement_id: i64,
+    line: i64,
+    outcome: LineOutcome,
+) -> Result<()> {
+    let set = query(SET_OUTCOME, (statement_id, line, outcome.as_str())).execute(conn);
+    row::touched("bank_statement_lines", 1, set.await?)
+}
+
+/// Stores which line of a statement was credited last.
+pub async fn advance(conn: &mut dyn Connection, id: i64, line: i64) -> Result<()> {
+    query(ADVANCE, (id, line)).execute(conn).await.map(drop)
+}
+
+pub async fn done(conn: &mut dyn Connection, id: i64, now: Timestamp) -> Result<()> {
+    query(DONE, (id, now)).execute(conn).await.map(drop)
+}
+
+/// Returns how many lines of a statement have each outcome, or would get it now.
+pub async fn counts(conn: &mut dyn Connection, id: i64) -> Result<Vec<(LineOutcome, i64)>> {
+    query(COUNTS, id)
+        .fetch_all(conn, |row| Ok((outcome(row)?, row.get("lines")?)))
+        .await
+}
+
+/// Returns the first lines of a statement that have an outcome, or would get it now.
+pub async fn first(
+    conn: &mut dyn Connection,
+    id: i64,
+    of: LineOutcome,
+    limit: i64,
+) -> Result<Vec<BankStatementLine>> {
+    let read = |row: &Row<'_>| {
+        Ok(BankStatementLine {
+            line: row.get("line")?,
+            bank_id: row.get("bank_id")?,
+            reference: row.get("reference")?,
+            amount: row.get("amount")?,
+            outcome: outcome(row)?,
+        })
+    };
+    query(FIRST, (id, of.as_str(), limit))
+        .fetch_all(conn, read)
+        .await
+}
+
+/// Returns the columns that staff chose for statements with this header line.
+pub async fn columns(conn: &mut dyn Connection, header: &str) -> Result<Option<BankColumns>> {
+    let read = |row: &Row<'_>| {
+        let place = |place: i64| usize::try_from(place).unwrap_or(usize::MAX);
+        let currency: Option<i64> = row.get("currency")?;
+        Ok(BankColumns {
+            bank_id: place(row.get("bank_id")?),
+            reference: place(row.get("reference")?),
+            amount: place(row.get("amount")?),
+            currency: currency.map(place),
+        })
+    };
+    query(COLUMNS, header).fetch_optional(conn, read).await
+}
+
+pub async fn set_columns(
+    conn: &mut dyn Connection,
+    header: &str,
+    columns: BankColumns,
+) -> Result<()> {
+    let place = |place: usize| i64::try_from(place).unwrap_or(i64::MAX);
+    let values = (
+        header,
+        place(columns.bank_id),
+        place(columns.reference),
+        place(columns.amount),
+        columns.currency.map(place),
+    );
+    query(SET_COLUMNS, values).execute(conn).await.map(drop)
+}

@@ -1,0 +1,502 @@
+//! Counts of messages by status, for each day and for each batch. They are kept beside the
+//! messages: lists and charts read them, because counting millions of rows would take seconds. The
+//! same changes are also counted by quarter hour ([`quarters`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::quarter::Figure;
+use domain::records::{DayCounts, StatusCounts};
+use domain::{ApplicationId, BatchId, MessageStatus, Money, Timestamp, Transid};
+use serde::Deserialize;
+
+use super::quarters;
+use super::query::{Connection, Row, query};
+use super::row::{self, json, touched};
+use super::sql::{Sql, in_shard, statements};
+use crate::error::Result;
+
+statements! {
+    const DAYS: Sql = in_shard!(
+        r"
+        SELECT day, status, CAST(SUM(n) AS BIGINT) AS n
+        FROM message_days
+        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4" => " AND shard = $5",
+        r"
+        GROUP BY day, status
+        ORDER BY day",
+    );
+    const TOTALS: Sql = in_shard!(
+        r"
+        SELECT status, CAST(SUM(n) AS BIGINT) AS n
+        FROM message_days
+        WHERE application_id = $1 AND test = $2 AND day >= $3 AND day <= $4" => " AND shard = $5",
+        r"
+        GROUP BY status",
+    );
+    const FIRST_AND_LAST: Sql = in_shard!(
+        r"
+        SELECT MIN(day) AS first, MAX(day) AS last
+        FROM message_days WHERE application_id = $1 AND test = $2" => " AND shard = $3",
+    );
+    const DAYS_OF_STATUS: Sql = in_shard!(
+        r"
+        SELECT day, CAST(SUM(n) AS BIGINT) AS n
+        FROM message_days
+        WHERE application_id = $1 AND test = $2 AND status = $3 AND day >= $4 AND day <= $5"
+            => " AND shard = $6",
+        r"
+        GROUP BY day
+        HAVING SUM(n) > 0
+        ORDER BY day DESC",
+    );
+    /// The first day below `$1` whose counts aren't folded.
+    const UNFOLDED: Sql = in_shard!(
+        "SELECT MIN(day) AS day FROM message_days WHERE (node <> 0 OR writer <> 1) AND day < $1"
+            => " AND shard = $2",
+    );
+    const FOLD: Sql = in_shard!(
+        "INSERT INTO message_days (" => "shard, ",
+        r"application_id, test, day, status, node, writer, n)
+        SELECT " => "shard, ",
+        r"application_id, test, day, status, 0, 1, CAST(SUM(n) AS BIGINT)
+        FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)" => " AND shard = $2",
+        r"
+        GROUP BY " => "shard, ",
+        r"application_id, test, day, status
+        ON CONFLICT (" => "shard, ",
+        r"application_id, test, day, status, node, writer)
+        DO UPDATE SET n = message_days.n + excluded.n",
+    );
+    /// Deletes counts of 0 among the counts that were just folded.
+    const FORGET_NOTHING: Sql = in_shard!(
+        r"
+        DELETE FROM message_days
+        WHERE node = 0 AND writer = 1 AND n = 0" => " AND shard = $2",
+        r"
+          AND (application_id, test, day, status) IN (
+              SELECT application_id, test, day, status
+              FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)" => " AND shard = $2",
+        ")",
+    );
+    const FORGET_PARTS: Sql = in_shard!(
+        "DELETE FROM message_days WHERE day = $1 AND (node <> 0 OR writer <> 1)"
+            => " AND shard = $2",
+    );
+    /// `$1` is `[[application, test, day, status, n to add]]`.
+    const ADD_DAYS: Sql = Sql {
+        sqlite: r"
+            INSERT INTO message_days (application_id, test, day, status, node, writer, n)
+            VALUES (?1, ?2, ?3, ?4, ?6, ?7, ?5)
+            ON CONFLICT (application_id, test, day, status, node, writer)
+            DO UPDATE SET n = n + ?5",
+        postgres: r"
+            INSERT INTO message_days (application_id, test, day, status, n, node, writer, shard)
+            SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+                   (value ->> 3)::bigint, (value ->> 4)::bigint, $2, $3, at.shard
+            FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS r (value, place)
+            CROSS JOIN (SELECT shard FROM applications WHERE shard = $4 LIMIT 1) AS at
+            ORDER BY place
+            ON CONFLICT (shard, application_id, test, day, status, node, writer)
+            DO UPDATE SET n = message_days.n + excluded.n",
+        ..Sql::IN_SHARD
+    };
+    /// `$1` is `[[application, test, status, message]]`.
+    const FORGET_UNUSUAL: Sql = Sql::postgres_in_shard(r"
+        DELETE FROM unusual_messages u
+        USING jsonb_array_elements($1::text::jsonb) AS r
+        WHERE u.application_id = (r.value ->> 0)::bigint AND u.test = (r.value ->> 1)::bigint
+          AND u.status = (r.value ->> 2)::bigint AND u.message_id = (r.value ->> 3)::bigint
+          AND u.shard = $2");
+    const NOTE_UNUSUAL: Sql = Sql::postgres_in_shard(r"
+        INSERT INTO unusual_messages (application_id, test, status, message_id, shard)
+        SELECT (value ->> 0)::bigint, (value ->> 1)::bigint, (value ->> 2)::bigint,
+               (value ->> 3)::bigint, at.shard
+        FROM jsonb_array_elements($1::text::jsonb)
+        CROSS JOIN (SELECT shard FROM applications WHERE shard = $2 LIMIT 1) AS at");
+    const LOCK_BATCHES: Sql = Sql::postgres_in_shard(r"
+        SELECT COUNT(*) AS n
+        FROM (
+            SELECT 1
+            FROM batches
+            WHERE id = ANY (
+                ARRAY(SELECT value::bigint FROM jsonb_array_elements_text($1::text::jsonb)))
+              AND shard = $2
+            ORDER BY id FOR UPDATE) b");
+    /// `$1` is `[[batch, n to add to each status in the order of the columns, amount released]]`.
+    const MOVE_BATCHES: Sql = Sql {
+        sqlite: r"
+            UPDATE batches SET queued = queued + ?2, sending = sending + ?3, unknown = unknown + ?4,
+                submitted = submitted + ?5, delivered = delivered + ?6, failed = failed + ?7,
+                expired = expired + ?8, rejected = rejected + ?9, released = released + ?10,
+                done_at = CASE
+                    WHEN expanded_at IS NOT NULL
+                      AND rows = delivered + failed + expired + rejected + ?6 + ?7 + ?8 + ?9
+                    THEN COALESCE(done_at, ?11) ELSE done_at END
+            WHERE id = ?1",
+        postgres: r"
+            UPDATE batches SET queued = queued + (r.value ->> 1)::bigint,
+                sending = sending + (r.value ->> 2)::bigint,
+                unknown = unknown + (r.value ->> 3)::bigint,
+                submitted = submitted + (r.value ->> 4)::bigint,
+                delivered = delivered + (r.value ->> 5)::bigint,
+                failed = failed + (r.value ->> 6)::bigint,
+                expired = expired + (r.value ->> 7)::bigint,
+                rejected = rejected + (r.value ->> 8)::bigint,
+                released = released + (r.value ->> 9)::bigint,
+                done_at = CASE
+                    WHEN expanded_at IS NOT NULL
+                      AND rows = delivered + failed + expired + rejected
+                          + (r.value ->> 5)::bigint + (r.value ->> 6)::bigint
+                          + (r.value ->> 7)::bigint + (r.value ->> 8)::bigint
+                    THEN COALESCE(done_at, $2) ELSE done_at END
+            FROM jsonb_array_elements($1::text::jsonb) AS r
+            WHERE batches.id = (r.value ->> 0)::bigint
+              AND batches.shard = $3",
+        ..Sql::IN_SHARD
+    };
+}
+
+/// The key of a count: an application's messages of one day and one status. Transactions update
+/// counts in the order of these keys.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct DayKey {
+    application_id: ApplicationId,
+    test: i64,
+    day: i64,
+    /// The code of the status.
+    status: i64,
+}
+
+/// A message that is unknown, failed, expired or rejected. PostgreSQL finds it by a row of
+/// `unusual_messages`, and SQLite by an index. The fields are in the order of the statements.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Unusual {
+    application_id: ApplicationId,
+    test: i64,
+    status: i64,
+    message_id: Transid,
+}
+
+impl Unusual {
+    fn of(message: &OpenMessage, status: MessageStatus) -> Option<Self> {
+        use MessageStatus::{Expired, Failed, Rejected, Unknown};
+        matches!(status, Unknown | Failed | Expired | Rejected).then(|| Self {
+            application_id: message.application_id,
+            test: message.test,
+            status: status.code(),
+            message_id: message.id,
+        })
+    }
+
+    const fn columns(&self) -> (ApplicationId, i64, i64, Transid) {
+        (self.application_id, self.test, self.status, self.message_id)
+    }
+}
+
+/// The changes that a transaction makes to a batch.
+#[derive(Default)]
+struct BatchChange {
+    counts: StatusCounts,
+    /// The released part of the cost, in micro-units.
+    released: i64,
+}
+
+/// A writer of counts. Each counter has its own rows in each process, so that no transaction waits
+/// for another counter's commit.
+#[derive(Clone, Copy)]
+pub enum Counter {
+    /// Sends, claims, results and receipts.
+    Traffic,
+    /// Everything else that changes messages.
+    Others,
+}
+
+impl Counter {
+    /// Returns the code in the column `writer`.
+    const fn code(self) -> i64 {
+        match self {
+            Self::Traffic => 0,
+            Self::Others => 1,
+        }
+    }
+}
+
+/// The changes that a transaction makes to the counts. They are written just before the commit and
+/// in a fixed order: many transactions change the same counts, and each blocks the others from its
+/// write until its commit.
+pub struct Tally {
+    /// The slot of this process.
+    node: i64,
+    pub counter: Counter,
+    days: BTreeMap<DayKey, i64>,
+    quarters: quarters::Changes,
+    batches: BTreeMap<BatchId, BatchChange>,
+    /// The rows of `unusual_messages` to delete (`usual`) and to store (`unusual`).
+    usual: BTreeSet<Unusual>,
+    unusual: BTreeSet<Unusual>,
+    /// The time at which a batch is done, if a change completes one.
+    now: Option<Timestamp>,
+}
+
+impl Tally {
+    pub const fn new(node: i64, counter: Counter) -> Self {
+        Self {
+            node,
+            counter,
+            days: BTreeMap::new(),
+            quarters: quarters::Changes::none(),
+            batches: BTreeMap::new(),
+            usual: BTreeSet::new(),
+            unusual: BTreeSet::new(),
+            now: None,
+        }
+    }
+
+    /// Returns the changes so far, and resets the tally.
+    pub const fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::new(self.node, self.counter))
+    }
+
+    /// Counts a new message by day and quarter hour. A batch has its messages in its counts from
+    /// the start.
+    pub fn add_new(
+        &mut self,
+        (application_id, test): (ApplicationId, bool),
+        id: Transid,
+        status: MessageStatus,
+        cost: Money,
+    ) {
+        let test = i64::from(test);
+        let accepted_at = Timestamp::from_unix_ms(domain::ids::id_unix_ms(id.0));
+        let key = DayKey {
+            application_id,
+            test,
+            day: accepted_at.day(),
+            status: status.code(),
+        };
+        *self.days.entry(key).or_default() += 1;
+        let whose = (application_id, test);
+        (self.quarters).add(whose, accepted_at, Figure::Accepted, (1, cost.micros()));
+    }
+
+    /// Counts a message's change of status.
+    pub fn change(&mut self, message: &OpenMessage, to: MessageStatus, now: Timestamp) {
+        self.now = Some(now);
+        let key = |status: MessageStatus| DayKey {
+            application_id: message.application_id,
+            test: message.test,
+            day: Timestamp::from_unix_ms(message.created_at).day(),
+            status: status.code(),
+        };
+        *self.days.entry(key(message.status)).or_default() -= 1;
+        *self.days.entry(key(to)).or_default() += 1;
+        let accepted_at = Timestamp::from_unix_ms(message.created_at);
+        if let Some(figure) = Figure::of_ending(to, now.ms_since(accepted_at)) {
+            (self.quarters).add(message.whose(), accepted_at, figure, (1, 0));
+        }
+        if let Some(was) = Unusual::of(message, message.status)
+            && !self.unusual.remove(&was)
+        {
+            self.usual.insert(was);
+        }
+        if let Some(is) = Unusual::of(message, to)
+            && !self.usual.remove(&is)
+        {
+            self.unusual.insert(is);
+        }
+        if let Some(batch) = message.batch_id {
+            let counts = &mut self.batches.entry(batch).or_default().counts;
+            *counts.get_mut(message.status) -= 1;
+            *counts.get_mut(to) += 1;
+        }
+    }
+
+    /// Counts the release of a message's price.
+    pub fn release(&mut self, message: &OpenMessage) {
+        let accepted_at = Timestamp::from_unix_ms(message.created_at);
+        (self.quarters).add(
+            message.whose(),
+            accepted_at,
+            Figure::Accepted,
+            (0, -message.cost),
+        );
+        if let Some(batch) = message.batch_id {
+            self.batches.entry(batch).or_default().released += message.cost;
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.days.is_empty() && self.quarters.is_empty() && self.batches.is_empty()
+    }
+
+    /// Writes the changes to the database.
+    pub(crate) async fn write(self, conn: &mut dyn Connection) -> Result<()> {
+        let days = self.days.into_iter().filter(|(_, n)| *n != 0);
+        let rows = days.map(|(key, n)| (key.application_id, key.test, key.day, key.status, n));
+        let adding = query(ADD_DAYS, (self.node, self.counter.code()));
+        adding.execute_each(conn, rows).await?;
+        if !self.quarters.is_empty() {
+            let counter = self.counter.code();
+            self.quarters.write(conn, self.node, counter).await?;
+        }
+        if !self.batches.is_empty() {
+            move_batches(conn, self.batches, self.now).await?;
+        }
+        if conn.dialect().is_shared() {
+            for (statement, rows) in [(FORGET_UNUSUAL, self.usual), (NOTE_UNUSUAL, self.unusual)] {
+                let touched_rows = query(statement, ())
+                    .execute_each(conn, rows.iter().map(Unusual::columns))
+                    .await?;
+                touched("unusual_messages", rows.len(), touched_rows)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn move_batches(
+    conn: &mut dyn Connection,
+    batches: BTreeMap<BatchId, BatchChange>,
+    now: Option<Timestamp>,
+) -> Result<()> {
+    if conn.dialect().is_shared() {
+        let ids: Vec<i64> = batches.keys().map(|id| id.0).collect();
+        let locking = query(LOCK_BATCHES, json(&ids)?);
+        locking.finds(&mut *conn).await?;
+    }
+    let rows = batches.iter().map(|(id, change)| {
+        let n = |status| change.counts.get(status);
+        (
+            *id,
+            n(MessageStatus::Queued),
+            n(MessageStatus::Sending),
+            n(MessageStatus::Unknown),
+            n(MessageStatus::Submitted),
+            n(MessageStatus::Delivered),
+            n(MessageStatus::Failed),
+            n(MessageStatus::Expired),
+            n(MessageStatus::Rejected),
+            change.released,
+        )
+    });
+    let moving = query(MOVE_BATCHES, now.map_or(0, Timestamp::unix_ms));
+    let moved = moving.execute_each(conn, rows).await?;
+    touched("batches", batches.len(), moved)
+}
+
+/// A message that isn't final, before a change. The fields are in the order of `messages::OPEN`.
+#[derive(Deserialize)]
+pub struct OpenMessage {
+    #[serde(deserialize_with = "row::transid_from_number")]
+    pub id: Transid,
+    pub application_id: ApplicationId,
+    pub test: i64,
+    #[serde(deserialize_with = "row::batch_from_number")]
+    pub batch_id: Option<BatchId>,
+    /// Unix milliseconds.
+    pub created_at: i64,
+    #[serde(deserialize_with = "row::status_from_number")]
+    pub status: MessageStatus,
+    /// Micro-units.
+    pub cost: i64,
+}
+
+impl OpenMessage {
+    /// Returns the message's application, and whether the message was sent with the test key.
+    const fn whose(&self) -> (ApplicationId, i64) {
+        (self.application_id, self.test)
+    }
+}
+
+/// Returns the counts of an application's messages from day `first` to day `last`, both included.
+pub async fn totals(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    test: bool,
+    (first, last): (i64, i64),
+) -> Result<StatusCounts> {
+    let read = |row: &Row<'_>| Ok((row::status(row, "message_days")?, row.get("n")?));
+    let rows: Vec<(MessageStatus, i64)> = query(TOTALS, (application_id, test, first, last))
+        .fetch_all(conn, read)
+        .await?;
+    let mut counts = StatusCounts::default();
+    for (status, n) in rows {
+        *counts.get_mut(status) += n;
+    }
+    Ok(counts)
+}
+
+/// Returns the counts of an application's messages by day, from `first` to `last`, both included.
+pub async fn days(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    test: bool,
+    first: i64,
+    last: i64,
+) -> Result<Vec<DayCounts>> {
+    let read = |row: &Row<'_>| {
+        let status = row::status(row, "message_days")?;
+        Ok((row.get("day")?, status, row.get("n")?))
+    };
+    let rows: Vec<(i64, MessageStatus, i64)> = query(DAYS, (application_id, test, first, last))
+        .fetch_all(conn, read)
+        .await?;
+    let mut days: BTreeMap<i64, StatusCounts> = BTreeMap::new();
+    for (day, status, n) in rows {
+        *days.entry(day).or_default().get_mut(status) += n;
+    }
+    Ok(days
+        .into_iter()
+        .map(|(day, counts)| DayCounts { day, counts })
+        .collect())
+}
+
+/// Returns the first and the last day with messages of an application.
+pub async fn first_and_last(
+    conn: &mut dyn Connection,
+    application_id: ApplicationId,
+    test: bool,
+) -> Result<Option<(i64, i64)>> {
+    let read = |row: &Row<'_>| {
+        let (first, last): (Option<i64>, Option<i64>) = (row.get("first")?, row.get("last")?);
+        Ok(first.zip(last))
+    };
+    query(FIRST_AND_LAST, (application_id, test))
+        .fetch_one(conn, read)
+        .await
+}
+
+/// Returns the days on which messages of this status were accepted, newest first, each with the
+/// number of these messages. The days range from `first` to `last`, both included.
+pub async fn days_of_status(
+    conn: &mut dyn Connection,
+    (application_id, test): (ApplicationId, bool),
+    status: MessageStatus,
+    first: i64,
+    last: i64,
+) -> Result<Vec<(i64, i64)>> {
+    let finding = query(
+        DAYS_OF_STATUS,
+        (application_id, test, status.code(), first, last),
+    );
+    finding
+        .fetch_all(conn, |row| Ok((row.get("day")?, row.get("n")?)))
+        .await
+}
+
+/// Returns the first day below this one whose counts aren't folded. Such counts are in several
+/// rows, or in a row that a process adds to.
+pub async fn first_unfolded(conn: &mut dyn Connection, below: i64) -> Result<Option<i64>> {
+    query(UNFOLDED, below)
+        .fetch_one(conn, |row| row.get("day"))
+        .await
+}
+
+/// Folds a day's counts into one row per status. The caller makes sure that no process changes them
+/// any more.
+pub async fn fold(conn: &mut dyn Connection, day: i64) -> Result<()> {
+    for statement in [FOLD, FORGET_NOTHING, FORGET_PARTS] {
+        query(statement, day).execute(&mut *conn).await?;
+    }
+    Ok(())
+}
