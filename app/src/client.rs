@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use crate::problem::Problem;
 
 /// The HTTP status of a refusal if a script sent the request. A refusal, such as a wrong password
-/// or a name that is taken, is an ordinary answer. Browsers log every status of 400 or more as an
-/// error on the page.
+/// or a name that is taken, is an ordinary answer, so its status is below 400. Browsers log every
+/// status of 400 or more as an error on the page.
 pub const STATUS_OF_REFUSALS: u16 = 299;
 
 /// Calls a server function. In the browser, the call uses the HTTP method that the function

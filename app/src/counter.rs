@@ -1,6 +1,6 @@
-//! The text counter: shows how a text will be sent and what it will cost while it is typed. Nothing
-//! is sent. The browser counts if scripts run. Without scripts, the form is posted and the server
-//! counts.
+//! The text counter. While a text is typed, it shows how the text will be sent and what it will
+//! cost. Nothing is sent. The browser counts if scripts run. Without scripts, the form is posted
+//! and the server counts.
 
 use domain::message::{InvalidMessage, MessageText as Checked, PAGE_CHARS, units_left};
 use domain::number::LOCAL_DIGITS;
@@ -50,7 +50,7 @@ pub async fn load_counter() -> Result<CounterData, Problem> {
     let request = use_context::<http::request::Parts>();
     let typed = request.and_then(|request| request.extensions.get::<TypedText>().cloned());
     Ok(CounterData {
-        table: current.service().price_table().await?,
+        table: current.service().money().price_table().await?,
         home: current.site().home.clone(),
         pages_max: current.site().message_pages_max,
         typed: typed.unwrap_or_default(),
@@ -227,7 +227,7 @@ impl CounterData {
             })
             .in_region("What each way of writing a number costs");
         let home = format!(
-            "The home country is {}. The way you write a number decides what a page to it costs:",
+            "The home country is {}. The price per page depends on how you write the number:",
             self.home
         );
         view! {

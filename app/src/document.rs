@@ -34,8 +34,8 @@ pub fn shell(options: LeptosOptions) -> impl IntoView {
     }
 }
 
-/// Returns the location of the WebAssembly for the requested page. Staff pages load a build of
-/// their own, so customers don't download their code.
+/// Returns the location of the WebAssembly for the requested page. Staff pages load a separate
+/// build, so customers don't download the code of the staff pages.
 fn code_of_page(options: &LeptosOptions, path: &str) -> LeptosOptions {
     let is_support = path.starts_with("/support");
     let mut options = options.clone();
@@ -101,8 +101,8 @@ pub fn error_page(
                 <meta charset="utf-8"/>
                 <meta name="viewport" content="width=device-width, initial-scale=1"/>
                 <meta name="color-scheme" content=color_scheme(theme)/>
-                // As a text node, the title would show the comment that Leptos writes after each
-                // text.
+                // `inner_html`, because Leptos writes a comment after each text node, and the title
+                // would show that comment.
                 <title inner_html=format!("{title} · Heliograph")></title>
                 <link rel="icon" type="image/svg+xml" href="/favicon.svg"/>
                 <HashedStylesheet options id="leptos"/>

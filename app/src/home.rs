@@ -21,11 +21,11 @@ pub struct Home {
     pub signed_in: bool,
 }
 
-/// Loads the prices in force. Needs no sign-in.
+/// Loads the prices, current and upcoming, and whether somebody is signed in. Needs no sign-in.
 #[server(prefix = "/fn", endpoint = "home", input = GetUrl)]
 pub async fn load_home() -> Result<Home, Problem> {
     let current = current_request()?;
-    let prices = current.service().price_table().await?;
+    let prices = current.service().money().price_table().await?;
     let signed_in = current.account().await?.is_some();
     Ok(Home {
         prices,

@@ -20,7 +20,7 @@ pub struct IncidentNote {
 /// Returns the open notes, oldest first.
 #[cfg(feature = "ssr")]
 pub async fn incident_notes(service: &Service) -> Result<Vec<IncidentNote>, Problem> {
-    let notes = service.incidents().await?.into_iter();
+    let notes = service.delivery().incidents().await?.into_iter();
     let notes = notes.map(|note| IncidentNote {
         text: note.text,
         began_at: note.began_at,

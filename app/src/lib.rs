@@ -1,5 +1,6 @@
-//! The portal. It is built twice: for the server, which renders the pages (`ssr`), and for the
-//! browser, which hydrates them (`hydrate`).
+//! The portal. One build is for the server, which renders the pages (`ssr`). Two builds are for the
+//! browser, which hydrates them (`hydrate`): one for customers, and one that also has the staff
+//! pages (`support`).
 //!
 //! A page and its server functions share a file. A server function parses its arguments, calls one
 //! method of the service and returns the result. On the server, `current_request` identifies the

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::request::Parts;
 use leptos::prelude::use_context;
 
-/// The `Retry-After` of such a response, in seconds. Hashing a password takes about 20 ms, so the
-/// queue of passwords is empty after this time.
+/// The `Retry-After` of a response to such a request, in seconds. Hashing a password takes about 20
+/// ms, so the queue of passwords to hash is empty after this time.
 pub const RETRY_AFTER_S: &str = "2";
 
 /// Whether a request was refused because the service is busy. The server puts it into the request's

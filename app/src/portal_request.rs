@@ -73,13 +73,13 @@ pub trait PortalRequest: Send + Sync {
     /// Returns the signed-in account, unless it must set up a second factor first.
     async fn account(&self) -> Result<Option<AccountRecord>, Problem> {
         let account = self.session_account().await?;
-        Ok(account.filter(|account| !self.service().must_set_up_factor(account)))
+        Ok(account.filter(|account| !self.service().accounts().must_set_up_factor(account)))
     }
 
     /// Returns when the current session ends. Doesn't extend the session.
     async fn session_end(&self) -> Result<Option<SessionEnd>, Problem> {
         let token = self.token().unwrap_or_default();
-        Ok(self.service().session_end(&token).await?)
+        Ok(self.service().accounts().session_end(&token).await?)
     }
 
     /// Returns where to redirect a request that has no [`PortalRequest::account`]. The sign-in page
@@ -187,6 +187,7 @@ pub async fn step_up(
     let token = current.token().unwrap_or_default();
     current
         .service()
+        .accounts()
         .step_up(&token, account, credential)
         .await?;
     if credential.trim().is_empty() {
@@ -206,7 +207,11 @@ pub async fn staff() -> Result<(CurrentRequest, AccountRecord), Problem> {
     if !account.staff {
         let page = use_context::<Parts>().map(|parts| parts.uri.path().to_owned());
         let page = page.unwrap_or_default();
-        current.service().record_denied(account.id, &page).await?;
+        current
+            .service()
+            .accounts()
+            .record_denied(account.id, &page)
+            .await?;
         return Err(Cause::NotFound.into());
     }
     Ok((current, account))

@@ -13,8 +13,8 @@ use leptos::server_fn::codec::JsonEncoding;
 use leptos::server_fn::error::{FromServerFnError, ServerFnErrorErr};
 use serde::{Deserialize, Serialize};
 
-/// The page on which a second factor is set up. An account that must have one is redirected here
-/// until it does.
+/// The page on which a second factor is set up. An account that must have one but doesn't have it
+/// yet is redirected here.
 pub const TWO_FACTOR_PATH: &str = "/account/two-factor";
 
 /// Why a page or a form can't be handled.
@@ -439,7 +439,7 @@ impl From<Refusal> for Cause {
             Refusal::InvalidPassword(invalid) => Self::Password(invalid),
             Refusal::NoSuchApplication => Self::NotFound,
             other => {
-                tracing::error!(refusal = %other, "a refusal that only the command line expects");
+                tracing::error!(refusal = %other, "only the command line expects this refusal");
                 Self::Failed
             }
         }

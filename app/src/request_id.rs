@@ -1,4 +1,4 @@
-//! The ID of the current request, which finds the request in the log.
+//! The ID of the current request. Staff use it to find the request in the log.
 
 use std::sync::Arc;
 

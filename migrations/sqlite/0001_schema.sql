@@ -181,7 +181,7 @@ CREATE INDEX outbox_by_recipient ON outbox (recipient, created_at);
 -- When staff were last mailed about each kind of work that has been pending for an hour.
 CREATE TABLE reminders (
     kind       TEXT PRIMARY KEY,     -- for example activations
-    -- the mail counted all work that had been pending for an hour by then
+    -- when the last mail was written; it counted all work that had been pending for an hour
     mailed_at  INTEGER NOT NULL
 ) STRICT;
 
@@ -229,9 +229,9 @@ CREATE TABLE applications (
     -- what to do with a message if the carrier's answer is lost
     lost_answer             TEXT NOT NULL DEFAULT 'hold'
         CHECK (lost_answer IN ('hold', 'resend')),
-    -- threshold: the customer is mailed when the balance falls below; null if never
+    -- the customer is mailed when the balance falls below this threshold; null if never
     low_balance             INTEGER CHECK (low_balance > 0),
-    -- when the balance fell below; null while it isn't
+    -- when the customer was mailed about it; null while the balance isn't below the threshold
     low_balance_at          INTEGER,
     -- since when the customer wants a mail for each finished batch; null if not wanted
     batch_mails_since       INTEGER,
@@ -247,8 +247,8 @@ CREATE INDEX applications_by_status ON applications (status, id);
 CREATE INDEX applications_by_activation ON applications (activated_at) WHERE activated_at IS NOT NULL;
 CREATE INDEX applications_with_threshold ON applications (id) WHERE low_balance IS NOT NULL;
 CREATE INDEX applications_with_batch_mails ON applications (id) WHERE batch_mails_since IS NOT NULL;
--- The two rules of "My Applications". The database enforces them, however many forms arrive at
--- once.
+-- An account has at most one application per category, and at most one without a sender name. The
+-- database enforces both rules, even if several forms arrive at once.
 CREATE UNIQUE INDEX applications_one_per_category ON applications (account_id, category);
 CREATE UNIQUE INDEX applications_one_without_sender ON applications (account_id)
     WHERE sender_state = 'none';
@@ -683,7 +683,7 @@ CREATE TABLE margin_days (
     PRIMARY KEY (day, reference, rule, carrier)
 ) STRICT, WITHOUT ROWID;
 
--- Daily sums of dropped messages. Their transfers stay, and the check compares the two.
+-- Daily sums of dropped messages. Their transfers stay, and `heliograph check` compares the two.
 CREATE TABLE dropped_days (
     day            INTEGER NOT NULL,  -- day of acceptance
     application_id INTEGER NOT NULL,

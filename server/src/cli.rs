@@ -73,13 +73,13 @@ pub enum Command {
     Audit(Audit),
     /// Find accounts, applications, messages, batches and deposits by one text: an email or its
     /// beginning, a reference, a transid, a batchid or a bank id. A number or a request id finds
-    /// messages of the last 7 days; after an email or a reference, it finds messages of any time
-    /// ("123456 57000001").
+    /// messages of the last 7 days. To find older messages too, write the account's email or the
+    /// application's reference before it ("123456 57000001").
     Search { text: String },
     /// Inspect messages.
     #[command(subcommand)]
     Message(Message),
-    /// Recalculate every invariant of the ledger and the queue from the rows.
+    /// Check every invariant of the ledger and the queue against the rows.
     Check,
     /// Copy the database to a file while it is in use.
     Backup { file: PathBuf },
@@ -286,7 +286,8 @@ pub enum Price {
     },
 }
 
-/// The days of a report, including both. At most 92 days. A day is counted after its end.
+/// The days of a report, at most 92. The report includes the first and the last day. A day appears
+/// after its end.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Margin {
     /// The first day, like 2026-11-01.
@@ -313,7 +314,7 @@ pub enum Carrier {
     /// messages take another route if there is one.
     Drain {
         name: String,
-        /// Drain it even if no other carrier takes messages and they have to wait.
+        /// Drain it even if no other carrier takes messages. The messages then wait.
         #[arg(long)]
         yes: bool,
     },

@@ -122,9 +122,9 @@ pub async fn prepare(service: &Service, data_dir: &Path) -> Result<Demo, DemoErr
 }
 
 async fn refuse_others(service: &Service) -> Result<(), DemoError> {
-    let mut others = service.account_count().await?;
+    let mut others = service.accounts().account_count().await?;
     for email in [CUSTOMER, STAFF] {
-        others -= i64::from(service.find_account(email).await?.is_some());
+        others -= i64::from(service.accounts().find_account(email).await?.is_some());
     }
     if others == 0 {
         Ok(())
@@ -151,7 +151,7 @@ async fn refuse_other_database(
 }
 
 async fn application(service: &Service) -> Result<Option<ApplicationRecord>, DemoError> {
-    let applications = service.all_applications().await?;
+    let applications = service.applications().all_applications().await?;
     Ok(applications
         .into_iter()
         .find(|application| application.email == CUSTOMER && application.category == Category::Sms))
@@ -164,11 +164,13 @@ async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
     let secret = TotpSecret::parse(&kept.staff.totp_secret)
         .ok_or(DemoError::Impossible("demo.json has no usable totp_secret"))?;
     service
+        .accounts()
         .give_factor(&Actor::System, staff.id, &secret)
         .await?;
     let (reference, live, test) = match application(service).await? {
         None => {
             let new = service
+                .applications()
                 .create_application(customer.id, Category::Sms, None)
                 .await?;
             (new.reference, new.live_key, new.test_key)
@@ -179,6 +181,7 @@ async fn settle(service: &Service, kept: &mut Kept) -> Result<(), DemoError> {
             let password = &kept.customer.password;
             let renew = async |kind| {
                 service
+                    .applications()
                     .replace_key(customer.id, reference, kind, password, "", None)
                     .await
             };
@@ -202,12 +205,16 @@ async fn account(
         .map_err(|_| DemoError::Impossible("demo.json has no email address"))?;
     let password = Password::parse(&sign_in.password)
         .map_err(|_| DemoError::Impossible("demo.json has no usable password"))?;
-    if let Some(account) = service.find_account(email.as_str()).await? {
-        let token = service.issue_reset(&Actor::System, email.as_str()).await?;
-        service.reset_password(&token, &password).await?;
+    if let Some(account) = service.accounts().find_account(email.as_str()).await? {
+        let token = service
+            .accounts()
+            .issue_reset(&Actor::System, email.as_str())
+            .await?;
+        service.accounts().reset_password(&token, &password).await?;
         return Ok(account);
     }
     Ok(service
+        .accounts()
         .add_account(&Actor::System, &email, &password, staff)
         .await?)
 }
@@ -216,7 +223,11 @@ async fn account(
 /// application stays suspended, because a person decided that.
 async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), DemoError> {
     if application.status == ApplicationStatus::Pending {
-        match service.approve(&Actor::System, application.reference).await {
+        match service
+            .applications()
+            .approve(&Actor::System, application.reference)
+            .await
+        {
             Ok(_) => {}
             Err(error) if matches!(error.refusal(), Some(Refusal::StatusConflict { .. })) => {}
             Err(error) => return Err(error.into()),
@@ -230,7 +241,10 @@ async fn fund(service: &Service, application: &ApplicationRecord) -> Result<(), 
         reference: application.reference.to_string(),
         amount: DEPOSIT,
     };
-    service.add_deposit(&Actor::System, &request).await?;
+    service
+        .money()
+        .add_deposit(&Actor::System, &request)
+        .await?;
     Ok(())
 }
 
@@ -253,9 +267,14 @@ async fn shown(
 }
 
 async fn working_secret(service: &Service, text: String) -> Result<Option<String>, DemoError> {
-    let staff = service.find_account(STAFF).await?;
+    let staff = service.accounts().find_account(STAFF).await?;
     let in_force = match (staff, TotpSecret::parse(&text)) {
-        (Some(staff), Some(secret)) => service.factor_in_force(staff.id, &secret).await?,
+        (Some(staff), Some(secret)) => {
+            service
+                .accounts()
+                .factor_in_force(staff.id, &secret)
+                .await?
+        }
         _ => false,
     };
     Ok(in_force.then_some(text))
@@ -266,7 +285,7 @@ async fn working_key(service: &Service, key: Option<String>) -> Result<Option<St
         return Ok(None);
     };
     let in_force = match ApiKey::parse(&key) {
-        Ok(key) => service.key_in_force(&key).await?,
+        Ok(key) => service.applications().key_in_force(&key).await?,
         Err(_) => false,
     };
     Ok(in_force.then_some(key))
@@ -277,7 +296,7 @@ async fn working_sign_in(
     sign_in: SignIn<String>,
 ) -> Result<SignIn<Option<String>>, DemoError> {
     let SignIn { email, password } = sign_in;
-    let password = match service.sign_in(&email, &password, CLIENT).await {
+    let password = match service.accounts().sign_in(&email, &password, CLIENT).await {
         Ok(_) => Some(password),
         Err(error) if error.refusal().is_some() => None,
         Err(error) => return Err(error.into()),
@@ -301,7 +320,7 @@ impl Kept {
             customer: sign_in(CUSTOMER)?,
             staff: StaffSignIn {
                 sign_in: sign_in(STAFF)?,
-                totp_secret: service.new_totp_secret().base32(),
+                totp_secret: service.accounts().new_totp_secret().base32(),
             },
         })
     }

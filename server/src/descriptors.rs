@@ -1,8 +1,8 @@
-//! The limit of open files. Each connection of a client is one.
+//! The limit of open files. Each client connection uses one file.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The open files that are left for the database, uploads and carriers.
+/// The number of open files that are reserved for the database, uploads and carriers.
 const OTHERS: u64 = 512;
 
 /// Raises the process's limit of open files to the system's maximum. Returns the number of

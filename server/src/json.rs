@@ -30,7 +30,7 @@ impl Serialize for DateTime {
 
 /// Returns the text of a string, the digits of a whole number, or `true` or `false`. Returns `None`
 /// for anything else, including fractions. A number that is too large for an integer has lost some
-/// of its digits, so it returns `None` too.
+/// of its digits, so the result is `None` too.
 pub fn as_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -15,8 +15,8 @@ use crate::config::ConfigError;
 
 /// How long the mail server may take for a mail. This is less than a mail's lease.
 const MAIL_TIMEOUT: Duration = Duration::from_mins(1);
-/// The SMTP codes for a refused sign-in. They say nothing about the mail, and end when an operator
-/// corrects the settings.
+/// The SMTP codes for a refused sign-in. Such a refusal isn't about the mail, and ends when an
+/// operator corrects the settings. So the mail is retried.
 const SIGN_IN_REFUSED: [u16; 4] = [530, 534, 535, 538];
 
 /// The mail server, and the address that mails come from.
@@ -174,7 +174,7 @@ mod tests {
 
     use super::{MailServer, Mailer};
 
-    /// The mail server sends nothing.
+    /// The mail server accepts the connection, but never answers.
     #[tokio::test]
     async fn a_mail_server_that_hangs_is_left() {
         let hanging = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -48,7 +48,8 @@ pub struct Readings {
     pub shards_skipped: u64,
     /// The number of passwords hashed.
     pub password_hashes: u64,
-    /// The number of kinds of attempts of which all clients together made too many.
+    /// The number of kinds of attempts, such as sign-ins, that are over the limit of all clients
+    /// together.
     pub strained_limits: usize,
     /// `None` if the database couldn't be queried. The same goes for the next two fields.
     pub queue: Option<QueueState>,
@@ -113,8 +114,8 @@ impl Metrics {
         );
         registry.register(
             "connections_limited",
-            "Client connections that were closed because of a limit, by limit: of their address, \
-             of their network, of all connections, or of the time that a response may stay unread",
+            "Client connections that were closed because of a limit: of connections per address, \
+             per network or in total, or of the time that a response may stay unread",
             self.connections_limited.clone(),
         );
         if let Some(readings) = readings {
@@ -142,8 +143,8 @@ impl Readings {
         );
         registry.register(
             "strained_limits",
-            "Kinds of attempts (sign-ins, registrations, reset links) of which all clients together \
-             made too many at this process; each network then has only a small share",
+            "Kinds of attempts (sign-ins, registrations, reset links) that are over the limit of \
+             all clients together at this process; each network then has only a small share",
             ConstGauge::new(i64::try_from(self.strained_limits).unwrap_or(i64::MAX)),
         );
         if let Some(queue) = self.queue {
@@ -181,7 +182,7 @@ impl Readings {
             );
             registry.register(
                 "unpaid_bytes_max",
-                "Size of such messages from which on the log has warnings",
+                "Size of such messages above which staff are warned",
                 ConstGauge::new(unpaid.bytes_max),
             );
         }

@@ -15,7 +15,7 @@ const DESCRIPTION: &str = "Send SMS and look up their status. Every response is 
     a message. The API key is a path segment or a Bearer token. Messages of a test key go to no \
     carrier and are charged to the test balance. With a test key, reserved local numbers decide the \
     outcome: 00000001 delivered, 00000002 failed, 00000003 expired, 00000004 rejected, 00000005 \
-    delivered after 30 s. 00000501 to 00000505 return that code, in an upload for the whole upload. \
+    delivered after 30 s. 00000501 to 00000505 return that code; in an upload, for the whole file. \
     If the key is in a header, one message is at /sms/reports/{transid} and one batch at \
     /sms/batches/{batchid}. An unknown parameter is refused.";
 
@@ -159,13 +159,13 @@ fn headers() -> Value {
         })
     };
     json!({
-        "X-Request-Id": header("Names the request to support.", "1f8b0800-42"),
+        "X-Request-Id": header("Identifies the request. Quote it to support.", "1f8b0800-42"),
         "Cache-Control": header("No cache may store the response.", "no-store"),
         "Referrer-Policy": header(
             "Browsers don't send the address, which may hold the key, as a referrer.",
             "no-referrer",
         ),
-        "X-Content-Type-Options": header("The content type is what it says.", "nosniff"),
+        "X-Content-Type-Options": header("Browsers mustn't guess the content type.", "nosniff"),
         "Content-Security-Policy": header(
             "Browsers load nothing for the response and show it in no frame.",
             "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",

@@ -54,15 +54,15 @@ async fn metrics(State(ops): State<Ops>) -> ([(HeaderName, &'static str); 1], St
         now: service.clock().now(),
         commit_groups: service.group_figures(),
         shards_skipped: service.shards_skipped(),
-        password_hashes: service.password_hashes(),
-        strained_limits: service.strained_limits().len(),
-        queue: readable("the queue", service.queue_state().await),
-        carriers: readable("the carriers", service.carriers().await),
-        mails: readable("the mails", service.mail_counts().await),
-        unpaid: service.unpaid_use(),
+        password_hashes: service.accounts().password_hashes(),
+        strained_limits: service.accounts().strained_limits().len(),
+        queue: readable("the queue", service.delivery().queue_state().await),
+        carriers: readable("the carriers", service.delivery().carriers().await),
+        mails: readable("the mails", service.operations().mail_counts().await),
+        unpaid: service.operations().unpaid_use(),
         oldest_transaction_ms: readable(
             "the open transactions",
-            service.oldest_transaction_ms().await,
+            service.operations().oldest_transaction_ms().await,
         )
         .flatten(),
     };

@@ -37,7 +37,8 @@ use crate::web::ErrorPages;
 /// How long the portal may take to begin its response, including the time to read a form. Dropping
 /// a request after that is safe, because the service finishes what it has begun.
 const PORTAL_TIMEOUT: Duration = Duration::from_secs(30);
-/// The same for a bank statement. Its lines are stored a few at a time, so that sends don't wait.
+/// The same limit for a bank statement. It is longer, because the lines are stored a few at a time,
+/// so that sends don't wait.
 const IMPORT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The route template for requests that match no route.

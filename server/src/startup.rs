@@ -205,7 +205,7 @@ async fn site(
     metrics: &Arc<Metrics>,
     stop: &CancellationToken,
 ) -> Result<PublicAddress, ServeError> {
-    let PriceList { currency, .. } = service.price_list().await?;
+    let PriceList { currency, .. } = service.money().price_list().await?;
     let pages_max = settings.limits.message_pages_max;
     let document = openapi::document(url, pages_max).map_err(std::io::Error::from)?;
     let api = Api {
@@ -253,7 +253,7 @@ fn refuse(serve: &Serve, settings: &Settings) -> Result<(), ConfigError> {
     if settings.carriers.list.is_empty() && !serve.demo && !settings.allow_sandbox {
         return Err(ConfigError::new(
             "there is no carrier, so messages would only go to the sandbox: add a [[carrier]] to \
-             heliograph.toml, set HELIOGRAPH_ALLOW_SANDBOX=true if that is meant, or start with \
+             heliograph.toml, set HELIOGRAPH_ALLOW_SANDBOX=true if you want that, or start with \
              --demo",
         ));
     }

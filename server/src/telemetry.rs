@@ -29,8 +29,8 @@ impl Drop for Logging {
 pub fn start(level: Level) -> io::Result<Logging> {
     let lines = Lines::start(io::stderr(), GATHER)?;
     // Libraries log URIs and headers on their lower levels, so those levels are never enabled. The
-    // filter isn't an `EnvFilter`, because that takes a lock at each span, which all requests would
-    // share.
+    // filter isn't an `EnvFilter`, because an `EnvFilter` takes a lock at each span, and all
+    // requests would share that lock.
     let filter = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_targets(["heliograph", "service", "app"].map(|target| (target, level)));

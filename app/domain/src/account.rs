@@ -14,7 +14,7 @@ pub const DEVICE_NAME_CHARS_MAX: usize = 60;
 /// The maximum length of the part before the `@` (RFC 5321 §4.5.3.1.1).
 const LOCAL_PART_CHARS_MAX: usize = 64;
 
-/// An email address in lower case. Two spellings of one address belong to the same account.
+/// An email address in lower case. Addresses that differ only in case belong to the same account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Email(String);
 
@@ -95,7 +95,7 @@ impl fmt::Display for Email {
 }
 
 /// Whether a character is ASCII, or a Western or Central European letter with a visible accent.
-/// Excludes the dotless i, the kra, and the n after an apostrophe.
+/// Excludes U+0131 (dotless i), U+0138 (kra) and U+0149 (n preceded by an apostrophe).
 const fn is_usual(c: char) -> bool {
     c.is_ascii()
         || matches!(c, '\u{df}'..='\u{f6}' | '\u{f8}'..='\u{17e}')

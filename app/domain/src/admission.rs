@@ -15,7 +15,7 @@ pub struct SendAttempt {
     pub application: Option<SendingApplication>,
     pub key: KeyKind,
     pub earlier: EarlierRequest,
-    /// The refusal that this number gets with a test key; see [`reserved_outcome`].
+    /// The refusal that the recipient's number causes with a test key; see [`reserved_outcome`].
     pub reserved_outcome: Option<Reason>,
 }
 
@@ -78,7 +78,8 @@ impl SendingApplication {
         }
     }
 
-    /// A test key also works while the application is Pending, and with any sender name.
+    /// A test key also works while the application is Pending, whatever the state of the sender
+    /// name.
     const fn check_status(self, key: KeyKind) -> Result<(), Reason> {
         match (self.status, key) {
             (ApplicationStatus::Suspended, _) => Err(Reason::ApiSuspended),

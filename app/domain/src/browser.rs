@@ -7,7 +7,8 @@ pub fn browser_name(user_agent: &str) -> String {
         ("Edg/", "Edge"),
         ("OPR/", "Opera"),
         ("Firefox/", "Firefox"),
-        // The browsers above also name these two in their user agents.
+        // Last, because Edge and Opera also name these two in their user agents, and Chrome also
+        // names Safari.
         ("Chrome/", "Chrome"),
         ("Safari/", "Safari"),
     ];

@@ -7,7 +7,7 @@ use crate::words::words;
 
 /// The maximum number of characters in a reason.
 pub const REASON_CHARS_MAX: usize = 500;
-/// The maximum number of lines in a list.
+/// The maximum number of lines in a list, not counting blank lines.
 pub const LIST_LINES_MAX: usize = 100;
 
 /// Why a text isn't a valid reason.
@@ -81,7 +81,7 @@ words! {
 }
 
 impl StaffList {
-    /// Returns the list as it is before staff edit it.
+    /// Returns the default list, which applies until staff edit it.
     pub const fn at_first(self) -> &'static str {
         match self {
             Self::SuspendReasons => {

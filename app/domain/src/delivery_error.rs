@@ -6,8 +6,8 @@ words! {
     @only_written
     /// Why a message wasn't delivered, as reports and the API show it.
     ///
-    /// `_` and an error number from the network or the carrier may follow the code. Some carriers
-    /// send codes of their own, which are reported instead.
+    /// A suffix may follow the code: `_` and an error number from the network or the carrier. Some
+    /// carriers send codes of their own, which are reported instead.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum DeliveryError {
         /// No route matches the message.

@@ -36,7 +36,7 @@ words! {
         /// The balance fell below the application's threshold.
         LowBalance = "low-balance",
         BatchDone = "batch-done",
-        /// Tells staff that something has waited for an hour.
+        /// Tells staff that pending work has waited for more than an hour.
         Waiting = "waiting",
     }
 }
@@ -89,7 +89,7 @@ words! {
         Sending = "sending",
         /// The mail server accepted the mail.
         Sent = "sent",
-        /// No mail server is configured, so staff read the mail instead.
+        /// No mail server is configured. Staff can read the mail and contact the recipient.
         Kept = "kept",
         /// The mail server refused the mail permanently, or attempts failed for a day.
         Failed = "failed",

@@ -28,8 +28,8 @@ words! {
     /// order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum NumberWarning {
-        /// The home country's code, followed by 8 digits. The number would cost less without the
-        /// code.
+        /// The number is the home country's code followed by 8 digits. It would cost less without
+        /// the code.
         LooksLocal = "looks_local",
         /// The number starts with 0, but no country code does.
         LeadingZero = "leading_zero",

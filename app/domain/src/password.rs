@@ -23,8 +23,8 @@ const EMAIL_PART_CHARS_MIN: usize = 5;
 const REST_CHARS_MIN: usize = 8;
 /// The maximum length of a repeated pattern, such as `ab` in `ababababab`.
 const REPEATED_CHARS_MAX: usize = 4;
-/// The minimum number of runs in a password. With fewer, it is only a pattern: `qwertyasdf` has
-/// two.
+/// The minimum number of runs (see [`runs`]) in a password. With fewer, the password is only a
+/// pattern: `qwertyasdf` has two.
 const RUNS_MIN: usize = 3;
 /// The rows of keys on keyboards: digits, then the letters of QWERTY, QWERTZ and AZERTY.
 const ROWS: [&str; 6] = [
@@ -115,7 +115,7 @@ impl Password {
     /// follows a pattern, or is made of the service's name.
     pub fn parse(text: &str) -> Result<Self, InvalidPassword> {
         let chars = lower(text);
-        // Count before lower-casing, which can add characters.
+        // Counts the text as typed, because lower-casing can add characters.
         if !(PASSWORD_CHARS_MIN..=PASSWORD_CHARS_MAX).contains(&text.chars().count()) {
             return Err(InvalidPassword::Length);
         }

@@ -47,7 +47,7 @@ pub struct PriceRecord {
     /// The prefix of the numbers that the price applies to. `None` for a base price.
     pub prefix: Option<Prefix>,
     pub kind: Kind,
-    /// The price. `None` if the prefix has no price of its own from then on.
+    /// The price. `None` if the change removes the prefix's own price.
     pub per_page: Option<Money>,
     /// When the price comes into force.
     pub from: Timestamp,
@@ -198,15 +198,15 @@ impl PriceHistory {
         })
     }
 
-    /// Returns the unit price of a message that was accepted at a time, with the prefix that had
-    /// this price, if any.
+    /// Explains the price `per_page` of a message that was accepted at the time `accepted`. Returns
+    /// the price with the prefix that set it, if any.
     pub fn explain(&self, number: &Number, accepted: Timestamp, per_page: Money) -> UnitPrice {
         let then = self.at(accepted).map(|prices| prices.unit_price(number));
         if let Some(then) = then.filter(|then| then.per_page == per_page) {
             return then;
         }
-        // The prices changed between the decision and the message's timestamp. Find the newest
-        // change that set this price.
+        // The prices changed between the time at which the message was priced and its timestamp.
+        // Find the newest change that set this price.
         let prefix = self.rows.iter().rev().find_map(|row| match &row.change {
             PriceChange::Prefix(prefix, Some(price)) => {
                 let is_it = *price == per_page && number.digits().starts_with(prefix.digits());

@@ -59,8 +59,8 @@ impl Prices {
 
 /// Returns the price of a message, or `None` on overflow. Every page of a message costs the same.
 ///
-/// Uploads rely on this rule, because they are priced by their total number of pages. Two SQL
-/// statements repeat the rule.
+/// Uploads rely on this rule, because they are priced by their total number of pages. An SQL
+/// statement in `store::check` repeats the rule.
 pub fn cost_at(per_page: Money, pages: usize) -> Option<Money> {
     per_page.checked_times(pages)
 }
@@ -73,7 +73,7 @@ pub struct PageCount {
 }
 
 impl PageCount {
-    /// Adds the pages of a message to a number of this kind.
+    /// Counts the pages of a message. `kind` is the kind of the recipient's number.
     pub const fn add(&mut self, kind: Kind, pages: u64) {
         match kind {
             Kind::Local => self.local += pages,
@@ -211,7 +211,7 @@ pub struct PagesByPrice {
 }
 
 impl PagesByPrice {
-    /// Adds the pages of a message to a number.
+    /// Counts the pages of a message under the price for the recipient's number.
     pub fn add(&mut self, prices: &PricesInForce, (kind, digits): (Kind, &str), pages: u64) {
         let Some((prefix, _)) = prices.longest(kind, digits) else {
             return self.base.add(kind, pages);

@@ -37,7 +37,7 @@ pub enum Figure {
 
 impl Figure {
     /// Returns the figure that counts a message with a final status, or `None` for other statuses.
-    /// `took_ms` is the time since the message was accepted.
+    /// `took_ms` is the time from the message's acceptance to its final status.
     pub fn of_ending(status: MessageStatus, took_ms: i64) -> Option<Self> {
         match status {
             MessageStatus::Delivered => Some(Self::Delivered(

@@ -132,7 +132,7 @@ impl Reason {
             }
             Self::IdempotencyMismatch => "This Idempotency-Key was used for another request.",
             Self::RateLimited => "Too many requests; wait as long as Retry-After says.",
-            Self::RecipientFlooded => "This number was sent too many messages in a short time.",
+            Self::RecipientFlooded => "Too many messages went to this number in a short time.",
             Self::SpendCapReached => "The application's spending limit is reached.",
             Self::Internal => {
                 "Something went wrong on our side; nothing was sent and nothing charged."

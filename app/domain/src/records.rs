@@ -147,7 +147,8 @@ pub struct MarginReport {
     pub last: i64,
     /// The last day that has been counted.
     pub counted: Option<i64>,
-    /// The last day that won't be counted again, because all of its messages are final.
+    /// The last day with final figures. Days up to this one aren't counted again, because all of
+    /// their messages are final.
     pub final_until: Option<i64>,
     /// Margins by day. `name` is the number of the day.
     pub days: Vec<MarginRow>,
@@ -673,7 +674,7 @@ words! {
         /// The connection is bound, but the carrier didn't answer the last submits. Only one submit
         /// is in flight at a time until the carrier answers one.
         Probing = "probing",
-        /// The connection couldn't be bound or was lost. The next attempt follows in a few seconds.
+        /// The connection couldn't be bound or was lost. The next attempt follows after a backoff.
         Waiting = "waiting",
         Closed = "closed",
     }
@@ -685,7 +686,7 @@ pub struct ConnectionRecord {
     pub carrier: String,
     /// The slot of the node that holds the connection, from 0.
     pub node: i64,
-    /// The number of the connection among those that the node has to the carrier, from 1.
+    /// The number of the connection, from 1. Each node numbers its connections to a carrier.
     pub number: i64,
     pub state: ConnectionState,
     /// When the connection entered this state.
@@ -708,7 +709,7 @@ words! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum CarrierState {
-        /// A connection is bound.
+        /// A bound connection answers its submits.
         Up = "up",
         /// No bound connection answers its submits, or no worker is running.
         Down = "down",
@@ -727,8 +728,8 @@ pub struct CarrierRecord {
     pub waiting: i64,
     /// When the oldest of the waiting messages was accepted.
     pub oldest_waiting_at: Option<Timestamp>,
-    /// The number of receipts that were stored as unmatched so far. Such a receipt named no message
-    /// that was known then.
+    /// The number of receipts stored as unmatched so far, because they matched no message when they
+    /// arrived.
     pub receipts_unmatched: i64,
     /// The number of unmatched receipts that were matched to a message later.
     pub receipts_matched: i64,
@@ -803,7 +804,8 @@ pub struct BankStatement {
     pub done_at: Option<Timestamp>,
 }
 
-/// A line of a bank statement. Its outcome is final, or the one that it would have now.
+/// A line of a bank statement. Until the line is done, its outcome is the one that crediting the
+/// line now would have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BankStatementLine {
     /// The number of the line in the file, from 1.
@@ -815,8 +817,8 @@ pub struct BankStatementLine {
     pub outcome: LineOutcome,
 }
 
-/// The outcomes of a bank statement's lines. They are final, or the ones that the lines would have
-/// now.
+/// The outcomes of a bank statement's lines. Until a line is done, its outcome is the one that
+/// crediting the line now would have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatementReport {
     pub statement: BankStatement,

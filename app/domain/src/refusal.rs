@@ -47,7 +47,7 @@ pub enum Refusal {
     EmailUnchanged,
     #[error("There is no time zone with this name. Choose one from the list.")]
     TimeZoneUnknown,
-    #[error("No mail is sent here, so a new email can't be confirmed. Ask support to change it.")]
+    #[error("This service sends no mail, so you can't confirm a new email. Ask support for help.")]
     NoMailSent,
     #[error("Email or password is wrong.")]
     WrongCredentials,
@@ -77,9 +77,9 @@ pub enum Refusal {
     PasswordNeeded,
     #[error("This code is wrong, too old or used already. Enter the one that your app shows now.")]
     StepUpCodeWrong,
-    #[error("This isn't your account's password. Enter it to go on.")]
+    #[error("This isn't your account's password. Enter your password to continue.")]
     StepUpPasswordWrong,
-    #[error("This account can't be without a second factor.")]
+    #[error("This account must have a second factor.")]
     SecondFactorRequired,
     #[error("The account has no second factor.")]
     NoSecondFactor,
@@ -93,7 +93,7 @@ pub enum Refusal {
          copied. Enter a code from your authenticator app, and remove the passkey."
     )]
     PasskeyCopied,
-    #[error("The passkey request is over: it lasts 5 minutes and works once. Try again.")]
+    #[error("The passkey request has expired: it lasts 5 minutes and works once. Try again.")]
     PasskeyOver,
     #[error("The passkey wasn't accepted, and none was added. Add it once more.")]
     PasskeyNotAdded,
@@ -118,15 +118,15 @@ pub enum Refusal {
          page Two-factor, then promote them."
     )]
     FactorBeforeStaff,
-    #[error("This is an application of yours: another member of staff has to do it.")]
+    #[error("This application is yours. Another member of staff must do this.")]
     OwnApplication,
     #[error(
-        "You have an application, which pays these prices: another member of staff has to do it."
+        "You have an application that pays these prices. Another member of staff must do this."
     )]
     OwnPrices,
     #[error("You asked for this yourself: another member of staff has to approve it.")]
     OwnRequest,
-    #[error("There is no such request: it was decided, or it ended.")]
+    #[error("There is no such request. It was decided already, or it expired.")]
     NoSuchApproval,
     #[error("This is the last member of staff who can sign in. Promote somebody else first.")]
     LastStaff,
@@ -152,7 +152,7 @@ pub enum Refusal {
     SenderNameUnchanged,
     #[error(
         "An application can request {SENDER_REQUESTS_PER_DAY} sender names within 24 hours, and \
-         this one has. Try again tomorrow."
+         this one has reached that limit. Try again tomorrow."
     )]
     TooManySenderRequests,
     #[error(
@@ -166,7 +166,7 @@ pub enum Refusal {
     NoSuchSenderRequest,
     #[error("There is no account with this email.")]
     NoSuchAccount,
-    #[error("There is no message with this transid any more.")]
+    #[error("There is no message with this transaction ID any more.")]
     NoSuchMessage,
     #[error("There is no carrier with this name in the settings.")]
     NoSuchCarrier,
@@ -179,7 +179,7 @@ pub enum Refusal {
         /// The number of messages that wait for the carrier.
         waiting: i64,
     },
-    #[error("There is no such note; it may be ended already.")]
+    #[error("There is no such note. It may have ended already.")]
     NoSuchIncident,
     #[error("A note has 1 to {INCIDENT_CHARS_MAX} characters, and no control characters.")]
     IncidentInvalid,
@@ -275,7 +275,7 @@ pub enum Refusal {
     BalanceTooLarge,
     #[error("This link is used or too old. Ask for a new one.")]
     ResetLinkInvalid,
-    #[error("This link is too old. Sign in and have another mail sent.")]
+    #[error("This link is no longer valid. Sign in and request another mail.")]
     ConfirmationInvalid,
     #[error("Confirm your email first: open the link in the mail that we sent you.")]
     EmailNotConfirmed,
@@ -283,7 +283,7 @@ pub enum Refusal {
     EmailConfirmed,
     #[error("There is no such mail; sent mails are deleted after a while.")]
     NoSuchMail,
-    #[error("This mail is sent, or is being sent now.")]
+    #[error("This mail was already sent, or is being sent now.")]
     MailSent,
     #[serde(skip)]
     #[error("The file exists already; choose another name.")]

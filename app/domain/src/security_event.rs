@@ -47,7 +47,7 @@ impl SecurityEventKind {
             Self::EmailChanged => "Email changed",
             Self::EmailChangeStopped => "Email change stopped by a link",
             Self::KeyReplaced => "Key replaced",
-            Self::AccessDenied => "A page was refused",
+            Self::AccessDenied => "Access to a page denied",
             Self::SecondFactorChanged => "Second factor changed",
             Self::CodeWrong => "Wrong code of the second factor",
             Self::RecoveryCodeUsed => "Recovery code used",

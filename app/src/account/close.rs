@@ -26,7 +26,11 @@ pub struct Closing {
 pub async fn load_closing() -> Result<Closing, Problem> {
     let (current, account) = signed_in().await?;
     Ok(Closing {
-        applications: current.service().applications(account.id).await?,
+        applications: current
+            .service()
+            .applications()
+            .of_account(account.id)
+            .await?,
         currency: current.site().currency.clone(),
         staff: account.staff,
     })
@@ -49,6 +53,7 @@ pub async fn close_account(
     }
     let closed = current
         .service()
+        .accounts()
         .close_account(&account, &password, &references)
         .await;
     closed.map_err(|error| keep(error.into()))?;

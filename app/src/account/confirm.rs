@@ -12,7 +12,7 @@ use crate::ui::{AcceptedNotice, FormState, Page, PostForm, SubmitButton};
 #[server(prefix = "/fn", endpoint = "confirm")]
 pub async fn confirm(token: String) -> Result<(), Problem> {
     let current = current_request()?;
-    current.service().confirm_email(&token).await?;
+    current.service().accounts().confirm_email(&token).await?;
     leptos_axum::redirect("/confirm/done?confirmed=1");
     Ok(())
 }
@@ -21,7 +21,11 @@ pub async fn confirm(token: String) -> Result<(), Problem> {
 #[server(prefix = "/fn", endpoint = "mail-confirmation")]
 pub async fn mail_confirmation() -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    current.service().mail_confirmation(account.id).await?;
+    current
+        .service()
+        .accounts()
+        .mail_confirmation(account.id)
+        .await?;
     leptos_axum::redirect("/applications/new?mailed=1");
     Ok(())
 }

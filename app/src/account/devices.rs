@@ -21,7 +21,11 @@ use crate::ui::{
 pub async fn load_devices() -> Result<Vec<DeviceRecord>, Problem> {
     let (current, account) = signed_in().await?;
     let token = current.token().unwrap_or_default();
-    Ok(current.service().devices(account.id, &token).await?)
+    Ok(current
+        .service()
+        .accounts()
+        .devices(account.id, &token)
+        .await?)
 }
 
 /// Signs out one browser, possibly this one.
@@ -32,10 +36,11 @@ pub async fn sign_out_device(
 ) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let stepped_up = step_up(&current, &account, &credential).await;
-    // The page has such a form for each device. Only the one that was sent shows the field.
+    // The page has one such form per device. Only the submitted form shows the step-up field.
     stepped_up.map_err(|problem| problem.typed("device", &device.to_string()))?;
     current
         .service()
+        .accounts()
         .sign_out_device(account.id, device)
         .await?;
     // If it was this browser, the devices page redirects to the sign-in page.
@@ -54,6 +59,7 @@ pub async fn name_device(device: i64, #[server(default)] name: String) -> Result
     let (current, account) = signed_in().await.map_err(keep)?;
     let named = current
         .service()
+        .accounts()
         .name_device(account.id, device, &name)
         .await;
     named.map_err(|error| keep(error.into()))?;
@@ -65,7 +71,11 @@ pub async fn name_device(device: i64, #[server(default)] name: String) -> Result
 #[server(prefix = "/fn", endpoint = "security-events", input = GetUrl)]
 pub async fn load_security_events() -> Result<Vec<SecurityEventRecord>, Problem> {
     let (current, account) = signed_in().await?;
-    Ok(current.service().security_events(account.id).await?)
+    Ok(current
+        .service()
+        .accounts()
+        .security_events(account.id)
+        .await?)
 }
 
 /// Signs out every browser but this one.
@@ -75,6 +85,7 @@ pub async fn sign_out_others(password: String) -> Result<(), Problem> {
     let token = current.token().unwrap_or_default();
     current
         .service()
+        .accounts()
         .sign_out_others(account.id, &password, &token)
         .await?;
     leptos_axum::redirect("/devices?others-signed-out=1");

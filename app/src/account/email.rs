@@ -16,7 +16,7 @@ use crate::ui::{
     AcceptedNotice, DateTime, Field, FormState, Page, PostForm, StepUpField, SubmitButton,
 };
 
-/// Requests a new email for the account. The new email is mailed a link.
+/// Requests a new email for the account. The service mails a link to the new email.
 #[server(prefix = "/fn", endpoint = "ask-email-change")]
 pub async fn ask_email_change(
     email: String,
@@ -34,6 +34,7 @@ pub async fn ask_email_change(
     }
     let asked = current
         .service()
+        .accounts()
         .ask_email_change(&account, &password, &new)
         .await;
     asked.map_err(|error| keep(error.into()))?;
@@ -45,7 +46,11 @@ pub async fn ask_email_change(
 #[server(prefix = "/fn", endpoint = "cancel-email-change")]
 pub async fn cancel_email_change() -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
-    current.service().cancel_email_change(account.id).await?;
+    current
+        .service()
+        .accounts()
+        .cancel_email_change(account.id)
+        .await?;
     leptos_axum::redirect("/account?email-canceled=1");
     Ok(())
 }
@@ -55,7 +60,7 @@ pub async fn cancel_email_change() -> Result<(), Problem> {
 #[server(prefix = "/fn", endpoint = "change-email")]
 pub async fn change_email(token: String) -> Result<(), Problem> {
     let current = current_request()?;
-    let done = match current.service().change_email(&token).await? {
+    let done = match current.service().accounts().change_email(&token).await? {
         Some(_) => "/account/email/done?confirmed=1",
         None => "/account/email/done?changed=1",
     };
@@ -68,7 +73,11 @@ pub async fn change_email(token: String) -> Result<(), Problem> {
 #[server(prefix = "/fn", endpoint = "stop-email-change")]
 pub async fn stop_email_change(token: String) -> Result<(), Problem> {
     let current = current_request()?;
-    current.service().stop_email_change(&token).await?;
+    current
+        .service()
+        .accounts()
+        .stop_email_change(&token)
+        .await?;
     leptos_axum::redirect("/account/email/stop/done?stopped=1");
     Ok(())
 }
@@ -155,7 +164,7 @@ pub fn EmailSection(
         } else {
             Either::Right(view! {
                 <p>
-                    "No mail is sent here, so only support can change your email. Contact support."
+                    "Contact support to change your email, because this site sends no mail."
                 </p>
             })
         }}

@@ -14,6 +14,7 @@ pub async fn forgot(email: String) -> Result<(), Problem> {
     let current = current_request()?;
     let asked = current
         .service()
+        .accounts()
         .request_reset(&email, &current.client().address)
         .await;
     asked.map_err(|error| Problem::from(error).typed("email", &email))?;

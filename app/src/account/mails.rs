@@ -38,7 +38,10 @@ pub async fn set_mails(
         .map(|(kind, _)| kind)
         .collect();
     let service = current.service();
-    service.set_unwanted_mails(account.id, &unwanted).await?;
+    service
+        .accounts()
+        .set_unwanted_mails(account.id, &unwanted)
+        .await?;
     leptos_axum::redirect("/account?mails=1");
     Ok(())
 }

@@ -62,7 +62,7 @@ pub async fn load_viewer() -> Result<Option<Viewer>, Problem> {
     // The theme may have been set in another browser.
     current.keep_theme(account.theme);
     Ok(Some(Viewer {
-        must_set_up: current.service().must_set_up_factor(&account),
+        must_set_up: current.service().accounts().must_set_up_factor(&account),
         account,
         session_end: current.session_end().await?,
     }))

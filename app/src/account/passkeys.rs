@@ -31,8 +31,8 @@ pub struct Passkeys {
 #[cfg(feature = "ssr")]
 pub async fn passkeys_of(service: &Service, account_id: i64) -> Result<Passkeys, Problem> {
     Ok(Passkeys {
-        work: service.passkeys_work(),
-        added: service.passkeys(account_id).await?,
+        work: service.accounts().passkeys_work(),
+        added: service.accounts().passkeys(account_id).await?,
     })
 }
 
@@ -47,7 +47,8 @@ pub async fn begin_passkey(
     step_up(&current, &account, &credential).await?;
     let token = current.token().unwrap_or_default();
     let service = current.service();
-    let begun = service.begin_passkey(&token, account.id, &account.email, &name);
+    let accounts = service.accounts();
+    let begun = accounts.begin_passkey(&token, account.id, &account.email, &name);
     Ok(begun.await?)
 }
 
@@ -56,7 +57,11 @@ pub async fn begin_passkey(
 pub async fn passkey_to_add() -> Result<String, Problem> {
     let (current, account) = signed_in().await?;
     let token = current.token().unwrap_or_default();
-    Ok(current.service().passkey_to_add(&token, account.id).await?)
+    Ok(current
+        .service()
+        .accounts()
+        .passkey_to_add(&token, account.id)
+        .await?)
 }
 
 /// Adds the passkey that the browser created. `answer` is the credential as JSON.
@@ -64,7 +69,8 @@ pub async fn passkey_to_add() -> Result<String, Problem> {
 pub async fn add_passkey(answer: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let token = current.token().unwrap_or_default();
-    let added = current.service().add_passkey(&token, account.id, &answer);
+    let accounts = current.service().accounts();
+    let added = accounts.add_passkey(&token, account.id, &answer);
     Ok(added.await?)
 }
 
@@ -76,9 +82,10 @@ pub async fn remove_passkey(
 ) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let stepped_up = step_up(&current, &account, &credential).await;
-    // The page has such a form for each passkey. Only the one that was sent shows the field.
+    // The page has one such form per passkey. Only the submitted form shows the step-up field.
     stepped_up.map_err(|problem| problem.typed("passkey", &passkey.to_string()))?;
-    let removed = current.service().remove_passkey(account.id, passkey);
+    let accounts = current.service().accounts();
+    let removed = accounts.remove_passkey(account.id, passkey);
     Ok(removed.await?)
 }
 

@@ -40,6 +40,7 @@ async fn create(
     let password = Password::parse(password)?;
     Ok(current
         .service()
+        .accounts()
         .register(&email, &password, &current.client().address)
         .await?)
 }

@@ -16,6 +16,7 @@ pub async fn reset(token: String, new_password: String) -> Result<(), Problem> {
     let password = Password::parse(&new_password)?;
     current_request()?
         .service()
+        .accounts()
         .reset_password(&token, &password)
         .await?;
     leptos_axum::redirect("/login");

@@ -34,8 +34,8 @@ pub async fn load_account() -> Result<AccountData, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
     Ok(AccountData {
-        settings: service.account_settings(account.id).await?,
-        sends_mail: service.sends_mail(),
+        settings: service.accounts().account_settings(account.id).await?,
+        sends_mail: service.operations().sends_mail(),
         time_zones: service::zones::names().map(str::to_owned).collect(),
     })
 }
@@ -48,6 +48,7 @@ pub async fn change_password(password: String, new_password: String) -> Result<(
     let keep = current.token().unwrap_or_default();
     current
         .service()
+        .accounts()
         .change_password(&account, &password, &new, &keep)
         .await?;
     let renewed = current.renew(&account).await;

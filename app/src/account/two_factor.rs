@@ -61,7 +61,7 @@ struct Offer {
 pub async fn load_two_factor(replace: bool) -> Result<TwoFactor, Problem> {
     let (current, account) = setting_up().await?;
     let service = current.service();
-    let factor = service.factor(account.id).await?;
+    let factor = service.accounts().factor(account.id).await?;
     let new_codes = if is_shown() {
         current.take_text(NEW_CODES).await?
     } else {
@@ -76,7 +76,7 @@ pub async fn load_two_factor(replace: bool) -> Result<TwoFactor, Problem> {
         since: factor.map(|factor| factor.since),
         recovery_codes_left: factor.map_or(0, |factor| factor.recovery_codes),
         passkeys: passkeys_of(service, account.id).await?,
-        required: service.needs_factor(&account),
+        required: service.accounts().needs_factor(&account),
         new_codes: lines(&new_codes.unwrap_or_default()),
         offer,
     })
@@ -92,7 +92,7 @@ fn lines(text: &str) -> Vec<String> {
 async fn offer(current: &CurrentRequest, account: &AccountRecord) -> Result<Offer, Problem> {
     let kept = current.take_text(NEW_SECRET).await?;
     let kept = kept.and_then(|text| TotpSecret::parse(&text));
-    let secret = kept.unwrap_or_else(|| current.service().new_totp_secret());
+    let secret = kept.unwrap_or_else(|| current.service().accounts().new_totp_secret());
     let text = secret.base32();
     if is_shown() {
         current.keep_text(NEW_SECRET, &text).await?;
@@ -155,7 +155,8 @@ async fn confirmed(
     step_up(current, account, credential).await?;
     let token = current.token().unwrap_or_default();
     let service = current.service();
-    let set_up = service.set_up_factor(account.id, secret, code, &token);
+    let accounts = service.accounts();
+    let set_up = accounts.set_up_factor(account.id, secret, code, &token);
     Ok(set_up.await?)
 }
 
@@ -164,7 +165,11 @@ async fn confirmed(
 pub async fn renew_recovery_codes(#[server(default)] credential: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     step_up(&current, &account, &credential).await?;
-    let codes = current.service().renew_recovery_codes(account.id).await?;
+    let codes = current
+        .service()
+        .accounts()
+        .renew_recovery_codes(account.id)
+        .await?;
     show_codes(&current, &codes).await
 }
 
@@ -181,7 +186,11 @@ async fn show_codes(current: &CurrentRequest, codes: &[String]) -> Result<(), Pr
 pub async fn remove_two_factor(#[server(default)] credential: String) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     step_up(&current, &account, &credential).await?;
-    current.service().remove_factor(account.id).await?;
+    current
+        .service()
+        .accounts()
+        .remove_factor(account.id)
+        .await?;
     leptos_axum::redirect("/account");
     Ok(())
 }
@@ -324,7 +333,8 @@ fn SetUp(offer: Offer, required: bool, replaces: bool, form: FormState) -> impl 
     }
 }
 
-/// The forms to replace or remove the second factor, and to renew its recovery codes.
+/// The passkeys, and the forms to replace or remove the second factor and to renew its recovery
+/// codes.
 #[component]
 fn SetUpOnes(passkeys: Passkeys, required: bool, forms: Forms) -> impl IntoView {
     let removal = if required {

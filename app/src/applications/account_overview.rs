@@ -82,7 +82,8 @@ impl AccountOverview {
         let now = service.clock().now();
         let reference = application.reference;
         let days = (now.day() - DAYS_BEFORE, now.day());
-        let paid = service.account_paid(account_id, Some(reference), days);
+        let messages = service.messages();
+        let paid = messages.account_paid(account_id, Some(reference), days);
         let spending = paid
             .await?
             .first()
@@ -98,7 +99,7 @@ impl AccountOverview {
         let failures = failures(service, account_id, reference, from, &counts);
         let usual = async |work, waits: fn(&ApplicationRecord) -> bool| {
             if applications.iter().any(waits) {
-                service.usual_answer_ms(work).await
+                service.applications().usual_answer_ms(work).await
             } else {
                 Ok(None)
             }
@@ -125,7 +126,8 @@ async fn by_utc_day(
     day: i64,
 ) -> service::Result<Vec<Count>> {
     let days = (day - DAYS_BEFORE, day);
-    let found = service.account_days(account_id, Some(reference), Some(KeyKind::Live), days);
+    let messages = service.messages();
+    let found = messages.account_days(account_id, Some(reference), Some(KeyKind::Live), days);
     let (mut today, mut all) = (StatusCounts::default(), StatusCounts::default());
     for found in found.await? {
         all.add(&found.counts);
@@ -150,7 +152,8 @@ async fn by_day(
     (day, zone): (i64, &Zone),
 ) -> service::Result<Vec<Count>> {
     let days = Periods::of_days(day - DAYS_BEFORE, day).quarters(zone);
-    let found = service.account_figures(account_id, Some(reference), Some(KeyKind::Live), &days);
+    let messages = service.messages();
+    let found = messages.account_figures(account_id, Some(reference), Some(KeyKind::Live), &days);
     let (mut today, mut all) = (Figures::default(), Figures::default());
     for (period, figures) in found.await?.iter().flat_map(|(_, periods)| periods) {
         all.add(figures);
@@ -191,7 +194,8 @@ async fn failures(
                 limit: FAILURES.cast_signed() as i64,
                 ..MessageFilter::default()
             };
-            let found = service.account_messages(account_id, Some(reference), &filter);
+            let messages = service.messages();
+            let found = messages.account_messages(account_id, Some(reference), &filter);
             failures.extend(found.await?.items);
         }
     }

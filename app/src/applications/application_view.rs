@@ -62,12 +62,12 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
     let service = current.service();
     let application = owned(service, account.id, &reference).await?;
     let site = current.site();
-    let local_price = service.price_list().await?.prices.local;
-    let delivers = service.has_carrier_for_messages().await?;
+    let local_price = service.money().price_list().await?.prices.local;
+    let delivers = service.delivery().has_carrier_for_messages().await?;
     let blockers = blockers(&application, local_price, delivers);
     let usual = async |work, blocker| {
         if blockers.contains(&blocker) {
-            service.usual_answer_ms(work).await
+            service.applications().usual_answer_ms(work).await
         } else {
             Ok(None)
         }
@@ -77,13 +77,20 @@ pub async fn load_application(reference: String) -> Result<ApplicationView, Prob
         sender_ms: usual(Work::SenderNames, Blocker::SenderNameWaits).await?,
         incidents: incident_notes(service).await?,
         keys: service
+            .applications()
             .key_records(account.id, application.reference)
             .await?,
-        replaced_calls: replaced_calls(service.api_calls(account.id, application.reference).await?),
+        replaced_calls: replaced_calls(
+            service
+                .applications()
+                .api_calls(account.id, application.reference)
+                .await?,
+        ),
         history: service
+            .applications()
             .application_history(account.id, application.reference)
             .await?,
-        default_sender: service.default_sender().to_owned(),
+        default_sender: service.delivery().default_sender().to_owned(),
         currency: site.currency.clone(),
         payment_instructions: site.payment_instructions.clone(),
         base_url: site.base_url.clone(),
@@ -119,6 +126,9 @@ pub(super) async fn owned(
     reference: &str,
 ) -> Result<ApplicationRecord, Problem> {
     let reference = Reference::parse(reference)?;
-    let found = service.application(account_id, reference).await?;
+    let found = service
+        .applications()
+        .application(account_id, reference)
+        .await?;
     Ok(found.ok_or(Cause::NotFound)?)
 }

@@ -36,10 +36,10 @@ impl FirstSteps {
         account_id: i64,
         applications: &[ApplicationRecord],
     ) -> Result<Self, Problem> {
-        let steps = service.first_steps(account_id).await?;
+        let steps = service.applications().first_steps(account_id).await?;
         let usual = async |work, step| {
             if steps.contains(&(step, StepState::Waits)) {
-                service.usual_answer_ms(work).await
+                service.applications().usual_answer_ms(work).await
             } else {
                 Ok(None)
             }
@@ -109,7 +109,10 @@ fn item(data: &FirstSteps, step: Step, state: StepState) -> impl IntoView + use<
                 Step::RequestActivation => data.activation_ms,
                 _ => data.sender_ms,
             };
-            let words = format!(": it waits for us. {}", answered_within(usual));
+            let words = format!(
+                ": your request is waiting for us. {}",
+                answered_within(usual)
+            );
             ("check check-waits", "Waits: ", words)
         }
         StepState::Later => ("check check-later", "Later: ", String::new()),

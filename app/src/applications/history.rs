@@ -30,7 +30,7 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
         HistoryAction::ActivationRequested => "Activation was requested.".to_owned(),
         HistoryAction::Approved => "The application was activated.".to_owned(),
         HistoryAction::Suspended => format!("The application was suspended. Reason: {detail}"),
-        HistoryAction::Reinstated => format!("The suspension ended: it is {after} again."),
+        HistoryAction::Reinstated => format!("The suspension ended. The status is {after} again."),
         HistoryAction::SenderNameRequested => format!("The sender name {after} was requested."),
         HistoryAction::SenderNameWithdrawn => {
             format!("The request for the sender name {before} was withdrawn.")
@@ -42,9 +42,9 @@ fn sentence(entry: &HistoryEntry, currency: &str) -> String {
         HistoryAction::DepositCredited | HistoryAction::DepositAssigned => {
             deposit(before, after, currency)
         }
-        HistoryAction::MailsChanged => format!("Mails: {after}; before: {before}."),
+        HistoryAction::MailsChanged => format!("Mails changed to: {after}. Before: {before}."),
         HistoryAction::LostAnswerChanged => format!(
-            "Unconfirmed messages: {}; before: {}.",
+            "Unconfirmed messages changed to: {}. Before: {}.",
             policy(after),
             policy(before)
         ),

@@ -43,6 +43,7 @@ pub async fn replace_key(
     let last_four = Some(last_four.as_str()).filter(|last_four| !last_four.is_empty());
     let key = current
         .service()
+        .applications()
         .replace_key(account.id, reference, kind, &password, &token, last_four)
         .await?;
     let kept = current.keep_keys(reference, &NewKeys::of(&[key])).await;
@@ -123,7 +124,7 @@ fn Key(
     let (name, purpose, open_label) = match kind {
         KeyKind::Live => (
             "API key",
-            "Sends for real, and pays from the balance.",
+            "Sends real messages, which are paid from the balance.",
             "Get a new API key",
         ),
         KeyKind::Test => (

@@ -34,7 +34,7 @@ pub struct ApplicationsView {
 pub async fn load_applications() -> Result<ApplicationsView, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
-    let applications = service.applications(account.id).await?;
+    let applications = service.applications().of_account(account.id).await?;
     let first_steps = FirstSteps::find(service, account.id, &applications).await?;
     let overview = if first_steps.are_done() {
         let zone = current.zone(current.browser_zone()).await;

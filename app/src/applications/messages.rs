@@ -41,6 +41,7 @@ pub async fn load_messages(reference: String) -> Result<MessagesView, Problem> {
         ..MessageFilter::default()
     };
     let messages = service
+        .messages()
         .account_messages(account.id, Some(application.reference), &newest)
         .await?;
     Ok(MessagesView {

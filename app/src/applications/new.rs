@@ -51,6 +51,7 @@ async fn create(
         .transpose()?;
     let new = current
         .service()
+        .applications()
         .create_application(account.id, category, sender.as_ref())
         .await?;
     let keys = NewKeys::of(&[new.live_key, new.test_key]);
@@ -59,7 +60,7 @@ async fn create(
     Ok(new.reference)
 }
 
-/// Returns the sentence about an invalid sender name, while it is typed.
+/// Checks a sender name while it is typed. Returns a sentence if the name is invalid.
 pub(super) fn sender_name_fault(text: &str) -> Option<String> {
     let invalid = SenderName::parse(text).err()?;
     Some(invalid.to_string())
@@ -81,10 +82,10 @@ pub struct Possible {
 pub async fn load_possible() -> Result<Possible, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
-    let applications = service.applications(account.id).await?;
+    let applications = service.applications().of_account(account.id).await?;
     let is_senderless =
         |application: &ApplicationRecord| application.sender_state == SenderState::None;
-    let must = service.must_confirm(account.id).await?;
+    let must = service.accounts().must_confirm(account.id).await?;
     Ok(Possible {
         unconfirmed: must.then_some(account.email),
         has_senderless: applications.iter().any(is_senderless),

@@ -11,7 +11,7 @@ use crate::ui::{Choice, Field, FormState, PostForm, SubmitButton};
 #[cfg(feature = "ssr")]
 use crate::{portal_request::signed_in, problem::Cause};
 
-/// Saves which mails the owner gets. An empty threshold turns off the mail.
+/// Saves which mails the owner gets. An empty threshold turns off the mail about low balances.
 #[server(prefix = "/fn", endpoint = "set-notices")]
 pub async fn set_notices(
     reference: Reference,
@@ -28,6 +28,7 @@ pub async fn set_notices(
     let service = current.service();
     let wants_batches = batches == MAIL;
     service
+        .operations()
         .set_notices(account.id, reference, threshold, wants_batches)
         .await?;
     leptos_axum::redirect(&format!("/applications/{reference}/settings?mails=1"));

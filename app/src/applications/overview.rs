@@ -24,7 +24,10 @@ use crate::ui::{DateTime, Fact, FormState, Loaded, StateMark, in_zone};
 pub async fn request_activation(reference: Reference) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
-    Ok(service.request_activation(account.id, reference).await?)
+    Ok(service
+        .applications()
+        .request_activation(account.id, reference)
+        .await?)
 }
 
 #[component]

@@ -8,8 +8,8 @@ fn shortened(reference: Reference, prefix: &str) -> String {
     format!("{reference}{prefix}…")
 }
 
-/// Two calls with the application's own keys. While the page shows a new test key, the calls
-/// contain the whole key.
+/// Two calls with the application's test key. They contain the whole key while the page shows a new
+/// one, and otherwise only its beginning.
 #[component]
 pub fn QuickStart(
     reference: Reference,

@@ -119,7 +119,7 @@ fn ask_for_activation(application: &ApplicationRecord, activate: FormState) -> A
     .into_any()
 }
 
-/// Returns what the customer can do meanwhile.
+/// Returns a sentence about the test key, which works before activation.
 fn has_test_key(application: &ApplicationRecord) -> Option<&'static str> {
     let sends = application.category == Category::Sms;
     sends.then_some(" The test key works already.")

@@ -38,6 +38,7 @@ pub async fn load_sender_name(reference: String) -> Result<SenderNameView, Probl
     let service = current.service();
     let application = owned(service, account.id, &reference).await?;
     let requests = service
+        .applications()
         .sender_names_asked_for(account.id, application.reference)
         .await?;
     let waits = requests.iter().any(is_pending);
@@ -45,7 +46,10 @@ pub async fn load_sender_name(reference: String) -> Result<SenderNameView, Probl
         application,
         requests,
         usual_ms: if waits {
-            service.usual_answer_ms(Work::SenderNames).await?
+            service
+                .applications()
+                .usual_answer_ms(Work::SenderNames)
+                .await?
         } else {
             None
         },
@@ -64,6 +68,7 @@ pub async fn request_sender_name(reference: Reference, sender: String) -> Result
     let name = named(&sender).map_err(keep)?;
     let asked = current
         .service()
+        .applications()
         .request_sender_name(account.id, reference, &name)
         .await;
     asked.map_err(|error| keep(error.into()))
@@ -83,6 +88,7 @@ pub async fn withdraw_sender_name(reference: Reference) -> Result<(), Problem> {
     let (current, account) = signed_in().await?;
     let withdrawn = current
         .service()
+        .applications()
         .withdraw_sender_name(account.id, reference)
         .await;
     Ok(withdrawn?)

@@ -60,6 +60,7 @@ pub async fn load_quick_start(
     };
     let calls = current
         .service()
+        .applications()
         .api_calls(account.id, application.reference)
         .await?;
     Ok(QuickStartView {

@@ -44,7 +44,8 @@ enum Shown {
     /// A month by day, and the transfers of its last day.
     Month {
         month: StatementMonth,
-        /// Whether this is the current month. Then there is no link to a newer one.
+        /// Whether this is the current month or a later one. Then there is no link to a newer
+        /// month.
         is_current: bool,
         last_day: Paged<StatementLine>,
     },
@@ -64,6 +65,7 @@ pub async fn load_statement(
     let shown = if query.is_list() {
         Shown::List(match query.filter(LINES) {
             Ok(filter) => Ok(service
+                .applications()
                 .statement(account.id, application.reference, filter)
                 .await?),
             Err(problem) => Err(problem),
@@ -89,6 +91,7 @@ async fn by_days(
 ) -> Result<Shown, Problem> {
     let reference = application.reference;
     let found = service
+        .applications()
         .statement_month(account_id, reference, month)
         .await?;
     let last_day = match found.days.first() {
@@ -99,7 +102,10 @@ async fn by_days(
                 limit: LINES,
                 ..StatementFilter::default()
             };
-            service.statement(account_id, reference, filter).await?
+            service
+                .applications()
+                .statement(account_id, reference, filter)
+                .await?
         }
         None => Paged {
             items: Vec::new(),

@@ -42,7 +42,7 @@ impl StatementQuery {
         }
     }
 
-    /// Lists the transfers of a kind, or all transfers.
+    /// Creates a query that lists the transfers of a kind, or all transfers.
     pub fn list(kind: Option<TransferKind>) -> Self {
         Self {
             kind: kind.map_or("all", TransferKind::as_str).to_owned(),
@@ -50,7 +50,7 @@ impl StatementQuery {
         }
     }
 
-    /// Lists all transfers from one day to another.
+    /// Creates a query that lists all transfers from one day to another.
     pub fn days(first: String, last: String) -> Self {
         Self {
             from: first,
@@ -110,7 +110,8 @@ impl StatementQuery {
     /// these are the month's transfers.
     ///
     /// # Errors
-    /// [`Cause::Filter`] with the first invalid day, [`Cause::NotFound`] if the text isn't a month.
+    /// [`Cause::Filter`] if a day is invalid or the last day is before the first.
+    /// [`Cause::NotFound`] if the text isn't a month.
     #[cfg(feature = "ssr")]
     pub fn filter(&self, limit: i64) -> Result<StatementFilter<'_>, Problem> {
         let day = |text: &str, filter| match text {

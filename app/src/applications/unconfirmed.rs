@@ -15,6 +15,7 @@ pub async fn set_lost_answer(reference: Reference, lost_answer: LostAnswer) -> R
     let (current, account) = signed_in().await.map_err(keep)?;
     let service = current.service();
     service
+        .applications()
         .set_lost_answer(account.id, reference, lost_answer)
         .await?;
     let page = format!("/applications/{reference}/settings?unconfirmed=1");

@@ -73,7 +73,7 @@ fn Chapters(written: Written, counter: PageData<CounterData>) -> impl IntoView {
                 <code>{written.base_url}</code>
                 ". The key goes into the path or into the header "
                 <code>"Authorization: Bearer"</code> ". The OpenAPI document is at "
-                // This makes the browser, not the router, open the document.
+                // Because of `rel`, the browser opens the document instead of the router.
                 <a href="/openapi.json" rel="external">"/openapi.json"</a> "."
             </p>
             // The browser follows these links itself, so that the focus and `:target` move.

@@ -40,6 +40,7 @@ pub async fn find(
         cursor: below.map(|id| id.to_string()),
     };
     let mut found = service
+        .messages()
         .account_batches(account_id, reference, &query)
         .await?;
     let newer = found.items.len();
@@ -50,8 +51,8 @@ pub async fn find(
     Ok(Some(found))
 }
 
-/// Returns the first ID of the matching batches, and the ID at which they end, which is excluded.
-/// An ID begins with its time, so these IDs also limit the time.
+/// Returns the lowest ID that a matching batch can have, and an upper limit, which is exclusive. An
+/// ID begins with its time, so these IDs also limit the time.
 #[cfg(feature = "ssr")]
 fn bounds(
     filter: &ReportFilter,

@@ -222,9 +222,8 @@ impl Source<'_> {
     /// Builds a layer for each status from the counts by day.
     async fn days_by_status(&self) -> Result<Content, Problem> {
         let days = (self.periods.first, self.periods.last);
-        let found =
-            self.service
-                .account_days(self.account_id, self.reference, Some(self.key), days);
+        let messages = self.service.messages();
+        let found = messages.account_days(self.account_id, self.reference, Some(self.key), days);
         let found = found.await?;
         let statuses = ORDER
             .into_iter()
@@ -253,9 +252,8 @@ impl Source<'_> {
     async fn figures(&self, by: By) -> Result<Content, Problem> {
         let ranges = self.periods.quarters(self.zone);
         let (account, key) = (self.account_id, Some(self.key));
-        let found = self
-            .service
-            .account_figures(account, self.reference, key, &ranges);
+        let messages = self.service.messages();
+        let found = messages.account_figures(account, self.reference, key, &ranges);
         let found = found.await?;
         let (mut all, mut sum) = (FiguresByPeriod::new(), Figures::default());
         for (_, periods) in &found {

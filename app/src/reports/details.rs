@@ -41,12 +41,18 @@ pub async fn load_report(id: String) -> Result<Report, Problem> {
     let (current, account) = signed_in().await?;
     let service = current.service();
     let (reference, subject) = if let Some(batchid) = BatchId::parse(&id) {
-        let found = service.account_batch(account.id, batchid).await?;
+        let found = service
+            .messages()
+            .account_batch(account.id, batchid)
+            .await?;
         let (reference, batch) = found.ok_or(Cause::NotFound)?;
         (reference, Subject::Batch(batch))
     } else {
         let transid = Transid::parse(&id).ok_or(Cause::NotFound)?;
-        let found = service.account_message(account.id, transid).await?;
+        let found = service
+            .messages()
+            .account_message(account.id, transid)
+            .await?;
         let (reference, detail) = found.ok_or(Cause::NotFound)?;
         (reference, Subject::Message(detail))
     };

@@ -89,7 +89,7 @@ fn named_ranges(today: i64) -> [(&'static str, String, String); 5] {
     ]
 }
 
-/// Renders a link for each of these ranges.
+/// Renders a link for each of the [`named_ranges`].
 fn ranges(filter: &ReportFilter, today: i64) -> impl IntoView + use<> {
     let links = named_ranges(today).map(|(name, from, to)| {
         let is_chosen = filter.from == from && filter.to == to && filter.hour.is_empty();

@@ -65,7 +65,11 @@ pub struct Found {
 #[server(prefix = "/fn", endpoint = "reports", input = GetUrl)]
 pub async fn load_reports(#[server(default)] filter: ReportFilter) -> Result<Reports, Problem> {
     let (current, account) = signed_in().await?;
-    let applications = current.service().applications(account.id).await?;
+    let applications = current
+        .service()
+        .applications()
+        .of_account(account.id)
+        .await?;
     let applications: Vec<_> = applications
         .into_iter()
         .map(|application| (application.reference, application.category))
@@ -92,6 +96,7 @@ async fn find(
     let service = current.service();
     let (reference, wanted) = filter.parse(MESSAGES, zone)?;
     let messages = service
+        .messages()
         .account_messages(account_id, reference, &wanted)
         .await?;
     let total = total(service, account_id, (reference, &wanted), &messages).await?;
@@ -143,12 +148,14 @@ async fn total(
     let mut total = 0;
     if !days.is_empty() {
         let days = (days.start, days.end - 1);
-        let counts = service.account_totals(account_id, reference, wanted.key, days);
+        let messages = service.messages();
+        let counts = messages.account_totals(account_id, reference, wanted.key, days);
         let counts = counts.await?;
         total += status.map_or_else(|| counts.total(), |status| counts.get(status));
     }
     if !edges.is_empty() {
-        let found = service.account_figures(account_id, reference, wanted.key, &edges);
+        let messages = service.messages();
+        let found = messages.account_figures(account_id, reference, wanted.key, &edges);
         let found = found.await?;
         let figures = found.iter().flat_map(|(_, periods)| periods.values());
         total += figures.map(|figures| count(figures, status)).sum::<i64>();
@@ -197,6 +204,7 @@ pub async fn open_counts(
     let today = service.clock().now().day();
     let days = (today - DAYS_OPEN, today);
     service
+        .messages()
         .account_totals(account_id, reference, key, days)
         .await
 }

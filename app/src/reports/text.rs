@@ -10,7 +10,7 @@ use super::counted;
 /// The number of characters outside GSM-7 that are named.
 const NAMED_MAX: usize = 5;
 
-/// Renders the text, the ends of its pages and segments, and the reasons for their numbers.
+/// Renders the text, marks the ends of its pages and segments, and explains how many there are.
 #[component]
 pub fn MessageText(text: String) -> impl IntoView {
     let lines = described(&text);

@@ -35,7 +35,7 @@ pub fn Timeline(timeline: Vec<TimelineEntry>) -> impl IntoView {
     view! { <ol class="timeline">{entries.collect_view()}</ol> }
 }
 
-/// Renders words in a fainter style after others.
+/// Renders a space, and then words in a fainter style.
 fn aside(words: String) -> impl IntoView {
     view! {
         " "

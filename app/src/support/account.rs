@@ -53,7 +53,7 @@ pub struct AccountView {
 pub async fn load_support_account(id: String) -> Result<AccountView, Problem> {
     let (current, _) = staff().await?;
     let id = id.parse::<i64>().map_err(|_| Cause::NotFound)?;
-    let file = match current.service().account_file(id).await {
+    let file = match current.service().support().account_file(id).await {
         Err(error) if error.refusal() == Some(&Refusal::NoSuchAccount) => {
             return Err(Cause::NotFound.into());
         }
@@ -101,25 +101,30 @@ async fn change(
     credential: &str,
 ) -> Result<bool, Problem> {
     let service = current.service();
-    let found = service.account(id).await?;
+    let found = service.accounts().account(id).await?;
     let email = found.ok_or(Cause::Refused(Refusal::NoSuchAccount))?.email;
     step_up(current, account, credential).await?;
     let actor = Actor::Account(account.id);
     match action {
-        DISABLE => service.disable_account(&actor, &email, reason).await?,
-        ENABLE => service.enable_account(&actor, &email).await?,
-        SIGN_OUT => service.sign_out_account(&actor, &email).await?,
+        DISABLE => {
+            service
+                .accounts()
+                .disable_account(&actor, &email, reason)
+                .await?
+        }
+        ENABLE => service.accounts().enable_account(&actor, &email).await?,
+        SIGN_OUT => service.accounts().sign_out_account(&actor, &email).await?,
         PROMOTE => {
             let act = StaffAct::Promote { email };
-            return Ok(service.act(account.id, act).await?);
+            return Ok(service.support().act(account.id, act).await?);
         }
-        DEMOTE => service.demote_account(&actor, &email).await?,
+        DEMOTE => service.accounts().demote_account(&actor, &email).await?,
         RESET_FACTOR => {
             let act = StaffAct::ResetFactor { email };
-            return Ok(service.act(account.id, act).await?);
+            return Ok(service.support().act(account.id, act).await?);
         }
         RESET_LINK => {
-            let token = service.issue_reset(&actor, &email).await?;
+            let token = service.accounts().issue_reset(&actor, &email).await?;
             let link = format!("{}/reset/{token}", current.site().base_url);
             let kept = current.keep_text(NEW_LINK, &link).await;
             kept.map_err(Problem::after_change)?;
@@ -134,10 +139,10 @@ async fn change(
 pub async fn add_note(id: i64, text: String) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let service = current.service();
-    let found = service.account(id).await?;
+    let found = service.accounts().account(id).await?;
     let email = found.ok_or(Cause::Refused(Refusal::NoSuchAccount))?.email;
     let actor = Actor::Account(account.id);
-    let added = service.add_note(&actor, &email, &text).await;
+    let added = service.support().add_note(&actor, &email, &text).await;
     let added = added.map_err(Problem::from);
     added.map_err(|problem| problem.typed("text", &text))?;
     leptos_axum::redirect(&format!("/support/accounts/{id}"));

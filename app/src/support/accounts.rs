@@ -34,9 +34,8 @@ pub async fn load_support_accounts(
     #[server(default)] cursor: Option<String>,
 ) -> Result<AccountsView, Problem> {
     let (current, _) = staff().await?;
-    let found = current
-        .service()
-        .account_list(&part, cursor.as_deref(), ACCOUNTS);
+    let support = current.service().support();
+    let found = support.account_list(&part, cursor.as_deref(), ACCOUNTS);
     Ok(AccountsView {
         accounts: found.await?,
         part,

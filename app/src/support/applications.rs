@@ -43,14 +43,18 @@ pub async fn load_support_applications(
 ) -> Result<ApplicationsView, Problem> {
     let (current, account) = staff().await?;
     let service = current.service();
-    let found = service.application_list(list, cursor.as_deref(), APPLICATIONS);
+    let applications = service.applications();
+    let found = applications.application_list(list, cursor.as_deref(), APPLICATIONS);
     let applications = found.await?;
     let cases = cases(list, &applications.items).into_iter();
     Ok(ApplicationsView {
         list,
         viewers: view(service, account.id, CaseKind::Application, cases).await?,
         applications,
-        reasons: service.staff_list(StaffList::SuspendReasons).await?,
+        reasons: service
+            .applications()
+            .staff_list(StaffList::SuspendReasons)
+            .await?,
         currency: current.site().currency.clone(),
     })
 }
@@ -65,9 +69,14 @@ pub async fn change_application(
     let (current, account) = staff().await?;
     let (service, actor) = (current.service(), Actor::Account(account.id));
     match action.as_str() {
-        APPROVE => service.approve(&actor, reference).await?,
-        SUSPEND => service.suspend(&actor, reference, &reason).await?,
-        REINSTATE => service.reinstate(&actor, reference).await?,
+        APPROVE => service.applications().approve(&actor, reference).await?,
+        SUSPEND => {
+            service
+                .applications()
+                .suspend(&actor, reference, &reason)
+                .await?
+        }
+        REINSTATE => service.applications().reinstate(&actor, reference).await?,
         _ => return Err(Cause::Unreadable.into()),
     };
     Ok(())

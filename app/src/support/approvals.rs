@@ -36,7 +36,7 @@ pub struct ApprovalsView {
 pub async fn load_approvals() -> Result<ApprovalsView, Problem> {
     let (current, account) = staff().await?;
     Ok(ApprovalsView {
-        waiting: current.service().approvals().await?,
+        waiting: current.service().support().approvals().await?,
         account_id: account.id,
     })
 }
@@ -53,9 +53,9 @@ pub async fn decide_approval(
     match action.as_str() {
         APPROVE => {
             step_up(&current, &account, &credential).await?;
-            service.approve_act(account.id, id).await?;
+            service.support().approve_act(account.id, id).await?;
         }
-        DECLINE => service.decline_act(account.id, id).await?,
+        DECLINE => service.support().decline_act(account.id, id).await?,
         _ => return Err(Cause::Unreadable.into()),
     }
     leptos_axum::redirect(APPROVALS_PATH);
@@ -87,8 +87,8 @@ fn Approvals(data: ApprovalsView, form: FormState) -> impl IntoView {
             <p class="lead">{lead}</p>
             <FormAlert form/>
             {Table::wide(&data.waiting)
-                .styled("figures", "Asked (UTC)", |one| view! { <DateTime at=one.asked_at/> })
-                .column("Asked by", |one| one.email.clone())
+                .styled("figures", "Requested (UTC)", |one| view! { <DateTime at=one.asked_at/> })
+                .column("Requested by", |one| one.email.clone())
                 .column("What", what)
                 .styled(BUTTONS, "Action", move |one| actions(one, reader, form))
                 .in_region_or("Approvals", "Nothing waits for a second member of staff.")}

@@ -40,9 +40,13 @@ pub async fn load_assignment(
 ) -> Result<AssignmentView, Problem> {
     let (current, _) = staff().await?;
     let service = current.service();
-    let deposit = service.deposit(&bank_id).await?.ok_or(Cause::NotFound)?;
+    let deposit = service
+        .money()
+        .deposit(&bank_id)
+        .await?
+        .ok_or(Cause::NotFound)?;
     let application = match Reference::parse(reference.trim()) {
-        Ok(reference) => service.find_application(reference).await?,
+        Ok(reference) => service.applications().find_application(reference).await?,
         Err(_) => None,
     };
     Ok(AssignmentView {
@@ -62,7 +66,7 @@ pub async fn assign_deposit(
     let (current, account) = staff().await?;
     step_up(&current, &account, &credential).await?;
     let act = StaffAct::AssignDeposit { bank_id, reference };
-    let done = current.service().act(account.id, act).await?;
+    let done = current.service().support().act(account.id, act).await?;
     leptos_axum::redirect(if done {
         "/support/deposits?assigned=1"
     } else {

@@ -124,6 +124,7 @@ pub async fn load_audit(#[server(default)] filter: AuditAddress) -> Result<Audit
     let found = match filter.parse(ENTRIES) {
         Ok(wanted) => current
             .service()
+            .support()
             .audit(&wanted)
             .await
             .map_err(Problem::from),

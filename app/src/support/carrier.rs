@@ -22,8 +22,8 @@ impl CarrierNow {
     /// Returns the carrier as it is at the time `now`.
     pub fn of(mut record: CarrierRecord, now: Timestamp) -> Self {
         for connection in &mut record.connections {
-            // The page doesn't show this field, but it changes every few seconds. A fixed value
-            // makes carriers equal that look the same.
+            // The page doesn't show this field, but it changes every few seconds. With a fixed
+            // value, two carriers that look the same on the page compare as equal.
             connection.updated_at = connection.since;
         }
         let oldest = record.oldest_waiting_at;

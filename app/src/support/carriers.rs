@@ -35,11 +35,11 @@ pub struct CarriersNow {
 impl CarriersNow {
     /// Reads all carriers and the open notes.
     pub async fn read(service: &Service) -> service::Result<Self> {
-        let carriers = service.carriers().await?.into_iter();
+        let carriers = service.delivery().carriers().await?.into_iter();
         let now = service.clock().now();
         Ok(Self {
             carriers: carriers.map(|record| CarrierNow::of(record, now)).collect(),
-            incidents: service.incidents().await?,
+            incidents: service.delivery().incidents().await?,
         })
     }
 }
@@ -68,8 +68,13 @@ pub async fn change_carrier(
     stepped_up.map_err(of_it)?;
     let (service, actor) = (current.service(), Actor::Account(account.id));
     let changed = match action.as_str() {
-        DRAIN => service.drain_carrier(&actor, &name, confirmed).await,
-        RESUME => service.resume_carrier(&actor, &name).await,
+        DRAIN => {
+            service
+                .delivery()
+                .drain_carrier(&actor, &name, confirmed)
+                .await
+        }
+        RESUME => service.delivery().resume_carrier(&actor, &name).await,
         _ => return Err(Cause::Unreadable.into()),
     };
     changed.map(drop).map_err(|error| of_it(error.into()))

@@ -36,7 +36,8 @@ pub async fn load_support_deposits(
     #[server(default)] cursor: Option<String>,
 ) -> Result<DepositsView, Problem> {
     let (current, _) = staff().await?;
-    let found = (current.service()).deposit_list(list, cursor.as_deref(), DEPOSITS);
+    let money = (current.service()).money();
+    let found = money.deposit_list(list, cursor.as_deref(), DEPOSITS);
     Ok(DepositsView {
         list,
         deposits: found.await?,

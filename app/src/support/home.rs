@@ -21,8 +21,8 @@ pub struct SupportView {
     /// Set only if unpaid use is above its limit.
     unpaid: Option<UnpaidUse>,
     carriers: Vec<CarrierRecord>,
-    /// The names of the limits that strangers have exhausted, which makes the service slow for
-    /// everybody.
+    /// The kinds of attempts for which all clients together have reached the limit. The service
+    /// answers them slowly.
     strained: Vec<String>,
 }
 
@@ -31,14 +31,18 @@ pub struct SupportView {
 pub async fn load_support() -> Result<SupportView, Problem> {
     let (current, _) = staff().await?;
     let service = current.service();
-    let mut waiting = service.waiting_work().await?;
+    let mut waiting = service.applications().waiting_work().await?;
     // The oldest work comes first. Kinds without pending work come last.
     waiting.sort_by_key(|waiting| (waiting.oldest.is_none(), waiting.oldest));
     Ok(SupportView {
         waiting,
-        unpaid: service.unpaid_use().filter(UnpaidUse::is_too_much),
-        carriers: service.carriers().await?,
+        unpaid: service
+            .operations()
+            .unpaid_use()
+            .filter(UnpaidUse::is_too_much),
+        carriers: service.delivery().carriers().await?,
         strained: service
+            .accounts()
             .strained_limits()
             .into_iter()
             .map(str::to_owned)
@@ -122,7 +126,7 @@ fn Contents(data: SupportView) -> impl IntoView {
     }
 }
 
-/// Warns staff about accounts that use only test keys.
+/// Warns staff that accounts without a deposit keep too many test messages.
 fn unpaid_warning(unpaid: UnpaidUse) -> impl IntoView {
     let mib = |bytes: i64| bytes / (1024 * 1024);
     view! {
@@ -138,14 +142,14 @@ fn unpaid_warning(unpaid: UnpaidUse) -> impl IntoView {
     }
 }
 
-/// Warns staff that strangers exhaust the limits that all clients share.
+/// Warns staff that unknown clients exhaust the limits that all clients share.
 fn strained_warning(limits: &[String]) -> impl IntoView {
     let limits = limits.join(", ");
     view! {
         <p class="notice">
             {format!(
-                "Strangers make too many attempts from many networks: {limits}. Until they stop, \
-                 answers are slow, and each network has a small share.",
+                "Unknown clients on many networks make too many attempts: {limits}. Until they \
+                 stop, the service answers slowly and accepts few attempts from each network.",
             )}
         </p>
     }

@@ -60,14 +60,20 @@ pub async fn load_import(#[server(default)] statement: Option<i64>) -> Result<Im
         columns = current.take_text(UNKNOWN_COLUMNS).await?;
     }
     let report = match statement {
-        Some(id) => Some(service.statement_report(id).await?.ok_or(Cause::NotFound)?),
+        Some(id) => Some(
+            service
+                .money()
+                .statement_report(id)
+                .await?
+                .ok_or(Cause::NotFound)?,
+        ),
         None => None,
     };
     Ok(ImportView {
         refused,
         columns: columns.and_then(|text| serde_json::from_str(&text).ok()),
         report,
-        statements: service.bank_statements().await?,
+        statements: service.money().bank_statements().await?,
         currency: current.site().currency.clone(),
     })
 }
@@ -81,7 +87,7 @@ pub async fn confirm_statement(
     let (current, account) = staff().await?;
     step_up(&current, &account, &credential).await?;
     let act = StaffAct::ConfirmStatement { id: statement };
-    if current.service().act(account.id, act).await? {
+    if current.service().support().act(account.id, act).await? {
         leptos_axum::redirect(&format!("{IMPORT_PATH}?statement={statement}"));
     } else {
         leptos_axum::redirect(APPROVALS_PATH);
@@ -106,7 +112,8 @@ pub async fn choose_columns(
         currency: currency.parse().ok(),
     };
     let actor = Actor::Account(account.id);
-    let chosen = current.service().choose_columns(&actor, &header, columns);
+    let money = current.service().money();
+    let chosen = money.choose_columns(&actor, &header, columns);
     chosen.await?;
     leptos_axum::redirect(IMPORT_PATH);
     Ok(())

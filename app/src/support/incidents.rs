@@ -22,7 +22,8 @@ pub async fn open_incident(
     let (current, account) = staff().await?;
     let carrier = Some(carrier.as_str()).filter(|name| !name.is_empty());
     let actor = Actor::Account(account.id);
-    let opening = current.service().open_incident(&actor, &text, carrier);
+    let delivery = current.service().delivery();
+    let opening = delivery.open_incident(&actor, &text, carrier);
     opening.await.map(drop).map_err(|error| {
         let problem = Problem::from(error);
         problem
@@ -36,7 +37,12 @@ pub async fn open_incident(
 pub async fn end_incident(id: i64) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let actor = Actor::Account(account.id);
-    Ok(current.service().end_incident(&actor, id).await.map(drop)?)
+    Ok(current
+        .service()
+        .delivery()
+        .end_incident(&actor, id)
+        .await
+        .map(drop)?)
 }
 
 /// The forms of the notes.

@@ -14,7 +14,8 @@ pub async fn set_staff_list(list: String, #[server(default)] lines: String) -> R
     let (current, account) = staff().await?;
     let parsed = StaffList::parse(&list).ok_or(Cause::Unreadable)?;
     let actor = Actor::Account(account.id);
-    let set = current.service().set_staff_list(&actor, parsed, &lines);
+    let applications = current.service().applications();
+    let set = applications.set_staff_list(&actor, parsed, &lines);
     set.await
         .map_err(|error| Problem::from(error).typed(parsed.as_str(), &lines))
 }

@@ -32,8 +32,8 @@ pub async fn load_mails(#[server(default)] cursor: Option<String>) -> Result<Mai
     let (current, _) = staff().await?;
     let service = current.service();
     Ok(MailsView {
-        mails: service.mails(cursor.as_deref(), MAILS).await?,
-        sends: service.sends_mail(),
+        mails: service.operations().mails(cursor.as_deref(), MAILS).await?,
+        sends: service.operations().sends_mail(),
     })
 }
 
@@ -42,7 +42,11 @@ pub async fn load_mails(#[server(default)] cursor: Option<String>) -> Result<Mai
 pub async fn retry_mail(id: i64) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let actor = Actor::Account(account.id);
-    current.service().retry_mail(&actor, id).await?;
+    current
+        .service()
+        .operations()
+        .retry_mail(&actor, id)
+        .await?;
     leptos_axum::redirect("/support/mail");
     Ok(())
 }

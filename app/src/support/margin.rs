@@ -44,7 +44,11 @@ pub async fn load_margin(
     let (from, to) = (given(from), given(to));
     let days = days(service.clock().now(), from.as_deref(), to.as_deref());
     let report = match days {
-        Ok(days) => service.margins(days).await.map_err(Problem::from),
+        Ok(days) => service
+            .messages()
+            .margins(days)
+            .await
+            .map_err(Problem::from),
         Err(problem) => Err(problem),
     };
     let shown = |text: Option<String>, day: Option<i64>| {

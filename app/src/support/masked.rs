@@ -20,7 +20,11 @@ pub fn text_name(transid: Transid) -> String {
 pub async fn show_text(transid: Transid) -> Result<(), Problem> {
     let (current, account) = staff().await?;
     let actor = Actor::Account(account.id);
-    let text = current.service().show_text(&actor, transid).await?;
+    let text = current
+        .service()
+        .support()
+        .show_text(&actor, transid)
+        .await?;
     let kept = current.keep_text(&text_name(transid), &text).await;
     kept.map_err(Problem::after_change)?;
     leptos_axum::redirect(&format!("/support/messages/{transid}"));

@@ -34,7 +34,7 @@ pub struct MessageView {
 pub async fn load_support_message(transid: String) -> Result<MessageView, Problem> {
     let (current, _) = staff().await?;
     let transid = Transid::parse(&transid).ok_or(Cause::NotFound)?;
-    let file = current.service().message_file(transid).await?;
+    let file = current.service().support().message_file(transid).await?;
     let text = if is_shown() {
         current.take_text(&text_name(transid)).await?
     } else {

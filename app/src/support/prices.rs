@@ -45,13 +45,13 @@ pub async fn load_support_prices(
     let typed = number.filter(|number| !number.trim().is_empty());
     let asked = match typed.map(|number| Number::parse(number.trim())) {
         None => None,
-        Some(Ok(number)) => Some(Ok(service.price_of(&number).await?)),
+        Some(Ok(number)) => Some(Ok(service.money().price_of(&number).await?)),
         Some(Err(_)) => Some(Err(Cause::Filter(Filter::Number).into())),
     };
-    let mut changes = service.price_changes().await?;
+    let mut changes = service.money().price_changes().await?;
     changes.truncate(CHANGES);
     Ok(PricesView {
-        table: service.price_table().await?,
+        table: service.money().price_table().await?,
         changes,
         asked,
     })
@@ -123,7 +123,7 @@ async fn set(
     let change = change.map_err(Cause::from)?;
     step_up(&current, &account, credential).await?;
     let act = StaffAct::SetPrice { change, from };
-    if !current.service().act(account.id, act).await? {
+    if !current.service().support().act(account.id, act).await? {
         leptos_axum::redirect(APPROVALS_PATH);
     }
     Ok(())
@@ -220,7 +220,7 @@ fn Lookup(number: Option<String>, asked: Option<Result<NumberPrice, Problem>>) -
         }
     });
     view! {
-        <h2>"What does this number cost, and why"</h2>
+        <h2>"Look up the price of a number"</h2>
         <form class="form" method="get" action="/support/prices" role="search" aria-label="Price of a number">
             <crate::ui::FormAlert form/>
             <Field

@@ -30,7 +30,7 @@ pub struct SearchView {
 pub async fn load_support_search(#[server(default)] text: String) -> Result<SearchView, Problem> {
     let (current, _) = staff().await?;
     Ok(SearchView {
-        found: current.service().desk_search(&text).await?,
+        found: current.service().support().desk_search(&text).await?,
         text,
         currency: current.site().currency.clone(),
     })

@@ -40,13 +40,22 @@ pub async fn load_support_senders(
 ) -> Result<SendersView, Problem> {
     let (current, account) = staff().await?;
     let service = current.service();
-    let cases = service.sender_cases(cursor.as_deref(), CASES).await?;
+    let cases = service
+        .applications()
+        .sender_cases(cursor.as_deref(), CASES)
+        .await?;
     let names = names(&cases.items).into_iter();
     Ok(SendersView {
         viewers: view(service, account.id, CaseKind::Sender, names).await?,
         cases,
-        reasons: service.staff_list(StaffList::RejectReasons).await?,
-        reserved: service.staff_list(StaffList::ReservedWords).await?,
+        reasons: service
+            .applications()
+            .staff_list(StaffList::RejectReasons)
+            .await?,
+        reserved: service
+            .applications()
+            .staff_list(StaffList::ReservedWords)
+            .await?,
     })
 }
 
@@ -60,8 +69,13 @@ pub async fn decide_sender(
     let (current, account) = staff().await?;
     let (service, actor) = (current.service(), Actor::Account(account.id));
     match action.as_str() {
-        ACCEPT => service.accept_sender(&actor, id).await?,
-        REJECT => service.reject_sender(&actor, id, &reason).await?,
+        ACCEPT => service.applications().accept_sender(&actor, id).await?,
+        REJECT => {
+            service
+                .applications()
+                .reject_sender(&actor, id, &reason)
+                .await?
+        }
         _ => return Err(Cause::Unreadable.into()),
     };
     Ok(())
@@ -147,7 +161,7 @@ fn listed(cases: &[SenderCase], viewers: RwSignal<Vec<Viewer>>, form: FormState)
         .styled("figures", "Requested (UTC)", |case| {
             view! { <DateTime at=case.request.requested_at/> }
         })
-        .column("Look closely", doubts)
+        .column("Warnings", doubts)
         .column("Earlier", |case| earlier(&case.earlier))
         .styled(BUTTONS, "Action", move |case| {
             actions(case.request.id, form)

@@ -39,6 +39,7 @@ pub async fn view(
     cases: impl Iterator<Item = String>,
 ) -> Result<Vec<Viewer>, Problem> {
     Ok(service
+        .applications()
         .view_cases(account_id, kind, cases.collect())
         .await?)
 }

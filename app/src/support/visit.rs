@@ -50,7 +50,8 @@ pub async fn load_visit(
     let reference = Reference::parse(&reference)?;
     let service = current.service();
     let actor = Actor::Account(staff.id);
-    let visited = service.visit_application(&actor, account, reference);
+    let support = service.support();
+    let visited = support.visit_application(&actor, account, reference);
     let application = visited.await?;
     let filter = MessageFilter {
         limit: LINES,
@@ -58,6 +59,7 @@ pub async fn load_visit(
         ..MessageFilter::default()
     };
     let found = service
+        .messages()
         .account_messages(account, Some(reference), &filter)
         .await?;
     Ok(VisitView {
@@ -68,6 +70,7 @@ pub async fn load_visit(
             next: found.next,
         },
         statement: service
+            .applications()
             .statement(
                 account,
                 reference,

@@ -31,7 +31,7 @@ pub fn Field(
     let id = form.id_of(name);
     let fault = RwSignal::new(None::<String>);
     let is_invalid = move || fault.with(Option::is_some) || form.is_about(name);
-    // Once the server has refused the field, its sentence is shown instead.
+    // Once the server has refused the field, the server's sentence is shown instead.
     let shown_fault = Signal::derive(move || fault.get().filter(|_| !form.is_about(name)));
     // A field with neither hint nor check has no paragraph below it.
     let hint_id = (hint.is_some() || check.is_some()).then(|| format!("{id}-hint"));

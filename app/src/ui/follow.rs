@@ -34,7 +34,7 @@ where
                 return;
             };
             if !goes_on(&state) {
-                // An open source would reconnect when the server ends the response.
+                // An open `EventSource` would reconnect when the server ends the response.
                 source.close();
             }
             take(state);

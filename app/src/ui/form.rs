@@ -96,9 +96,9 @@ impl FormState {
         form
     }
 
-    /// Makes the browser load the next page instead of only changing the current one. After a
-    /// sign-in, nothing of the previous account stays, and the server returns a form that was
-    /// waiting for the sign-in.
+    /// Makes the browser load the next page instead of only changing the current one. A sign-in
+    /// needs this for two reasons: nothing of the previous account stays, and the server returns a
+    /// form that was waiting for the sign-in.
     pub fn loading_next(self) -> Self {
         Self {
             loads_next: true,

@@ -17,7 +17,7 @@ pub fn Frame() -> impl IntoView {
     let sign_out = FormState::new::<SignOut>("sign-out-alert");
     let path = use_location().pathname;
     // The server renders the header and the rest of the page on several threads. Leptos panics if
-    // two of them are the first to read a memo, so read it here first.
+    // two threads read a memo for the first time at once, so read it here first.
     path.with_untracked(|_| ());
     // Reloaded on each page. Signing in, signing out and the end of a session all lead to another
     // page.

@@ -179,8 +179,8 @@ fn replacing() -> NavigateOptions {
     }
 }
 
-/// Opens the sign-in page, which then returns to this page. For a session that ends while the page
-/// is open; otherwise the server redirects by itself.
+/// Opens the sign-in page, which then returns to this page. Needed if a session ends while the page
+/// is open; in all other cases the server redirects.
 #[component]
 pub fn LeaveToSignIn() -> impl IntoView {
     let location = use_location();

@@ -14,7 +14,7 @@ const NOTICE_MS: i64 = 5 * 60 * 1000;
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(
     not(feature = "hydrate"),
-    expect(dead_code, reason = "time passes in a browser alone")
+    expect(dead_code, reason = "only a browser shows the notice")
 )]
 enum Notice {
     None,

@@ -103,7 +103,7 @@ impl From<MailState> for State {
     }
 }
 
-/// A state's text, after the shape of its class.
+/// A state's text. The shape of its class precedes the text.
 #[component]
 pub fn StateMark(#[prop(into)] state: State) -> impl IntoView {
     let State(class, word) = state;

@@ -169,7 +169,7 @@ fn cell_element(
     }
 }
 
-/// A region that scrolls if it is narrower than its table, also by keyboard.
+/// A region that scrolls if it is narrower than its table. It can be scrolled by keyboard too.
 #[component]
 pub fn TableRegion(
     /// The table's name for screen readers.

@@ -59,20 +59,28 @@ fn config(database_url: &str, data_dir: &Path) -> Config {
 async fn register(service: &Service, email: &str) -> NewApplication {
     let email = Email::parse(email).unwrap();
     let password = Password::parse("correct horse battery").unwrap();
-    let account = service.register(&email, &password, "127.0.0.1").await;
-    let new = service.create_application(account.unwrap().id, Category::Sms, None);
+    let account = service
+        .accounts()
+        .register(&email, &password, "127.0.0.1")
+        .await;
+    let applications = service.applications();
+    let new = applications.create_application(account.unwrap().id, Category::Sms, None);
     new.await.unwrap()
 }
 
 async fn make_one(service: &Service, number: usize) -> String {
     let new = register(service, &format!("bench{number}@example.org")).await;
     let actor = Actor::CommandLine;
-    service.approve(&actor, new.reference).await.unwrap();
+    service
+        .applications()
+        .approve(&actor, new.reference)
+        .await
+        .unwrap();
     let order = DepositRequest {
         bank_id: format!("bench {number}"),
         reference: new.reference.as_str().to_owned(),
         amount: Money::parse(DEPOSIT).unwrap(),
     };
-    service.add_deposit(&actor, &order).await.unwrap();
+    service.money().add_deposit(&actor, &order).await.unwrap();
     new.live_key.expose().to_owned()
 }

@@ -10,8 +10,8 @@ use crate::operations::nodes::SLOTS;
 pub(crate) struct IdSource {
     last: Mutex<i64>,
     /// The last ID of any batch's messages. Batches have node numbers of their own, because a batch
-    /// of a million messages uses up the IDs of half a second. Single sends in that time must not
-    /// get IDs from the future.
+    /// of a million messages uses up the IDs of half a second. Single sends must not get IDs from
+    /// the future meanwhile.
     last_of_batches: Mutex<i64>,
 }
 
@@ -52,7 +52,8 @@ impl IdSource {
             .last_of_batches
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // Start no lower than the newest message. IDs far enough below it count as swept.
+        // Start no lower than the newest message: IDs below the sweep's mark count as final, and
+        // the clock may have been set back.
         let newest = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let ms = now
             .unix_ms()

@@ -21,20 +21,45 @@ mod prices;
 mod reports;
 mod shards;
 mod support;
+mod transactions;
 mod uploads;
 mod wakeups;
 pub mod zones;
 
+use std::ops::Deref;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use domain::ids::Shard;
-use domain::{Prices, Reference, Timestamp};
+use domain::{Prices, Timestamp};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use tracing::Instrument as _;
+
+use accounts::changes::Changes;
+use accounts::password::Hasher;
+use accounts::sealing::Sealing;
+use accounts::throttle::Throttle;
+use admission::rates::Rates;
+use applications::call_log::CallLog;
+use applications::key_uses::KeyUses;
+use delivery::SegmentShards;
+use delivery::routing::Router;
+use delivery::scan_starts::ScanStarts;
+use delivery::unmatched_names::UnmatchedNames;
+use group_commit::GroupCommit;
+use id_source::IdSource;
+use operations::nodes::Node;
+use prices::known::KnownPrices;
+use reports::settled::SettledDays;
+use reports::shares::SearchShares;
+use shards::Shards;
+use store::gate::Priority;
+use store::{Missing, Store};
+use uploads::Uploads;
+use uploads::spool_folder::SpoolFolder;
+use uploads::spool_store::Spools;
+use wakeups::Wakeups;
+use webauthn_rs::Webauthn;
 
 pub use accounts::devices::SessionRow;
 pub use accounts::known_device::account_of_device;
@@ -80,31 +105,10 @@ pub use uploads::batches::BatchFilter;
 pub use uploads::places::TEST_UPLOADS_MAX;
 pub use uploads::{Spooled, Upload, UploadError, UploadPermit};
 
-use accounts::changes::Changes;
-use accounts::password::Hasher;
-use accounts::sealing::Sealing;
-use accounts::throttle::Throttle;
-use admission::rates::Rates;
-use applications::call_log::CallLog;
-use applications::key_uses::KeyUses;
-use delivery::SegmentShards;
-use delivery::routing::Router;
-use delivery::scan_starts::ScanStarts;
-use delivery::unmatched_names::UnmatchedNames;
-use group_commit::GroupCommit;
-use id_source::IdSource;
-use operations::nodes::Node;
-use prices::known::KnownPrices;
-use reports::settled::SettledDays;
-use reports::shares::SearchShares;
-use shards::Shards;
-use store::gate::Priority;
-use store::{Chore, Missing, Store, WriteTx};
-use uploads::Uploads;
-use uploads::spool_folder::SpoolFolder;
-use uploads::spool_store::Spools;
-use wakeups::Wakeups;
-use webauthn_rs::Webauthn;
+pub(crate) use transactions::{
+    ATTEMPTS, STATEMENTS_TIMEOUT, Verb, leave_time, run_blocking, run_detached,
+    run_detached_with_attempts, run_detached_within,
+};
 
 /// The longest time from a message's acceptance to its final status, in milliseconds.
 pub const MESSAGE_LIFETIME_MS: i64 = 48 * 60 * 60 * 1000;
@@ -131,6 +135,9 @@ pub struct Config {
     pub clock: Clock,
     pub entropy: Entropy,
 }
+
+/// The timeout for storing API calls, key uses and throttled attempts at a stop.
+const NOTES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The service. Clones share all of its state.
 #[derive(Clone)]
@@ -234,8 +241,8 @@ impl Service {
         } else {
             Node::join(&store, token, now).await?
         };
-        // Comes after the node has taken its slot. A distribution that begins later finds the node
-        // and refuses to run.
+        // This check runs after the node has taken its slot, so a distribution that begins later
+        // finds the node and refuses to run.
         if let Err(error) = operations::distribute::check(&store).await {
             node.leave(&store, now).await;
             return Err(error);
@@ -278,7 +285,7 @@ impl Service {
             tasks: Mutex::default(),
         }));
         if !beside {
-            service.sweep_spools().await?;
+            service.messages().sweep_spools().await?;
         }
         group_commit::spawn(&service).map_err(OpenError::Thread)?;
         if shared {
@@ -301,7 +308,8 @@ impl Service {
         Ok(())
     }
 
-    /// Answers the pending requests, stores the notes kept in memory, and closes the database.
+    /// Answers the pending requests, stores the API calls, key uses and throttled attempts that are
+    /// still in memory, and closes the database.
     pub async fn close(&self) {
         self.inner.group_commit.close().await;
         self.store_notes().await;
@@ -317,13 +325,13 @@ impl Service {
         }
     }
 
-    /// Stores the API calls, key uses and throttled attempts that were noted in memory, so that a
+    /// Stores the API calls, key uses and throttled attempts that are still in memory, so that a
     /// stop doesn't lose them. Gives up after [`NOTES_TIMEOUT`] if the database doesn't answer.
     async fn store_notes(&self) {
         let stored = async {
-            self.store_key_uses().await?;
-            self.store_calls().await?;
-            self.store_throttled().await
+            self.applications().store_key_uses().await?;
+            self.applications().store_calls().await?;
+            self.accounts().store_throttled().await
         };
         let stored = tokio::time::timeout(NOTES_TIMEOUT, stored).await;
         if !matches!(stored, Ok(Ok(()))) {
@@ -363,8 +371,8 @@ impl Service {
         &self.inner.routes_changed
     }
 
-    /// Returns the [`Notify`] for tasks that wait for the queue. It wakes all of them after each
-    /// commit that put messages into the queue.
+    /// Returns the [`Notify`] for tasks that wait for the queue. It wakes all of them after
+    /// messages were put into the queue, unless a commit group of this process put them there.
     pub fn queued(&self) -> &Notify {
         &self.inner.wakeups.queued
     }
@@ -399,7 +407,7 @@ impl Service {
             tx.commit().await
         })
         .await?;
-        self.price_list().await.map(drop)
+        self.money().price_list().await.map(drop)
     }
 
     /// Returns a secret that all processes of the installation share. It seals the content of a
@@ -416,74 +424,6 @@ impl Service {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a verb's work in its own transaction. Commits if the work succeeds and rolls back
-    /// otherwise. The work receives the time at which the transaction began.
-    async fn in_transaction<T: Send + 'static>(
-        &self,
-        work: impl for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send + 'static,
-    ) -> Result<T> {
-        let service = self.clone();
-        run_detached(async move {
-            let mut tx = service.store().begin().await?;
-            tx.asked_from(&service.client.address);
-            let done = work(&mut tx, service.now()).await?;
-            tx.commit().await?;
-            Ok(done)
-        })
-        .await
-    }
-
-    /// Like [`Self::in_transaction`], in the shard of the application with this reference.
-    async fn in_transaction_of<T: Send + 'static>(
-        &self,
-        reference: Reference,
-        work: impl for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send + 'static,
-    ) -> Result<T> {
-        let shard = self.shard_of(reference).await?;
-        self.in_transaction(move |tx, now| {
-            tx.at(shard);
-            work(tx, now)
-        })
-        .await
-    }
-
-    /// Runs a chore in each shard.
-    async fn do_chore<F>(&self, chore: Chore, priority: Priority, work: F) -> Result<()>
-    where
-        F: for<'t> Fn(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
-    {
-        let doing = |shard| self.do_chore_at(shard, chore, priority, work);
-        self.in_each_shard(doing).await.map(drop)
-    }
-
-    /// Runs a chore in a shard. Repeats the work, each time in its own transaction, until the work
-    /// returns false. Does nothing while another process runs the chore.
-    async fn do_chore_at<F>(
-        &self,
-        shard: Shard,
-        chore: Chore,
-        priority: Priority,
-        work: F,
-    ) -> Result<()>
-    where
-        F: for<'t> Fn(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, bool> + Copy + Send + 'static,
-    {
-        let mut more = true;
-        while more {
-            let service = self.clone();
-            more = run_detached(async move {
-                let tx = service.store().begin_chore(chore, shard, priority).await?;
-                let Some(mut tx) = tx else { return Ok(false) };
-                tx.at(shard);
-                let more = work(&mut tx, service.now()).await?;
-                tx.commit().await?;
-                Ok(more)
-            })
-            .await?;
-        }
-        Ok(())
-    }
-
     fn store(&self) -> &Store {
         &self.inner.store
     }
@@ -498,80 +438,45 @@ impl Service {
     }
 }
 
-/// The future of a verb's or chore's work in a transaction.
-type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 't>>;
+macro_rules! subjects {
+    ($($(#[$doc:meta])* $subject:ident, $method:ident;)*) => {
+        $(
+            $(#[$doc])*
+            pub struct $subject<'a>(&'a Service);
 
-/// A verb's work, to run in its own transaction or in that of another verb.
-type Verb<T> = Box<dyn for<'t> FnOnce(&'t mut WriteTx<'_>, Timestamp) -> Work<'t, T> + Send>;
+            impl Deref for $subject<'_> {
+                type Target = Service;
 
-/// Sleeps three times as long as the time since `begun`. Long work calls this after each part, so
-/// that sends find the database free most of the time.
-async fn leave_time(begun: Instant) {
-    tokio::time::sleep(begun.elapsed() * 3).await;
-}
-
-/// The most attempts at work that conflicts with another process's. The database ends one of two
-/// conflicting transactions.
-pub(crate) const ATTEMPTS: u32 = 6;
-
-/// Like [`run_detached`], for work that several processes do on the same rows. Not all such work
-/// can take its locks in the same order. If two transactions wait for each other, the database
-/// rolls one of them back, and its work is retried.
-async fn run_detached_with_attempts<
-    T: Send + 'static,
-    W: Future<Output = Result<T>> + Send + 'static,
->(
-    service: &Service,
-    work: impl Fn(Service) -> W + Send + 'static,
-) -> Result<T> {
-    let service = service.clone();
-    run_detached(async move {
-        for _ in 1..ATTEMPTS {
-            match work(service.clone()).await {
-                Err(error) if error.is_conflict() => {
-                    tracing::debug!(detail = ?error, "another process was in the way; trying \
-                        again");
+                fn deref(&self) -> &Service {
+                    self.0
                 }
-                done => return done,
             }
+        )*
+
+        impl Service {
+            $(
+                $(#[$doc])*
+                pub fn $method(&self) -> $subject<'_> {
+                    $subject(self)
+                }
+            )*
         }
-        work(service).await
-    })
-    .await
+    };
 }
 
-/// Runs a verb's work in its own task. The request's future may be dropped at any await, but work
-/// that has begun must finish or roll back as a whole.
-async fn run_detached<T: Send + 'static>(
-    work: impl Future<Output = Result<T>> + Send + 'static,
-) -> Result<T> {
-    run_detached_within(WORK_TIMEOUT, work).await
+subjects! {
+    /// Registration, sign-in, devices, second factors, and what an owner does with an account.
+    Accounts, accounts;
+    /// Applications with their keys, sender names and decisions of staff.
+    Applications, applications;
+    /// Deposits, bank statements and prices.
+    Money, money;
+    /// Sends, uploads and reports.
+    Messages, messages;
+    /// Claims, results, receipts, carriers and routes.
+    Delivery, delivery;
+    /// The support desk: search, audit log, approvals, messages and accounts as staff see them.
+    Support, support;
+    /// The periodic work, mails, nodes, history and the check.
+    Operations, operations;
 }
-
-/// Like [`run_detached`], with another timeout.
-async fn run_detached_within<T: Send + 'static>(
-    time: Duration,
-    work: impl Future<Output = Result<T>> + Send + 'static,
-) -> Result<T> {
-    let timed = tokio::time::timeout(time, work).in_current_span();
-    let done = tokio::spawn(timed)
-        .await
-        .map_err(|failed| Uncertain::Task(failed.to_string()))?;
-    done.unwrap_or(Err(Uncertain::TimedOut.into()))
-}
-
-/// Runs blocking work on a thread of Tokio's blocking pool.
-async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|failed| Fault::Task(failed.to_string()).into())
-}
-
-/// The timeout for a verb's work. A server that has lost power or network doesn't answer at all, so
-/// after this time the database counts as unreachable. The timeout is longer than a commit and the
-/// query for its outcome can take.
-const WORK_TIMEOUT: Duration = Duration::from_mins(3);
-/// The longest time that a stop waits until the notes in memory are stored.
-const NOTES_TIMEOUT: Duration = Duration::from_secs(2);
-/// The timeout for the statements before a commit. After this time the database counts as
-/// unreachable.
-pub(crate) const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(40);

@@ -37,14 +37,14 @@ impl Wakeup {
     }
 }
 
-/// The shortest time between two notifications to the other processes. All commits with a
-/// notification take the same lock.
+/// The shortest time between two notifications to the other processes. PostgreSQL makes all
+/// transactions that notify take one lock at their commit, so notifications must be few.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The delay before another attempt to listen.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The notifications for this process's tasks, and the wakeups that the other processes haven't
-/// received yet.
+/// The notifications for this process's tasks, and the wakeups that are still to be sent to the
+/// other processes.
 #[derive(Default)]
 pub(crate) struct Wakeups {
     pub(crate) queued: Notify,

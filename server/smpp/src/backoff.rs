@@ -9,7 +9,8 @@ use rand::{RngExt, SeedableRng};
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptOutcome {
-    /// The bind failed, or the peer accepted and delivered nothing on it.
+    /// The bind failed, the peer accepted and delivered nothing on it, or the peer stopped
+    /// answering submits.
     Failed,
     /// The peer accepted or delivered something, but the bind was short.
     Worked,

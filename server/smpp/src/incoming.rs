@@ -106,7 +106,7 @@ impl Link {
     }
 
     fn answer(&mut self, sequence: u32, outcome: Outcome) {
-        // An answer to no submit, or a second answer to the same submit.
+        // Ignores an answer to no submit, and a second answer to the same submit.
         let Some(answered) = self.window.answered(sequence) else {
             return;
         };

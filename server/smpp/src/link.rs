@@ -74,8 +74,8 @@ pub(crate) struct Link {
     /// Whether the link gave up a submit since the last `publish`, and the peer answered none after
     /// that submit was written.
     pub(crate) unanswered: bool,
-    /// Why we are shutting down the link. The link ends once the partly written submit is written
-    /// in full.
+    /// Why we are shutting down the link. The link ends once the pending bytes are written,
+    /// including the rest of a partly written submit.
     pub(crate) parting: Option<String>,
     /// Why the link ended.
     pub(crate) end: Option<String>,

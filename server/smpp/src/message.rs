@@ -80,7 +80,7 @@ pub enum Outcome {
         message_id: Option<String>,
     },
     /// The peer answered with any other status, or with a generic_nack for the submit's sequence
-    /// number.
+    /// number. Also the outcome of a submit that SMPP can't carry; see [`Submit`].
     Refused {
         /// The command_status.
         status: u32,

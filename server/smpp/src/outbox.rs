@@ -25,8 +25,8 @@ struct Pending {
     not_after: Instant,
 }
 
-/// Converts an offset from the first pending byte. There are far fewer pending bytes than a `usize`
-/// holds.
+/// Converts an offset, counted from the first pending byte, to an index. The number of pending
+/// bytes always fits into a `usize`.
 fn index(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }

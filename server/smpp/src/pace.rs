@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How far the pace may catch up after a late wakeup. In any period, the pace lets out at most as
-/// many submits as the rate allows in that period plus this time.
+/// After a late wakeup, the pace catches up on at most this much time. So in any period, it permits
+/// at most the submits that the rate allows in that period plus this time.
 const CATCH_UP: Duration = Duration::from_millis(20);
 
 /// Spaces submits evenly.

@@ -20,7 +20,7 @@ const INTERMEDIATE: u8 = 0x20;
 pub struct Receipt {
     /// The message ID in the text.
     pub message_id: Option<String>,
-    /// The message ID in the TLV. Usually written as in the answer to the submit.
+    /// The message ID in the TLV. It usually has the same form as in the answer to the submit.
     pub receipted_message_id: Option<String>,
     /// Whether this is an intermediate notification. Another receipt follows it.
     pub intermediate: bool,
@@ -70,10 +70,11 @@ pub enum Failure {
 
 /// Parses a receipt. Returns `None` if the delivery is a message from a mobile phone.
 ///
-/// A delivery is a receipt if its esm_class says so or a TLV contains a message ID. Some SMSCs do
+/// A delivery is a receipt if its esm_class says so or a TLV contains a message ID. Some SMSCs set
 /// neither. Then the text must contain a message ID, a known state and both dates, because a
-/// message from a phone may begin with `id:`, too. TLVs take precedence over the text, which some
-/// SMSCs cut off.
+/// message from a phone may begin with `id:`, too. The state in the TLV takes precedence over the
+/// one in the text, because some SMSCs cut off the text. For the error code, the text takes
+/// precedence.
 pub fn parse(delivery: &Delivery) -> Option<Receipt> {
     let marked = matches!(
         delivery.esm_class & MESSAGE_TYPE,

@@ -12,8 +12,8 @@ use crate::{DeliveryHandle, Event, Outcome, Settings, State, Status, Submit};
 /// How far ahead of the rate limit the connection accepts submits.
 const AHEAD: Duration = Duration::from_millis(200);
 
-/// The shared state of a connection. Links work on their own state, and lock this only once or
-/// twice per wakeup.
+/// The shared state of a connection. Links work on their own state, and lock this only a few times
+/// per wakeup.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     inner: Mutex<Inner>,
@@ -91,7 +91,7 @@ impl Shared {
         }
     }
 
-    /// Takes up to `max` events. Also returns whether the connection is closed, so that no new
+    /// Takes up to `max` events. Also returns whether the connection is closed. If it is, no new
     /// events will come.
     pub(crate) fn take_events(&self, max: usize) -> (Vec<Event>, bool) {
         let mut inner = self.lock();

@@ -24,7 +24,8 @@ pub(crate) struct Socket {
     pub(crate) outbox: Outbox,
     /// When the last bytes were read.
     pub(crate) heard: Instant,
-    /// Whether the last read found nothing. Only then does silence mean that the peer sent nothing.
+    /// Whether the last read found nothing. If false, bytes from the peer may be unread, so silence
+    /// proves nothing.
     pub(crate) caught_up: bool,
     /// Submits that the socket removed right before their write because their deadline had passed.
     pub(crate) overdue: Vec<u32>,
@@ -142,7 +143,8 @@ impl Socket {
     }
 
     fn poll_write_next(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // A submit inside TLS can't be removed, so TLS gets the next submit only when it is empty.
+        // A submit inside TLS can't be removed, so TLS gets the next submit only once it has sent
+        // the previous bytes.
         if self.unflushed {
             match ready!(Pin::new(&mut self.stream).poll_flush(context)) {
                 Ok(()) => self.unflushed = false,

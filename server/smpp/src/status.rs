@@ -25,7 +25,7 @@ pub struct Status {
     pub state: State,
     /// Since when the connection has been in this state.
     pub since: Instant,
-    /// Submits that are written or being written, and not answered yet.
+    /// Submits that the link has taken from the queue to write, and that aren't answered yet.
     pub in_flight: usize,
     /// The limit of `in_flight` and `queued` together.
     pub window: usize,
@@ -33,7 +33,7 @@ pub struct Status {
     /// answered, the connection accepts one submit at a time, whatever its window. This outlasts
     /// the link, because a bind or a response to an enquire_link proves nothing about submits.
     pub probing: bool,
-    /// Accepted submits that the link hasn't begun to write.
+    /// Accepted submits that the link hasn't taken from the queue yet.
     pub queued: usize,
     /// The number of answers since the start that asked us to slow down.
     pub throttled: u64,

@@ -81,8 +81,9 @@ impl Window {
         self.waiting.remove(&sequence).map(|waiting| waiting.tag)
     }
 
-    /// Returns the submit that the peer answered. Returns `None` if the submit isn't written in
-    /// full, because the peer can't have answered it yet.
+    /// Returns the submit that the peer answered, also if it was given up. Returns `None` if no
+    /// submit has this sequence number, or if it isn't written in full, because the peer can't have
+    /// answered it yet.
     pub(crate) fn answered(&mut self, sequence: u32) -> Option<Answered> {
         if let Some(waiting) = self.waiting.get(&sequence) {
             waiting.due?;

@@ -110,9 +110,11 @@ impl Address {
         let is_known = !answered.is_err_and(Failure::leaves_key_unknown);
         if let Some(Ok(key)) = self.key.as_deref().map(ApiKey::parse) {
             if is_known {
-                api.service.note_key_use(&key, self.client);
+                api.service.applications().note_key_use(&key, self.client);
             }
-            api.service.note_call(&key, self.call(answered, is_known));
+            api.service
+                .applications()
+                .note_call(&key, self.call(answered, is_known));
         }
     }
 

@@ -352,8 +352,8 @@ pub fn unreadable(status: StatusCode) -> Response<Bytes> {
     response
 }
 
-/// Returns the response to a request without a path: to CONNECT, which asks for a proxy, and to
-/// `*`.
+/// Returns the response to a request whose target isn't a path. CONNECT, which is meant for a
+/// proxy, has such a target, and `*` is another.
 pub fn without_path() -> Answer {
     let detail = "The request has no path; this server isn't a proxy.";
     let failure = Failure::with_detail(Reason::MethodNotAllowed, detail).closing();

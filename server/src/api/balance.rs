@@ -52,7 +52,7 @@ pub async fn get(State(api): State<SharedApi>, asked: Asked<Balance>) -> Answer 
 }
 
 async fn find(api: &Api, asked: &Asked<Balance>) -> Result<Answer, Failure> {
-    let balance = api.service.balance(&asked.access).await?;
+    let balance = api.service.messages().balance(&asked.access).await?;
     Ok(json(&Spendable {
         head: Head::success(),
         balance: Amount(balance),

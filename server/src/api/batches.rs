@@ -161,7 +161,7 @@ async fn find(api: &Api, asked: &Asked<Batches>) -> Result<Answer, Failure> {
 }
 
 async fn find_list(api: &Api, access: &KeyAccess, filter: &BatchFilter) -> Result<Answer, Failure> {
-    let page = api.service.batches(access, filter).await?;
+    let page = api.service.messages().batches(access, filter).await?;
     let batches = page.items.into_iter();
     Ok(answer::json(&ListAnswer {
         head: Head::success(),
@@ -175,6 +175,7 @@ async fn find_list(api: &Api, access: &KeyAccess, filter: &BatchFilter) -> Resul
 async fn find_one(api: &Api, access: &KeyAccess, batchid: BatchId) -> Result<Answer, Failure> {
     let record = api
         .service
+        .messages()
         .batch(access, batchid)
         .await?
         .ok_or_else(not_found)?;

@@ -180,7 +180,12 @@ async fn take(api: &Api, key: &KeyText, request: Request) -> Result<Answer, Fail
         _ => shared_parameters::idempotency(&head.headers),
     };
     let known_key = idempotency.as_ref().ok().cloned().flatten();
-    match api.service.begin_bulk(key.as_deref(), known_key).await {
+    match api
+        .service
+        .messages()
+        .begin_bulk(key.as_deref(), known_key)
+        .await
+    {
         Ok(permit) => {
             let bad_key = idempotency.err();
             let answered = upload(api, key, &permit, &head.headers, query, body, bad_key).await;
@@ -287,7 +292,12 @@ async fn submission(
 ) -> Result<Answer, Failure> {
     let (requestid, dry_run) = (request.requestid.clone(), request.dry_run);
     let count = rows.rows();
-    let accepted = match api.service.accept_batch(permit, rows, request).await {
+    let accepted = match api
+        .service
+        .messages()
+        .accept_batch(permit, rows, request)
+        .await
+    {
         Ok(accepted) => accepted,
         Err(SendError::Refused(reason)) => {
             return Err(shared_parameters::not_charged(api, permit.key(), count, reason).await);

@@ -1,7 +1,8 @@
 //! The SMS API: an axum router for everything under `/sms`.
 //!
-//! Every response is JSON with a code. That includes the responses of extractors and fallbacks,
-//! which refuse a request before it reaches a handler.
+//! Except for CSV reports and the OpenAPI document, every response is JSON with a code. That
+//! includes the responses of extractors and fallbacks, which refuse a request before it reaches a
+//! handler.
 
 mod address;
 mod answer;

@@ -110,9 +110,9 @@ pub async fn get(State(api): State<SharedApi>, asked: Asked<Prices>) -> Answer {
 }
 
 async fn find(api: &Api, asked: &Asked<Prices>) -> Result<Answer, Failure> {
-    let table = api.service.price_table().await?;
+    let table = api.service.money().price_table().await?;
     let price = match &asked.question.0 {
-        Some(number) => Some(api.service.price_of(number).await?),
+        Some(number) => Some(api.service.money().price_of(number).await?),
         None => None,
     };
     let records = table.in_force.into_iter().chain(table.coming);

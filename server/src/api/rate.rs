@@ -12,7 +12,7 @@ pub fn note(service: &Service, key: Option<&str>, response: &mut Answer) {
         return;
     }
     let key = key.and_then(|text| ApiKey::parse(text).ok());
-    let Some(state) = key.and_then(|key| service.rate_state(&key)) else {
+    let Some(state) = key.and_then(|key| service.messages().rate_state(&key)) else {
         return;
     };
     let (limit, remaining) = (state.limit, state.remaining);

@@ -180,7 +180,7 @@ fn detailed_example() -> serde_json::Value {
     ]);
     message["charge"] = json!({
         "rule": "local_8_digits", "pages": 1, "unit_price": 0.05, "charged": 0.05, "released": 0,
-        "why": "1 page to a local number (8 digits) at 0.05 each. It stays because a carrier took the message."
+        "why": "1 page to a local number (8 digits) at 0.05 each. The charge stands, because a carrier accepted the message."
     });
     message
 }
@@ -199,7 +199,7 @@ async fn find_list(
     filter: &MessageFilter,
     as_csv: bool,
 ) -> Result<Answer, Failure> {
-    let page = api.service.messages(access, filter).await?;
+    let page = api.service.messages().list(access, filter).await?;
     if as_csv {
         let mut response = csv_report::response(&page.items, &api.currency)?;
         if let Some(next) = page.next.and_then(|next| HeaderValue::from_str(&next).ok()) {
@@ -225,6 +225,7 @@ async fn find_one(
 ) -> Result<Answer, Failure> {
     let detail = api
         .service
+        .messages()
         .message(access, transid)
         .await?
         .ok_or_else(not_found)?;

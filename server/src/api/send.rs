@@ -109,9 +109,8 @@ async fn send_query(api: &Api, key: &KeyText, head: &Parts) -> Result<Answer, Fa
         Err(failure) => failure,
     };
     let idempotency = shared_parameters::idempotency(&head.headers).ok().flatten();
-    let authorized = api
-        .service
-        .authorize_send(key.as_deref(), idempotency.as_ref());
+    let messages = api.service.messages();
+    let authorized = messages.authorize_send(key.as_deref(), idempotency.as_ref());
     let failure = match authorized.await {
         Ok(access) => shared_parameters::refused(api, key, &access, &parameters, failure).await,
         Err(reason) => reason.into(),
@@ -162,9 +161,8 @@ async fn send_body(api: &Api, key: &KeyText, request: Request) -> Result<Answer,
     let (head, body) = request.into_parts();
     let mut parameters = Parameters::of_query(&KNOWN, head.uri.query());
     let idempotency = shared_parameters::idempotency(&head.headers).ok().flatten();
-    let authorized = api
-        .service
-        .authorize_send(key.as_deref(), idempotency.as_ref());
+    let messages = api.service.messages();
+    let authorized = messages.authorize_send(key.as_deref(), idempotency.as_ref());
     let access = match authorized.await {
         Ok(access) => access,
         Err(reason) => {
@@ -237,7 +235,7 @@ async fn submission(api: &Api, request: SendRequest) -> Result<Answer, Failure> 
     let (requestid, dry_run) = (request.requestid.clone(), request.dry_run);
     let recipient = request.number.masked();
     let key = request.key.clone();
-    let sent = match api.service.send(request).await {
+    let sent = match api.service.messages().send(request).await {
         Ok(sent) => sent,
         Err(SendError::Refused(reason)) => {
             let failure = shared_parameters::not_charged(api, &key, 1, reason).await;

@@ -84,9 +84,10 @@ pub fn idempotency(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Failur
 
 /// Returns the failure of an invalid request, which still counts towards the rate limit.
 ///
-/// If the request's idempotency key is known, this is `idempotency_mismatch`, because an invalid
-/// request can't be the one that was accepted under the key. The application's status wasn't
-/// checked, because the key is known. A dry run ignores the key, so the status is checked here.
+/// If the request's idempotency key is known, the failure is `idempotency_mismatch`, because an
+/// invalid request can't be the one that was accepted under the key. `authorize_send` doesn't check
+/// the application's status if it knows the key. A dry run ignores the key, so this function checks
+/// the status.
 pub async fn refused(
     api: &Api,
     key: &KeyText,
@@ -95,14 +96,19 @@ pub async fn refused(
     failure: Failure,
 ) -> Failure {
     // The result doesn't matter: the request's own error takes precedence over the rate limit.
-    let _ = api.service.take_request(&access.access).await;
+    let _ = api.service.messages().take_request(&access.access).await;
     if !access.known || !failure.is_about_the_request() {
         return failure;
     }
     if !matches!(dry_run(parameters), Ok(true)) {
         return Reason::IdempotencyMismatch.into();
     }
-    match api.service.authorize_send(key.as_deref(), None).await {
+    match api
+        .service
+        .messages()
+        .authorize_send(key.as_deref(), None)
+        .await
+    {
         Ok(_) => failure,
         Err(reason) => reason.into(),
     }
@@ -123,7 +129,7 @@ pub async fn not_charged(api: &Api, key: &ApiKey, messages: u64, reason: Reason)
     if reason != Reason::RateLimited || key.kind() != KeyKind::Test {
         return reason.into();
     }
-    let left = match api.service.test_messages_left(key).await {
+    let left = match api.service.messages().test_messages_left(key).await {
         Ok(left) => left,
         Err(error) => return error.into(),
     };

@@ -25,8 +25,8 @@ const WINDOW: usize = 1024;
 const RECEIPTS_MAX: usize = 500;
 
 /// Returns the outcome for a number. Reserved local numbers have their own outcome; all other
-/// numbers are delivered. A number that only the API refuses, for a test key, counts as any other
-/// number.
+/// numbers are delivered. For some reserved numbers, the API refuses the request of a test key. If
+/// a message to such a number gets here, it is delivered.
 fn outcome(number: &Number) -> TestNumber {
     match TestNumber::of(number) {
         None | Some(TestNumber::Answers(_)) => TestNumber::Delivered,

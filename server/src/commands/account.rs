@@ -30,7 +30,10 @@ pub async fn run(
     match command {
         Account::Add { email, staff, .. } => add(service, &email, staff, output).await,
         Account::Reset { email } => {
-            let token = service.issue_reset(&Actor::CommandLine, &email).await?;
+            let token = service
+                .accounts()
+                .issue_reset(&Actor::CommandLine, &email)
+                .await?;
             let link = format!("{}/reset/{token}", settings.base_url(settings.addr));
             let reset = BTreeMap::from([("email", &email), ("link", &link)]);
             Ok(output.print(&reset, |_| link.clone())?)
@@ -38,7 +41,10 @@ pub async fn run(
         Account::List => list(service, output).await,
         Account::Show { email } => show(service, &email, output).await,
         Account::Note { email, text } => {
-            let note = service.add_note(&Actor::CommandLine, &email, &text).await?;
+            let note = service
+                .support()
+                .add_note(&Actor::CommandLine, &email, &text)
+                .await?;
             Ok(output.print(&Note::from(note), |_| format!("Noted on {email}."))?)
         }
         command => change(service, command, output).await,
@@ -50,27 +56,30 @@ async fn change(service: &Service, command: Account, output: Output) -> Result<(
     let actor = Actor::CommandLine;
     let (email, done) = match command {
         Account::Disable { email, reason } => {
-            service.disable_account(&actor, &email, &reason).await?;
+            service
+                .accounts()
+                .disable_account(&actor, &email, &reason)
+                .await?;
             (email, "is disabled and signed out; its keys send nothing")
         }
         Account::Enable { email } => {
-            service.enable_account(&actor, &email).await?;
+            service.accounts().enable_account(&actor, &email).await?;
             (email, "is enabled; its deferred messages continue")
         }
         Account::SignOut { email } => {
-            service.sign_out_account(&actor, &email).await?;
+            service.accounts().sign_out_account(&actor, &email).await?;
             (email, "is signed out on every device")
         }
         Account::Promote { email } => {
-            service.promote_account(&actor, &email).await?;
+            service.accounts().promote_account(&actor, &email).await?;
             (email, "is staff, and signed out on every device")
         }
         Account::Demote { email } => {
-            service.demote_account(&actor, &email).await?;
+            service.accounts().demote_account(&actor, &email).await?;
             (email, "is a customer, and signed out on every device")
         }
         Account::ResetFactor { email } => {
-            service.reset_factor(&actor, &email).await?;
+            service.accounts().reset_factor(&actor, &email).await?;
             (
                 email,
                 "has no second factor and is signed out on every device",
@@ -84,7 +93,7 @@ async fn change(service: &Service, command: Account, output: Output) -> Result<(
             return Ok(());
         }
     };
-    let shown = Shown::from(service.account_detail(&email).await?);
+    let shown = Shown::from(service.accounts().account_detail(&email).await?);
     Ok(output.print(&shown, |shown| format!("{} {done}.", shown.email))?)
 }
 
@@ -167,19 +176,19 @@ const COLUMNS: [Column<Shown>; 5] = [
 ];
 
 async fn list(service: &Service, output: Output) -> Result<(), CommandError> {
-    let accounts = service.accounts().await?;
+    let accounts = service.accounts().all().await?;
     Ok(output.list(accounts, &COLUMNS)?)
 }
 
 async fn show(service: &Service, email: &str, output: Output) -> Result<(), CommandError> {
-    let account = Shown::from(service.account_detail(email).await?);
-    let factor = service.factor(account.id).await?;
-    let applications = service.applications(account.id).await?;
-    let notes = service.account_notes(account.id).await?;
+    let account = Shown::from(service.accounts().account_detail(email).await?);
+    let factor = service.accounts().factor(account.id).await?;
+    let applications = service.applications().of_account(account.id).await?;
+    let notes = service.support().account_notes(account.id).await?;
     let whole = Whole {
         second_factor_since: factor.map(|factor| DateTime(factor.since)),
         recovery_codes_left: factor.map(|factor| factor.recovery_codes),
-        devices: service.devices(account.id, "").await?.len(),
+        devices: service.accounts().devices(account.id, "").await?.len(),
         applications: (applications.iter())
             .map(|application| application.reference.to_string())
             .collect(),
@@ -239,6 +248,7 @@ async fn add(
     let password = Password::parse(line.trim_end_matches(['\r', '\n']))
         .map_err(|error| CommandError::Refused(error.to_string()))?;
     let account = service
+        .accounts()
         .add_account(&Actor::CommandLine, email, &password, staff)
         .await?;
     let added = Added {

@@ -68,18 +68,26 @@ pub async fn run(
     let actor = Actor::CommandLine;
     let record = match command {
         Application::List => {
-            let applications = service.all_applications().await?;
+            let applications = service.applications().all_applications().await?;
             return Ok(output.list(applications, &COLUMNS)?);
         }
         Application::Show { reference } => service
+            .applications()
             .find_application(reference)
             .await?
             .ok_or_else(|| CommandError::Refused(Refusal::NoSuchApplication.to_string()))?,
-        Application::Approve { reference } => service.approve(&actor, reference).await?,
-        Application::Suspend { reference, reason } => {
-            service.suspend(&actor, reference, &reason).await?
+        Application::Approve { reference } => {
+            service.applications().approve(&actor, reference).await?
         }
-        Application::Reinstate { reference } => service.reinstate(&actor, reference).await?,
+        Application::Suspend { reference, reason } => {
+            service
+                .applications()
+                .suspend(&actor, reference, &reason)
+                .await?
+        }
+        Application::Reinstate { reference } => {
+            service.applications().reinstate(&actor, reference).await?
+        }
     };
     Ok(output.print(&Shown::from(record), details)?)
 }

@@ -63,7 +63,7 @@ pub async fn run(service: &Service, command: Audit, output: Output) -> Result<()
     };
     let mut entries = Vec::new();
     loop {
-        let page = service.audit(&filter).await?;
+        let page = service.support().audit(&filter).await?;
         entries.extend(page.items);
         filter.cursor = page.next;
         if filter.cursor.is_none() {

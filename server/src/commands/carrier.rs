@@ -105,7 +105,10 @@ pub async fn run(service: &Service, command: Carrier, output: Output) -> Result<
             name,
         },
         Carrier::Resume { name } => Done {
-            changed: service.resume_carrier(&Actor::CommandLine, &name).await?,
+            changed: service
+                .delivery()
+                .resume_carrier(&Actor::CommandLine, &name)
+                .await?,
             drained: false,
             name,
         },
@@ -114,7 +117,8 @@ pub async fn run(service: &Service, command: Carrier, output: Output) -> Result<
 }
 
 async fn drain(service: &Service, name: &str, even_the_last: bool) -> Result<bool, CommandError> {
-    let draining = service.drain_carrier(&Actor::CommandLine, name, even_the_last);
+    let delivery = service.delivery();
+    let draining = delivery.drain_carrier(&Actor::CommandLine, name, even_the_last);
     draining.await.map_err(|error| match error.refusal() {
         Some(refusal @ Refusal::LastCarrier { .. }) => {
             CommandError::Refused(format!("{refusal} --yes confirms."))
@@ -134,7 +138,7 @@ fn sentence(done: &Done) -> String {
 }
 
 async fn list(service: &Service, output: Output) -> Result<(), CommandError> {
-    let carriers = service.carriers().await?;
+    let carriers = service.delivery().carriers().await?;
     let carriers: Vec<Shown> = carriers.into_iter().map(Into::into).collect();
     Ok(output.print(&carriers, |carriers| {
         let connections: Vec<_> = carriers.iter().flat_map(named_connections).collect();

@@ -22,7 +22,7 @@ struct Added {
     bank_id: String,
     reference: String,
     amount: Amount,
-    /// Whether an earlier call credited it. Then this call changed nothing.
+    /// True if an earlier call recorded the payment. This call then changed nothing.
     already: bool,
     balance: Option<Amount>,
 }
@@ -75,11 +75,12 @@ pub async fn run(service: &Service, command: Deposit, output: Output) -> Result<
         } => add(service, bank_id, reference, amount, output).await,
         Deposit::Import { file } => import(service, &file, output).await,
         Deposit::Unmatched => {
-            let deposits = service.unmatched_deposits().await?;
+            let deposits = service.money().unmatched_deposits().await?;
             Ok(output.list(deposits, &COLUMNS)?)
         }
         Deposit::Assign { bank_id, reference } => {
             let record = service
+                .money()
                 .assign_deposit(&Actor::CommandLine, &bank_id, reference)
                 .await?;
             Ok(output.print(&Shown::from(record), |deposit| {
@@ -97,7 +98,10 @@ async fn add(
     output: Output,
 ) -> Result<(), CommandError> {
     let order = payment(&bank_id, &reference, amount).map_err(CommandError::Refused)?;
-    let outcome = service.add_deposit(&Actor::CommandLine, &order).await?;
+    let outcome = service
+        .money()
+        .add_deposit(&Actor::CommandLine, &order)
+        .await?;
     let added = Added {
         status: outcome.status.as_str(),
         bank_id: order.bank_id,
@@ -128,9 +132,12 @@ async fn import(service: &Service, file: &Path, output: Output) -> Result<(), Co
         }
         _ => CommandError::Service(error),
     };
-    let checked = service.check_deposits(&orders).await;
+    let checked = service.money().check_deposits(&orders).await;
     checked.map_err(|error| refused(error, NONE_CREDITED))?;
-    let imported = service.import_deposits(&Actor::CommandLine, &orders).await;
+    let imported = service
+        .money()
+        .import_deposits(&Actor::CommandLine, &orders)
+        .await;
     // Fails here if somebody has entered other data under a bank ID since the check.
     let outcome = imported.map_err(|error| refused(error, SOME_CREDITED))?;
     let imported = Imported {

@@ -39,12 +39,16 @@ const COLUMNS: [Column<Shown>; 4] = [
 pub async fn run(service: &Service, command: Incident, output: Output) -> Result<(), CommandError> {
     let actor = Actor::CommandLine;
     let (record, done) = match command {
-        Incident::List => return Ok(output.list(service.incidents().await?, &COLUMNS)?),
+        Incident::List => return Ok(output.list(service.delivery().incidents().await?, &COLUMNS)?),
         Incident::Open { text, carrier } => {
-            let opening = service.open_incident(&actor, &text, carrier.as_deref());
+            let delivery = service.delivery();
+            let opening = delivery.open_incident(&actor, &text, carrier.as_deref());
             (opening.await?, "is open: customers can see it")
         }
-        Incident::End { id } => (service.end_incident(&actor, id).await?, "is ended"),
+        Incident::End { id } => (
+            service.delivery().end_incident(&actor, id).await?,
+            "is ended",
+        ),
     };
     Ok(output.print(&Shown::from(record), |note| {
         format!("Note {} {done}.", note.id)

@@ -63,7 +63,7 @@ pub async fn run(service: &Service, command: Mail, output: Output) -> Result<(),
             let mut mails = Vec::new();
             let mut cursor = None;
             loop {
-                let page = service.mails(cursor.as_deref(), PAGE).await?;
+                let page = service.operations().mails(cursor.as_deref(), PAGE).await?;
                 mails.extend(page.items);
                 cursor = page.next;
                 if cursor.is_none() {
@@ -73,7 +73,10 @@ pub async fn run(service: &Service, command: Mail, output: Output) -> Result<(),
             Ok(output.list(mails, &COLUMNS)?)
         }
         Mail::Retry { id } => {
-            let mail = service.retry_mail(&Actor::CommandLine, id).await?;
+            let mail = service
+                .operations()
+                .retry_mail(&Actor::CommandLine, id)
+                .await?;
             Ok(output.print(&Shown::from(mail), |mail| {
                 format!("The mail to {} is queued again.", mail.recipient)
             })?)

@@ -66,6 +66,7 @@ const COLUMNS: [Column<Line>; 10] = [
 ];
 
 pub async fn run(service: &Service, days: Margin, output: Output) -> Result<(), CommandError> {
-    let lines = service.margin_lines((days.from.day(), days.to.day()));
+    let messages = service.messages();
+    let lines = messages.margin_lines((days.from.day(), days.to.day()));
     Ok(output.list::<Line>(lines.await?, &COLUMNS)?)
 }

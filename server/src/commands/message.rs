@@ -74,9 +74,12 @@ pub async fn run(service: &Service, command: Message, output: Output) -> Result<
     let Message::Show { transid, text } = command;
     let mut file = found(service, transid).await?;
     if text {
-        file.record.message = service.show_text(&Actor::CommandLine, transid).await?;
+        file.record.message = service
+            .support()
+            .show_text(&Actor::CommandLine, transid)
+            .await?;
     }
-    let currency = service.price_list().await?.currency;
+    let currency = service.money().price_list().await?.currency;
     let shown = Shown {
         account: file.owner.email,
         reference: file.owner.reference.to_string(),
@@ -91,7 +94,7 @@ pub async fn run(service: &Service, command: Message, output: Output) -> Result<
 }
 
 async fn found(service: &Service, transid: Transid) -> Result<MessageFile, CommandError> {
-    let file = service.message_file(transid).await?;
+    let file = service.support().message_file(transid).await?;
     file.ok_or_else(|| CommandError::Refused(Refusal::NoSuchMessage.to_string()))
 }
 

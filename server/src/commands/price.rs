@@ -76,7 +76,7 @@ pub async fn run(service: &Service, command: Price, output: Output) -> Result<()
 }
 
 async fn list(service: &Service, output: Output) -> Result<(), CommandError> {
-    let table = service.price_table().await?;
+    let table = service.money().price_table().await?;
     let records = table.in_force.into_iter().chain(table.coming);
     let listed = |record: PriceRecord| Listed {
         prefix: record.prefix.map(String::from),
@@ -95,7 +95,7 @@ async fn of(service: &Service, number: &Number, output: Output) -> Result<(), Co
         rule,
         currency,
         why,
-    } = service.price_of(number).await?;
+    } = service.money().price_of(number).await?;
     let shown = OfNumber {
         per_page: Amount(price.per_page),
         currency,
@@ -114,7 +114,8 @@ async fn set(
     from: Beginning,
     output: Output,
 ) -> Result<(), CommandError> {
-    let set = service.set_price(&Actor::CommandLine, change, from.from);
+    let money = service.money();
+    let set = money.set_price(&Actor::CommandLine, change, from.from);
     let from: Timestamp = set.await?;
     Ok(output.print(
         &Set {

@@ -18,7 +18,7 @@ struct Shown {
     batches: Vec<Batch>,
     deposits: Vec<Deposit>,
     messages: Vec<Message>,
-    /// Whether there wasn't time to search the messages of every application.
+    /// True if the time was up before the messages of every application were searched.
     incomplete: bool,
 }
 
@@ -204,7 +204,7 @@ const MESSAGES: [Column<Message>; 7] = [
 ];
 
 pub async fn run(service: &Service, text: &str, output: Output) -> Result<(), CommandError> {
-    let found = service.desk_search(text).await?;
+    let found = service.support().desk_search(text).await?;
     Ok(output.print(&Shown::from(found), words)?)
 }
 
@@ -236,7 +236,7 @@ fn words(shown: &Shown) -> String {
         parts.push("Nothing was found.".to_owned());
     }
     if shown.incomplete {
-        let sentence = "There wasn't time to look through the messages of every application. \
+        let sentence = "The time was up before every application's messages were searched. \
                         Write the email or the reference before the number or request id.";
         parts.push(sentence.to_owned());
     }

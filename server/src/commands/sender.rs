@@ -49,11 +49,16 @@ pub async fn run(service: &Service, command: Sender, output: Output) -> Result<(
     let actor = Actor::CommandLine;
     let record = match command {
         Sender::List => {
-            let requests = service.sender_requests(true).await?;
+            let requests = service.applications().sender_requests(true).await?;
             return Ok(output.list(requests, &COLUMNS)?);
         }
-        Sender::Accept { id } => service.accept_sender(&actor, id).await?,
-        Sender::Reject { id, reason } => service.reject_sender(&actor, id, &reason).await?,
+        Sender::Accept { id } => service.applications().accept_sender(&actor, id).await?,
+        Sender::Reject { id, reason } => {
+            service
+                .applications()
+                .reject_sender(&actor, id, &reason)
+                .await?
+        }
     };
     Ok(output.print(&Request::from(record), |request| {
         format!("{} is {}.", request.name, request.status)

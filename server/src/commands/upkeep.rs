@@ -23,7 +23,7 @@ pub async fn migrate(settings: &Settings, output: Output) -> Result<(), CommandE
 }
 
 pub async fn check(service: &Service, output: Output) -> Result<(), CommandError> {
-    let broken = service.check().await?;
+    let broken = service.operations().check().await?;
     let checked = Checked {
         ok: broken.is_empty(),
         broken,
@@ -39,13 +39,13 @@ pub async fn check(service: &Service, output: Output) -> Result<(), CommandError
         Ok(())
     } else {
         let count = checked.broken.len();
-        Err(CommandError::Refused(format!("{count} broken")))
+        Err(CommandError::Refused(format!("broken invariants: {count}")))
     }
 }
 
 pub async fn backup(service: &Service, file: &Path, output: Output) -> Result<(), CommandError> {
     let shown = file.display().to_string();
-    service.backup(file).await.map_err(|error| {
+    service.operations().backup(file).await.map_err(|error| {
         let why = error.for_operator();
         CommandError::Refused(format!("can't copy to {shown}: {why}"))
     })?;

@@ -5,7 +5,8 @@
 //! the total is reached, another connection is closed to make room for the new one. It is chosen
 //! from the network with the most connections and, within that network, from the address with the
 //! most. Of that address's connections, the one that has been idle for longest is closed. So
-//! clients with many connections make room for clients with few.
+//! clients with many connections make room for clients with few. If the new connection comes from
+//! the address with the most, it is refused instead.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

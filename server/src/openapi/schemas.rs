@@ -46,8 +46,7 @@ schemas! {
         .pattern(Some("^[+ ]?[0-9]{4,15}$"))
         .examples([json!("57000001")])
         .build();
-    /// The maximum length follows from the default limit of pages. The document has the configured
-    /// one.
+    /// The maximum length depends on the settings, so [`super::document`] adds it.
     Message = text("Text without NUL. 160 characters are a page, the unit of the price.")
         .min_length(Some(1))
         .pattern(Some("^[^\\u0000]*$"))

@@ -33,7 +33,8 @@ pub fn options(site: &Path) -> LeptosOptions {
     options
 }
 
-/// Serves the files that the build made, in the compressed form that the build left.
+/// Serves the build's files. Clients that accept compressed files get the compressed copies that
+/// the build made.
 pub fn router(options: &LeptosOptions) -> Router {
     // The content of a file with a hash in its name never changes. For other files, browsers ask
     // whether the file changed since its date.

@@ -32,7 +32,8 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
     match current.account().await {
         Ok(Some(account)) if account.staff => {}
         Ok(Some(account)) => {
-            let denied = portal.service.record_denied(account.id, AUDIT_CSV_PATH);
+            let accounts = portal.service.accounts();
+            let denied = accounts.record_denied(account.id, AUDIT_CSV_PATH);
             return match denied.await {
                 Ok(()) => refuse(StatusCode::NOT_FOUND, &Cause::NotFound.into()),
                 Err(error) => refused(&error),
@@ -52,7 +53,7 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
     };
     // Reads the first entries before the response begins. An error after that can't change the
     // status.
-    match portal.service.audit(&filter).await {
+    match portal.service.support().audit(&filter).await {
         Ok(page) => file(portal.service, filter, page),
         Err(error) => refused(&error),
     }
@@ -66,7 +67,7 @@ fn file(service: Service, filter: AuditFilter, first: Paged<AuditRecord>) -> Res
         };
         let (mut chunk, page) = match first {
             Some(page) => (header()?, page),
-            None => (Vec::new(), service.audit(&filter).await?),
+            None => (Vec::new(), service.support().audit(&filter).await?),
         };
         chunk.extend(write(page.items.into_iter().map(row))?);
         filter.cursor = page.next;

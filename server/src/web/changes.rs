@@ -41,7 +41,7 @@ pub async fn limit(request: Request, next: Next) -> Response {
 
 /// Takes a change out of an account's bucket. Returns the refusal if the bucket is empty.
 fn limited(current: &dyn PortalRequest, account: &AccountRecord) -> Option<Limited> {
-    let error = current.service().take_change(account).err()?;
+    let error = current.service().accounts().take_change(account).err()?;
     let retry_after_s = match error.refusal() {
         Some(Refusal::TooManyChanges { retry_after_s }) => *retry_after_s,
         _ => 1,

@@ -129,6 +129,7 @@ pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
 impl List {
     async fn read(&self) -> service::Result<Paged<MessageRecord>> {
         self.service
+            .messages()
             .account_messages(self.account_id, self.reference, &self.filter)
             .await
     }

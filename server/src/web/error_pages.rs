@@ -88,7 +88,7 @@ fn title(status: StatusCode) -> &'static str {
         StatusCode::METHOD_NOT_ALLOWED => "This address takes no such request",
         StatusCode::REQUEST_TIMEOUT => "The request took too long",
         StatusCode::PAYLOAD_TOO_LARGE => "This is too large",
-        StatusCode::TOO_MANY_REQUESTS => "Too much at once",
+        StatusCode::TOO_MANY_REQUESTS => "Too many requests",
         StatusCode::SERVICE_UNAVAILABLE => "The service is busy",
         status if status.is_server_error() => "Something went wrong",
         _ => "This request can't be answered",

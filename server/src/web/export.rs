@@ -92,16 +92,16 @@ impl Export {
         account: &AccountRecord,
         token: &str,
     ) -> Result<Self, service::Error> {
-        let settings = service.account_settings(account.id).await?;
-        let devices = service.devices(account.id, token).await?;
-        let events = service.all_security_events(account.id).await?;
+        let settings = service.accounts().account_settings(account.id).await?;
+        let devices = service.accounts().devices(account.id, token).await?;
+        let events = service.accounts().all_security_events(account.id).await?;
         let head = json!({
             "exported_at": at(service.clock().now()),
             "account": account_value(&settings),
             "devices": devices.iter().map(device_value).collect::<Vec<_>>(),
             "security_events": events.iter().map(event_value).collect::<Vec<_>>(),
         });
-        let applications = service.applications(account.id).await?;
+        let applications = service.applications().of_account(account.id).await?;
         Ok(Self {
             service,
             account_id: account.id,
@@ -152,6 +152,7 @@ impl Export {
         };
         let page = self
             .service
+            .applications()
             .statement(self.account_id, reference, filter)
             .await?;
         let lines: Vec<_> = page

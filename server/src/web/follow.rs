@@ -116,8 +116,8 @@ struct Following<S: Subject> {
 }
 
 impl<S: Subject> Following<S> {
-    /// Returns the state that was just read, and then each change. The events end with the subject,
-    /// the session or the server.
+    /// Returns the state that was just read, and then each change. The events end when no more
+    /// change can follow, when the session ends, and when `entry.end` is cancelled.
     fn events(self) -> impl Stream<Item = Result<Event, Infallible>> {
         unfold(Some((self, true)), |state| async move {
             let (mut following, first) = state?;
@@ -158,9 +158,14 @@ impl<S: Subject> Following<S> {
 
     /// Reads the state. Returns `None` if the session has ended or the account has lost its access.
     async fn read(&self) -> service::Result<Option<S::State>> {
-        let account = self.service.session_follower(&self.token).await?;
+        let account = self
+            .service
+            .accounts()
+            .session_follower(&self.token)
+            .await?;
         let open = account.is_some_and(|account| {
-            self.subject.is_open_to(&account) && !self.service.must_set_up_factor(&account)
+            self.subject.is_open_to(&account)
+                && !self.service.accounts().must_set_up_factor(&account)
         });
         if open {
             self.subject.read(&self.service).await

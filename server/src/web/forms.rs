@@ -218,7 +218,7 @@ impl Forms {
         HeaderValue::from_str(&cookie.to_string()).ok()
     }
 
-    /// Shows a page, and once the form that came back to it.
+    /// Shows a page. If a form came back to the page, shows it too, but only once.
     async fn show(&self, mut request: Request, next: Next) -> Response {
         let returned = if let Some(Sealed { form, .. }) = self.opened(&REFUSED, &request) {
             Some(Returned {
@@ -247,8 +247,13 @@ impl Forms {
     /// Returns a form that waited for a sign-in. The form keeps waiting while nobody is signed in.
     async fn after_sign_in(&self, sealed: Sealed, session: Option<Session>) -> Option<Returned> {
         let token = session?.id()?.to_string();
-        let account = self.service.session_account(&token).await.ok()??;
-        if self.service.must_set_up_factor(&account) {
+        let account = self
+            .service
+            .accounts()
+            .session_account(&token)
+            .await
+            .ok()??;
+        if self.service.accounts().must_set_up_factor(&account) {
             return None;
         }
         Some(Returned {
@@ -291,8 +296,8 @@ fn retry_after_of_limit(response: &Response) -> Option<HeaderValue> {
     limited.then(|| response.headers().get(RETRY_AFTER).cloned())?
 }
 
-/// Refuses a client over a limit that runs no scripts. The response has the status and a sentence.
-/// The browser then goes on to the form, which shows the sentence too.
+/// Refuses a client without scripts that is over a limit. The response has the status and a
+/// sentence. The browser then goes on to the form, which shows the sentence too.
 fn wait_at_form(led: Response, retry_after: HeaderValue, sentence: String) -> Response {
     let (mut parts, _) = led.into_parts();
     parts.status = StatusCode::TOO_MANY_REQUESTS;

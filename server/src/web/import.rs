@@ -56,9 +56,8 @@ pub async fn upload(State(portal): State<Portal>, request: Request) -> Response 
             return (StatusCode::BAD_REQUEST, sentence).into_response();
         }
     };
-    let imported = portal
-        .service
-        .import_statement(sent.file, sent.choose_again);
+    let money = portal.service.money();
+    let imported = money.import_statement(sent.file, sent.choose_again);
     let kept = match imported.await {
         Ok(StatementFile::Stored(id)) => {
             return Redirect::to(&format!("{IMPORT_PATH}?statement={id}")).into_response();

@@ -23,6 +23,7 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
         Ok(Some(account)) => {
             if let Err(error) = portal
                 .service
+                .accounts()
                 .record_denied(account.id, MARGIN_CSV_PATH)
                 .await
             {
@@ -52,7 +53,7 @@ pub async fn download(State(portal): State<Portal>, request: Request) -> Respons
         Ok(days) => days,
         Err(problem) => return refuse(StatusCode::BAD_REQUEST, &problem),
     };
-    let lines = match portal.service.margin_lines(days).await {
+    let lines = match portal.service.messages().margin_lines(days).await {
         Ok(lines) => lines,
         Err(Error::Refused(refusal)) => {
             return (StatusCode::BAD_REQUEST, refusal.to_string()).into_response();

@@ -125,7 +125,7 @@ pub fn router(
             Arc::clone(&portal.site),
             guard::refuse_foreign,
         ))
-        // Outside of all layers that read a response.
+        // Compression comes after all layers that read a response.
         .layer(compression())
         .merge(assets)
         .layer(from_fn(headers::protect))
@@ -167,9 +167,8 @@ fn pages(portal: &Portal, options: LeptosOptions) -> Router {
         .merge(others)
 }
 
-/// Adds what pages and server functions know about their request to its extensions: a
-/// [`CurrentRequest`] and, for a page, its time zone. Reads the time zone before the page is
-/// rendered.
+/// Adds the [`CurrentRequest`] to the request's extensions, where pages and server functions find
+/// it. For a page, also adds the time zone, which has to be known before the page is rendered.
 async fn bring_request(State(portal): State<Portal>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let current: CurrentRequest = Arc::new(ServedRequest::new(portal, &parts));

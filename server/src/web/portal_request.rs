@@ -88,7 +88,11 @@ impl ServedRequest {
     /// Makes this browser known to the account, and applies the account's theme.
     async fn remember_device(&self, account: &AccountRecord) -> Result<(), Problem> {
         self.keep_theme(account.theme);
-        let cookie = self.service.make_device_cookie(account.id).await?;
+        let cookie = self
+            .service
+            .accounts()
+            .make_device_cookie(account.id)
+            .await?;
         if let Some(cookie) = cookie {
             let cookie = device_cookie::make(cookie, self.is_https);
             self.new_cookies.add(cookie);
@@ -185,7 +189,7 @@ impl PortalRequest for ServedRequest {
     async fn session_account(&self) -> Result<Option<AccountRecord>, Problem> {
         let ask = || async {
             match self.token() {
-                Some(token) => Ok(self.service.session_account(&token).await?),
+                Some(token) => Ok(self.service.accounts().session_account(&token).await?),
                 None => Ok(None),
             }
         };
@@ -193,13 +197,15 @@ impl PortalRequest for ServedRequest {
     }
 
     async fn sign_in(&self, account: &AccountRecord) -> Result<(), Problem> {
-        // Each sign-in is stored. This limits the sign-ins of somebody who knows the password.
-        self.service.take_change(account)?;
+        // Each sign-in is stored, so somebody who knows the password must not be able to sign in
+        // without limit.
+        self.service.accounts().take_change(account)?;
         let token = self.new_session().await?;
         if account.second_factor {
-            return Ok(self.service.await_code(&token, account).await?);
+            return Ok(self.service.accounts().await_code(&token, account).await?);
         }
         self.service
+            .accounts()
             .device_sign_in(&token, account, &self.client)
             .await?;
         self.remember_device(account).await
@@ -207,11 +213,12 @@ impl PortalRequest for ServedRequest {
 
     async fn sign_in_by_code(&self, step: &SecondStep) -> Result<AccountRecord, Problem> {
         let token = self.token().unwrap_or_default();
-        let account = self.service.sign_in_step(&token, step).await?;
+        let account = self.service.accounts().sign_in_step(&token, step).await?;
         // The code is used up. If anything fails from here on, the person has to start the sign-in
         // again.
         let token = self.new_session().await.map_err(Problem::after_change)?;
         self.service
+            .accounts()
             .device_sign_in_by_code(&token, &account, &self.client)
             .await?;
         self.remember_device(&account).await?;
@@ -230,11 +237,14 @@ impl PortalRequest for ServedRequest {
         session.load().await.map_err(failed)?;
         // The session layer deletes the old session and stores a new one. The service renames its
         // row before and after that, so that the row keeps its data.
-        self.service.session_rename(&old, &aside).await?;
+        self.service.accounts().session_rename(&old, &aside).await?;
         session.cycle_id().await.map_err(failed)?;
         session.save().await.map_err(failed)?;
         let token = self.token().unwrap_or_default();
-        self.service.session_rename(&aside, &token).await?;
+        self.service
+            .accounts()
+            .session_rename(&aside, &token)
+            .await?;
         self.remember_device(account).await
     }
 

@@ -50,7 +50,11 @@ impl SessionStore for ServiceSessions {
     async fn create(&self, new: &mut Record) -> Result<()> {
         let row = row(new)?;
         loop {
-            let created = self.0.session_create(&new.id.to_string(), &row).await;
+            let created = self
+                .0
+                .accounts()
+                .session_create(&new.id.to_string(), &row)
+                .await;
             if created.map_err(|error| backend(&error))? {
                 return Ok(());
             }
@@ -61,19 +65,21 @@ impl SessionStore for ServiceSessions {
     async fn save(&self, changed: &Record) -> Result<()> {
         let saved = self
             .0
+            .accounts()
             .session_save(&changed.id.to_string(), &row(changed)?)
             .await;
         saved.map_err(|error| backend(&error))
     }
 
     async fn load(&self, id: &Id) -> Result<Option<Record>> {
-        let loaded = self.0.session_load(&id.to_string()).await;
+        let loaded = self.0.accounts().session_load(&id.to_string()).await;
         let row = loaded.map_err(|error| backend(&error))?;
         row.map(|row| record(*id, &row)).transpose()
     }
 
     async fn delete(&self, id: &Id) -> Result<()> {
         self.0
+            .accounts()
             .session_delete(&id.to_string())
             .await
             .map_err(|error| backend(&error))

@@ -112,6 +112,7 @@ impl Lines {
         let filter = self.query.filter(LINES_AT_ONCE).unwrap_or_default();
         let filter = StatementFilter { cursor, ..filter };
         self.service
+            .applications()
             .statement(self.account_id, self.reference, filter)
             .await
     }

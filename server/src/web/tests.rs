@@ -373,8 +373,8 @@ const PEOPLE: [Option<&str>; 5] = [
 ];
 const STAFF_WITH_FACTOR: &str = "staff@example.org";
 const PASSWORD: &str = "correct horse battery";
-/// The time limit for a response. Without it, a request that is never answered would stop the test
-/// without naming itself.
+/// The time limit for a response. Without it, a request that is never answered would block the
+/// test, and nothing would say which request it was.
 const ANSWER_TIME: Duration = Duration::from_mins(1);
 
 /// Opens a service on its own database.
@@ -413,12 +413,17 @@ impl World {
             let is_staff = email.starts_with("staff");
             let email = Email::parse(email).unwrap();
             let password = Password::parse(PASSWORD).unwrap();
-            let added = service.add_account(&Actor::System, &email, &password, is_staff);
+            let accounts = service.accounts();
+            let added = accounts.add_account(&Actor::System, &email, &password, is_staff);
             added.await.unwrap();
         }
-        let customer = service.sign_in("customer@example.org", PASSWORD, "").await;
+        let customer = service
+            .accounts()
+            .sign_in("customer@example.org", PASSWORD, "")
+            .await;
         let account = customer.unwrap().id;
         let new = service
+            .applications()
             .create_application(account, Category::Sms, None)
             .await
             .unwrap();
@@ -427,7 +432,10 @@ impl World {
             reference: "nobody's".to_owned(),
             amount: Money::from_micros(1),
         };
-        let added = service.add_deposit(&Actor::System, &unmatched).await;
+        let added = service
+            .money()
+            .add_deposit(&Actor::System, &unmatched)
+            .await;
         added.unwrap();
         let key = new.test_key.expose();
         let api = api::router(Api {
@@ -472,12 +480,17 @@ impl World {
     async fn sign_in(&self, email: &str) -> String {
         // A factor accepts each code once. A new factor for each sign-in accepts the current code
         // again.
-        let secret = self.service.new_totp_secret();
+        let secret = self.service.accounts().new_totp_secret();
         if email == STAFF_WITH_FACTOR {
-            let account = self.service.find_account(email).await.unwrap().unwrap();
-            let given = self
+            let account = self
                 .service
-                .give_factor(&Actor::System, account.id, &secret);
+                .accounts()
+                .find_account(email)
+                .await
+                .unwrap()
+                .unwrap();
+            let accounts = self.service.accounts();
+            let given = accounts.give_factor(&Actor::System, account.id, &secret);
             given.await.unwrap();
         }
         let form = self.filled(&format!("email={email}&password={{password}}"));
@@ -592,9 +605,15 @@ fn every_page_stream_and_function_has_its_row() {
     let rows = TABLE.map(|(method, path, ..)| (method.to_owned(), path.to_owned()));
     let rows: BTreeSet<_> = rows.into_iter().collect();
     let without: Vec<_> = listed.difference(&rows).collect();
-    assert!(without.is_empty(), "say in TABLE who may: {without:?}");
+    assert!(
+        without.is_empty(),
+        "these routes have no row in TABLE: {without:?}"
+    );
     let gone: Vec<_> = rows.difference(&listed).collect();
-    assert!(gone.is_empty(), "there is no more: {gone:?}");
+    assert!(
+        gone.is_empty(),
+        "these rows of TABLE have no route: {gone:?}"
+    );
 }
 
 #[tokio::test]
@@ -741,10 +760,21 @@ async fn staff_import_a_bank_statement() {
         .header(CONTENT_TYPE, "multipart/form-data; boundary=cut");
     let answer = ask(&world.portal, request, Some(cookie), Body::from(form)).await;
     assert_eq!(answer.status(), StatusCode::SEE_OTHER);
-    let statement = world.service.bank_statements().await.unwrap().remove(0);
+    let statement = world
+        .service
+        .money()
+        .bank_statements()
+        .await
+        .unwrap()
+        .remove(0);
     let expected = format!("/support/import?statement={}", statement.id);
     assert_eq!(answer.headers()[LOCATION], expected.as_str());
-    let report = world.service.statement_report(statement.id).await.unwrap();
+    let report = world
+        .service
+        .money()
+        .statement_report(statement.id)
+        .await
+        .unwrap();
     assert_eq!(report.unwrap().first[0].amount.to_string(), "1.5");
     assert!(statement.confirmed_at.is_none());
 }

@@ -20,10 +20,10 @@ pub(super) type Sandboxes = Arc<Vec<(String, Arc<Sandbox>)>>;
 /// only if no other process uses the database.
 pub(super) async fn end_leases(context: &Context) {
     loop {
-        match context.service.end_leases(Leases::All).await {
+        match context.service.delivery().end_leases(Leases::All).await {
             Ok(0) => return,
             Ok(count) => {
-                tracing::info!(count, "an earlier process had claimed messages");
+                tracing::info!(count, "ended the leases of an earlier process's messages");
                 return;
             }
             Err(error) => {
@@ -36,8 +36,10 @@ pub(super) async fn end_leases(context: &Context) {
     }
 }
 
-/// Passes to each sandbox the messages that were submitted to it before a given time, by a process
-/// that ended before it reported their receipts. New messages don't wait for this.
+/// Passes messages to the sandboxes, so that the sandboxes report the receipts that are still due.
+/// These are the messages that a sandbox accepted before the given time and that aren't final: the
+/// process that submitted them ended before it reported their receipts. New messages don't wait for
+/// this.
 pub(super) async fn recover(context: Context, sandboxes: Sandboxes, before: Timestamp) {
     let recovering = sandboxes
         .iter()
@@ -49,7 +51,8 @@ async fn recover_one(context: &Context, carrier: &str, sandbox: &Sandbox, before
     let mut after = None;
     while !context.shutdown.is_cancelled() {
         let service = &context.service;
-        let outstanding = service.outstanding(carrier, before, after, OUTSTANDING_CHUNK);
+        let delivery = service.delivery();
+        let outstanding = delivery.outstanding(carrier, before, after, OUTSTANDING_CHUNK);
         match outstanding.await {
             Ok(found) => {
                 let Some(last) = found.last() else { return };

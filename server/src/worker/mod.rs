@@ -77,7 +77,7 @@ impl Worker {
             groups.push(Processes::Delivering);
             sandboxes = Arc::new(self.sandboxes(&settings));
         }
-        if self.context.service.is_shared() {
+        if self.context.service.operations().is_shared() {
             // A job detects processes that ended, and takes over from them.
             groups.push(Processes::Sharing);
         } else {
@@ -143,7 +143,7 @@ impl Worker {
                 // since.
                 Err(error) => {
                     tracing::error!(name, %error, "a carrier can't be used");
-                    service.set_usable(&name, false);
+                    service.delivery().set_usable(&name, false);
                 }
             },
             CarrierKind::Smpp(smpp) => {

@@ -1,5 +1,5 @@
-//! The details of keys that owners can see: the last four, the time when a key was made, its last
-//! use and its calls. Neither keys nor their hashes are stored here.
+//! Details of API keys for their owners: the last four, when a key was made, its last use and its
+//! calls. Neither keys nor their hashes are stored here.
 
 use domain::records::KeyRecord;
 use domain::{KeyKind, Reference, Timestamp};
@@ -49,7 +49,7 @@ statements! {
 /// A key and its application.
 pub type KeyName = (Reference, KeyKind);
 
-/// Stores a new key in place of the earlier one.
+/// Stores the last four of a new key. Resets the last use and the counts of calls.
 pub async fn made(
     conn: &mut dyn Connection,
     (reference, kind): KeyName,
@@ -88,8 +88,8 @@ pub async fn used(
         .map(drop)
 }
 
-/// Adds to a key's calls of an hour. `hour` counts hours since 1970-01-01 UTC. `at` is the time of
-/// the last call.
+/// Adds to the count of a key's calls in an hour. `hour` counts hours since 1970-01-01 UTC. `at` is
+/// the time of the last call. Does nothing if the key was made after `at`.
 pub async fn count(
     conn: &mut dyn Connection,
     (reference, kind): KeyName,

@@ -18,8 +18,9 @@ use super::sql::{Sql, in_shard, statements};
 use super::transaction::WriteTx;
 use crate::error::Result;
 
-/// The columns of a listed application, with its newest request for a sender name. An accepted
-/// request is left out by [`requested_sender`]: the application has that sender name already.
+/// The columns of a listed application, with its newest request for a sender name that wasn't
+/// replaced or withdrawn. [`requested_sender`] leaves out an accepted request, because the
+/// application already has that sender name.
 macro_rules! listed {
     ($rest:literal, $shard:literal, $in_shard:literal $(, $order:literal)?) => {
         in_shard!(
@@ -553,8 +554,8 @@ pub async fn set_activated(
 }
 
 /// Disables the keys of an account's applications, or enables them if `disabled_at` is `None`. The
-/// column duplicates the account's own, so that a charging transaction doesn't have to read the
-/// account.
+/// column `disabled_at` duplicates the account's, so that a charging transaction doesn't have to
+/// read the account.
 pub async fn set_disabled(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -623,8 +624,9 @@ pub async fn keys_by_reference(
         .await
 }
 
-/// Adds a deposit to the balance of an application. Returns the new balance, and the ID of the
-/// transfer that records it: 0 with SQLite, which numbers transfers itself.
+/// Adds a deposit to the balance of an application. Returns the new balance, and the ID for the
+/// transfer that records the deposit. The ID is 0 on SQLite, which assigns the IDs of transfers
+/// itself.
 pub async fn add_balance(
     conn: &mut dyn Connection,
     id: ApplicationId,

@@ -56,7 +56,7 @@ impl fmt::Display for Actor {
 /// The operating system user who runs the program: the name, or the number if the user has no name.
 /// For root, also the user who ran sudo, if any.
 static OPERATOR: LazyLock<String> = LazyLock::new(|| {
-    // Not from the environment, where anybody can claim any name.
+    // The user isn't read from the environment, where anybody can claim any name.
     let Ok(id) = std::fs::metadata("/proc/self").map(|process| process.uid()) else {
         return "unknown user".to_owned();
     };
@@ -176,7 +176,7 @@ pub async fn has_since(
 /// The conditions of a list. An entry must meet all conditions that are set.
 #[derive(Default)]
 pub struct Wanted {
-    /// The start of the actor.
+    /// The text that the actor starts with.
     pub actor_begins: Option<String>,
     pub actor: Option<String>,
     pub subject: Option<String>,

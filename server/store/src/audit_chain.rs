@@ -1,5 +1,5 @@
-//! The hash chains of the audit log. Each entry has the hash of the previous entry. Nobody can
-//! change, remove or insert an entry without changing all entries after it.
+//! The hash chains of the audit log. The hash of each entry covers the hash of the previous entry.
+//! Nobody can change, remove or insert an entry without changing all entries after it.
 //!
 //! Each account has a chain of its own for its actions, so that nodes don't wait for each other.
 //! One more chain has the actions of the operator and the service itself.

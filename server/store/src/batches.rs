@@ -71,7 +71,7 @@ statements! {
         SELECT first_message_id, last_message_id
         FROM batches WHERE application_id = $1 AND test = $2 AND id = $3" => " AND shard = $4",
     );
-    /// Finds a batch of any application.
+    /// Finds a batch by its ID alone, whichever application it belongs to.
     const PLACE: Sql = in_shard!(
         "SELECT application_id, test FROM batches WHERE id = $1" => " AND shard = $2",
     );
@@ -161,7 +161,8 @@ pub struct UnexpandedBatch {
     pub id: BatchId,
     pub application_id: ApplicationId,
     pub reference: Reference,
-    /// Whether the application is suspended. If so, the batch's messages are deferred.
+    /// Whether the application is suspended or its account is disabled. If so, the batch's messages
+    /// are deferred.
     pub suspended: bool,
     pub test: bool,
     pub sender: Option<String>,
@@ -405,8 +406,8 @@ pub async fn advance(
     Ok(query(ADVANCE, values).execute(conn).await? == 1)
 }
 
-/// Ends the expansion: the remaining rows never become messages and count with the status `rest`.
-/// Returns false if another process changed the batch first.
+/// Ends the expansion. The remaining rows never become messages. The batch counts them under the
+/// status `rest`. Returns false if another process changed the batch first.
 pub async fn give_up(
     conn: &mut dyn Connection,
     batch: &UnexpandedBatch,

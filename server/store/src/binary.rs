@@ -37,7 +37,7 @@ fn put(out: &mut Vec<u8>, value: &Argument<'_>) {
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    // No value is too long for a `u32`: the server rejects much shorter messages.
+    // No value is too long for a `u32`, because the server's own limit on a message is much lower.
     out.put_u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     out.extend_from_slice(bytes);
 }

@@ -411,8 +411,8 @@ statements! {
 
 /// Describes the violations in a shard.
 pub async fn violations(conn: &mut dyn Connection, final_after_ms: i64) -> Result<Vec<String>> {
-    // Messages are overdue by the time of the last sweep, not by the clock: a service that was down
-    // for days has done nothing wrong.
+    // The time of the last sweep decides which messages are overdue. By the clock, a service that
+    // was down for days would have violations until its next sweep.
     let swept = installation::swept(conn).await?;
     let overdue = domain::ids::compose_id(swept.at.plus_ms(-final_after_ms).unix_ms(), 0);
     let below = overdue.max(swept.low);

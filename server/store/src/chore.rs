@@ -29,8 +29,9 @@ impl Chore {
     /// Returns the number of the chore's lock in a shard. The number of an expansion is the batch's
     /// ID, which is positive. The other numbers are negative.
     ///
-    /// Each shard has its own locks, so that a shard that can't be written doesn't block the chores
-    /// of the others: its lock is held until the database has rolled the transaction back.
+    /// Each shard has its own locks. If a shard can't be written, the database holds the chore's
+    /// lock until it has rolled the transaction back. A lock for all shards would block the chore
+    /// in the other shards meanwhile.
     pub fn number(self, shard: Shard) -> i64 {
         let kind = match self {
             Self::Expire => 1,

@@ -114,8 +114,8 @@ pub struct DueRow {
     pub of_batch: bool,
 }
 
-/// The lower bounds of `due_at` for scans of the queue. No unclaimed row is due earlier. Unix
-/// milliseconds.
+/// The lower bounds of `due_at` for scans of the queue, in Unix milliseconds. An earlier scan has
+/// already covered the rows that are due before.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScanStart {
     pub singles: i64,
@@ -218,7 +218,7 @@ pub struct Held {
     #[serde(deserialize_with = "row::transid_from_number")]
     pub id: Transid,
     pub submission: Submission,
-    /// The number of submits of the message that the carrier deferred.
+    /// The number of submits that the carrier asked to retry.
     pub attempts: i64,
     pub lost_answer: LostAnswer,
 }

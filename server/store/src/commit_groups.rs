@@ -1,5 +1,5 @@
 //! The IDs of commit groups and of other transactions. If a commit gets no answer, the process
-//! looks up its outcome by this ID.
+//! looks up the outcome by the transaction's ID.
 
 use domain::Timestamp;
 use domain::ids::Shard;
@@ -16,8 +16,9 @@ statements! {
         INSERT INTO commit_groups (shard, id, created_at)
         VALUES ($1, $2, CAST(EXTRACT(EPOCH FROM statement_timestamp()) * 1000 AS bigint))
         ON CONFLICT (id, shard) DO NOTHING RETURNING id");
-    /// Stores a new ID for a transaction that isn't a commit group and has no answer. Its answer is
-    /// empty, because null marks a transaction that didn't commit.
+    /// Stores a new ID for a transaction that isn't a commit group. Such a transaction has no
+    /// answer. An empty text is stored instead, because null marks a transaction that didn't
+    /// commit.
     const NOTE: Sql = Sql::postgres(r"
         INSERT INTO commit_groups (shard, id, created_at, answer)
         VALUES ($1, hashtextextended(gen_random_uuid()::text, 0),
@@ -52,8 +53,8 @@ pub(crate) async fn answer_or_prevent(
         .await
 }
 
-/// Stores an ID for the running transaction in a shard, by which its outcome can be looked up like
-/// that of a commit group.
+/// Stores a new ID for the running transaction in a shard, and returns it. If the commit gets no
+/// answer, the outcome is looked up by this ID, like that of a commit group.
 pub(crate) async fn note_transaction(conn: &mut dyn Connection, shard: Shard) -> Result<i64> {
     query(NOTE, shard.0)
         .fetch_one(conn, |row| row.get("id"))

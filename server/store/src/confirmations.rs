@@ -79,7 +79,8 @@ pub async fn forget(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
     query(FORGET, now).execute(conn).await.map(drop)
 }
 
-/// Marks the email of a new account as unconfirmed. The first mail about it is written now.
+/// Marks the email of a new account as unconfirmed, and stores `now` as the time of the first
+/// confirmation mail.
 pub async fn expect(conn: &mut dyn Connection, account_id: i64, now: Timestamp) -> Result<()> {
     query(EXPECT, (account_id, now))
         .execute(conn)
@@ -87,8 +88,8 @@ pub async fn expect(conn: &mut dyn Connection, account_id: i64, now: Timestamp) 
         .map(drop)
 }
 
-/// Stores that another mail is written now. Returns false if the last one was written after
-/// `since`.
+/// Stores `now` as the time of the latest confirmation mail. Returns false if the previous one was
+/// written after `since`.
 pub async fn mail_again(
     conn: &mut dyn Connection,
     account_id: i64,
@@ -99,7 +100,7 @@ pub async fn mail_again(
     Ok(noting.execute(conn).await? == 1)
 }
 
-/// Returns when the last mail was written.
+/// Returns when the last confirmation mail was written. 0 if none was.
 pub async fn mailed_at(conn: &mut dyn Connection, account_id: i64) -> Result<Timestamp> {
     query(MAILED_AT, account_id)
         .fetch_one(conn, |row| row.get("at"))

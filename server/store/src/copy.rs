@@ -128,8 +128,8 @@ statements! {
         GROUP BY account");
     const BALANCES: Sql = Sql::same(r"
         SELECT CAST(COALESCE(SUM(balance), 0) AS BIGINT) AS amount FROM applications");
-    /// The days with messages. `$1` is the first of them: `message_days` also has older days, whose
-    /// messages were dropped.
+    /// The days that still have messages. `$1` is the first such day, because `message_days` also
+    /// has older days, whose messages were dropped.
     const DAYS: Sql = Sql::sqlite(r"
         SELECT DISTINCT day FROM message_days WHERE day >= $1 ORDER BY day");
     const SHARD_OF_SPOOL: Sql = Sql::postgres("SELECT shard FROM batches WHERE spool = $1");
@@ -138,8 +138,8 @@ statements! {
         FROM batches WHERE expanded_at IS NULL ORDER BY id");
 }
 
-/// Returns whether a PostgreSQL database is empty. An empty database has no tables at all, not even
-/// those of another program, or it has our schema without rows.
+/// Returns whether a PostgreSQL database is empty. A database counts as empty if it has no tables
+/// at all, or if it has our schema and no table has rows.
 pub async fn is_empty(conn: &mut dyn Connection) -> Result<bool> {
     let mut tables: Vec<String> = query(EVERY_TABLE, ())
         .fetch_all(conn, |row| row.get("name"))

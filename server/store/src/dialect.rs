@@ -45,9 +45,10 @@ impl TransactionName {
         Ok(id.map(|id| Self::Number { id, server }))
     }
 
-    /// Like [`TransactionName::of`], if the tables are distributed. A transaction that wrote only
-    /// on workers has no number on the coordinator: this function then stores a row, whose ID is
-    /// the name. A transaction with a number will commit in two phases.
+    /// Like [`TransactionName::of`], for a database whose tables are distributed. If the
+    /// transaction has a number, this function makes it commit in two phases. A transaction that
+    /// wrote only on workers has no number on the coordinator. For such a transaction, this
+    /// function stores a row, whose ID is the name.
     pub(crate) async fn of_distributed(
         conn: &mut PgConnection,
         shard: Option<Shard>,
@@ -112,8 +113,8 @@ impl Dialect {
         matches!(self, Self::Postgres)
     }
 
-    /// Returns whether messages are in tables by day or week. If so, a statement should name few
-    /// days.
+    /// Returns whether messages are in tables by day or week. If so, a statement should cover only
+    /// a few days.
     pub const fn is_by_day(self) -> bool {
         matches!(self, Self::Postgres)
     }
@@ -233,9 +234,9 @@ impl Dialect {
         }
     }
 
-    /// Returns whether a connection can be reused. The begin of a transaction can be interrupted at
-    /// a point where sqlx doesn't know about the transaction yet. The next user of the connection
-    /// would then be inside that transaction.
+    /// Returns whether a connection can be reused. `BEGIN` can be interrupted at a point where sqlx
+    /// doesn't know about the transaction yet. The next user of the connection would then be inside
+    /// that transaction.
     pub(crate) async fn is_reusable(
         self,
         conn: &mut impl Connection,

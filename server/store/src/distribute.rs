@@ -11,9 +11,9 @@ use crate::error::Result;
 /// The version of Citus that this release is tested with.
 pub const TESTED_CITUS: &str = "13.2";
 
-/// The minimum number of Citus shards of a table. A Citus shard moves to another worker as a whole,
-/// and the number of Citus shards never changes. So no more workers than this can have shards
-/// later. Each table of a day has this many parts.
+/// The minimum number of Citus shards of a table. It also limits how many workers can have shards
+/// later, because a Citus shard moves to another worker as a whole, and the number of Citus shards
+/// never changes. Each table of a day has this many parts.
 const CITUS_SHARDS_MIN: usize = 8;
 
 /// The tables that every server has a copy of. They are small and seldom written. Commit groups
@@ -164,7 +164,7 @@ pub async fn state(conn: &mut dyn Connection) -> Result<(i64, Distribution)> {
     query(STATE, ()).fetch_one(conn, read).await
 }
 
-/// Stores the number of shards, by which new accounts get their shards, and moves the existing
+/// Stores the number of shards, which decides the shards of new accounts. Moves the existing
 /// accounts to their new shards.
 pub async fn begin(conn: &mut dyn Connection, shards: i64) -> Result<()> {
     query(SET_STATE, (shards, "begun"))
@@ -277,7 +277,7 @@ pub async fn distribute(conn: &mut dyn Connection, table: &str, citus_shards: us
     run_of(conn, drops + &distribute).await
 }
 
-/// Deletes the rows that the coordinator has kept of a table whose rows are now on other servers.
+/// Deletes the coordinator's own copy of a table's rows, which are now on other servers.
 pub async fn remove_kept(conn: &mut dyn Connection, table: &str) -> Result<()> {
     let removing = format!("SELECT truncate_local_data_after_distributing_table('{table}')");
     let removing = match table {

@@ -1,8 +1,9 @@
 -- Copies `run_commit_group` and the functions that it calls, once for each Citus shard of
 -- `applications`. Each copy names the tables of its Citus shard. Then replaces `run_commit_group`
 -- with a wrapper. Citus runs the wrapper on the server that has the group's shard, and the wrapper
--- calls the copy for that shard. Citus would plan statements over distributed tables in every
--- group. Statements over the tables of a Citus shard are planned once, as on a single server.
+-- calls the copy for that shard. Without the copies, Citus would plan the statements over
+-- distributed tables again for every group. The statements of a copy are planned once, as on a
+-- single server.
 DO $distribute$
 DECLARE
     run_commit_group CONSTANT REGPROC := 'run_commit_group';
@@ -39,7 +40,7 @@ BEGIN
                 citus_shard BIGINT := get_shard_id_for_distribution_column('applications', of_shard);
                 stored TEXT;
             BEGIN
-                -- The settings of GROUP_SESSION in store/postgres.rs, because Citus opened this
+                -- Sets the options of GROUP_SESSION in postgres.rs, because Citus opened this
                 -- session.
                 IF current_setting('plan_cache_mode') <> 'force_generic_plan' THEN
                     PERFORM set_config('plan_cache_mode', 'force_generic_plan', false),

@@ -15,7 +15,7 @@ use super::{binary, file_row, row};
 use crate::error::{Fault, Result};
 
 impl<'a> Query<'a> {
-    /// Runs a statement for each row. Returns the number of rows changed in the table.
+    /// Runs a statement for each row. Returns the number of changed rows.
     pub(crate) async fn execute_each<V: Values<'a>>(
         self,
         conn: &mut dyn Connection,

@@ -45,7 +45,7 @@ pub struct FileConnection {
 }
 
 impl FileConnection {
-    /// Opens an existing file.
+    /// Opens the database file.
     pub fn open(file: &Path) -> Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE

@@ -31,7 +31,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(40);
 /// The timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The call. It isn't in `statements!`, because its parameters are arrays.
+/// The statement that runs a commit group. It isn't in `statements!`, because its parameters are
+/// arrays.
 pub(crate) const RUN: &str = r"
         SELECT run_commit_group($1, $2, $3, $4, $5,
             ROW($6, $7, $8, $9)::submitted_rows,
@@ -81,7 +82,7 @@ columns! {
         segment_counts: Option<i64>,
     }
 
-    /// The segments of these messages, except messages to the sandbox carrier.
+    /// The segments of the messages in [`SubmittedRows`], except those to the sandbox carrier.
     SegmentRows {
         ids: i64,
         numbers: i64,
@@ -253,7 +254,7 @@ pub struct ClaimAnswer {
 /// Whether the database answered a call.
 pub enum Called {
     Answered(GroupAnswer),
-    /// Whether the group is stored isn't known. [`UnansweredCall::settle`] finds out.
+    /// It isn't known whether the group is stored. [`UnansweredCall::settle`] finds out.
     Unanswered(sqlx::Error),
 }
 

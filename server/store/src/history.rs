@@ -31,7 +31,7 @@ statements! {
         "DELETE FROM message_events WHERE message_id >= $1 AND message_id < $2"
             => " AND shard = $3",
     );
-    /// Deletes the text that all rows of a batch share, together with the batch's last message.
+    /// Deletes the shared texts of batches whose last message is being deleted.
     const FORGET_SHARED_TEXTS: Sql = in_shard!(
         r"
         UPDATE batches SET body = NULL

@@ -1,4 +1,5 @@
-//! The rows of Heliograph and all SQL. The verbs above it are in the crate `service`.
+//! The database of Heliograph: connections, transactions, the schema and all SQL. The operations
+//! that use it are in the crate `service`, which calls them verbs.
 //!
 //! A function here usually runs one statement on its caller's connection. The statement is declared
 //! in the function's file, with one text for both databases or one text for each ([`sql::Sql`]).

@@ -165,15 +165,15 @@ pub async fn status(conn: &mut dyn Connection, id: Transid) -> Result<Option<Mes
     query(STATUS, id).fetch_optional(conn, read).await
 }
 
-/// Returns the first message in a range of IDs.
+/// Returns the least message ID in a range.
 pub async fn first(conn: &mut dyn Connection, from: i64, below: i64) -> Result<Option<i64>> {
     query(FIRST, (from, below))
         .fetch_one(conn, |row| row.get("id"))
         .await
 }
 
-/// Returns the ID of the message that comes `count` messages after the first one with at least this
-/// ID.
+/// Returns the ID of the message at position `count` (from 0) among the messages whose IDs are at
+/// least `from`.
 pub async fn nth_after(conn: &mut dyn Connection, from: i64, count: i64) -> Result<Option<i64>> {
     query(NTH_AFTER, (from, count))
         .fetch_optional(conn, |row| row.get("id"))

@@ -1,4 +1,5 @@
-//! The outbox: mails that are queued, being sent, sent, kept or failed.
+//! The outbox: mails that are queued, being sent, sent, kept or failed. A mail is kept if there was
+//! no mail server.
 
 use domain::records::MailRecord;
 use domain::{MailKind, MailState, Timestamp};
@@ -204,7 +205,7 @@ pub async fn written(
         .await
 }
 
-/// Marks all queued mails as kept, and returns how many there were.
+/// Marks all queued mails as kept, because there is no mail server. Returns how many there were.
 pub async fn keep(conn: &mut dyn Connection) -> Result<u64> {
     query(KEEP, ()).execute(conn).await
 }

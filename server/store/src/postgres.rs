@@ -59,7 +59,8 @@ pub(crate) const GROUP_SESSION: &str = r"
 
 /// Sets up a transaction that recounts all rows, which takes long. Nested loops are disabled:
 /// PostgreSQL would choose them for tables that have grown since their last ANALYZE, because it
-/// still estimates these tables to be small.
+/// still estimates these tables to be small. `random_page_cost` is set back to its default, see
+/// [`READER`].
 pub(crate) const RECOUNT: &str = r"
     SET LOCAL statement_timeout = 0;
     SET LOCAL enable_nestloop = off;
@@ -123,7 +124,7 @@ const SHORT_WAIT: &str = "SET LOCAL lock_timeout = '500ms'";
 
 statements! {
     /// Locks a chore until the transaction ends, unless another transaction has locked it. `$1` is
-    /// the number of the chore. When a batch is expanded, it is the batch's ID.
+    /// the number of the chore's lock ([`super::chore::Chore::number`]).
     const TRY_LOCK: Sql = Sql::postgres(r"
         SELECT CASE WHEN pg_try_advisory_xact_lock($1) THEN 1 ELSE 0 END::bigint AS mine");
     /// The server's clock. All processes use this clock, so their own clocks may differ.
@@ -246,8 +247,8 @@ async fn is_free(conn: &mut dyn Connection, range: Range) -> Result<bool> {
 /// attached, which doesn't block writers.
 async fn make_partition(conn: &mut dyn Connection, partition: &Partition) -> Result<()> {
     let Partition { suffix, range } = partition;
-    // Run one at a time: Citus forwards a script of several statements as a whole, once for each
-    // statement.
+    // The statements run one at a time, because Citus would forward a script of several statements
+    // as a whole, once for each statement.
     run(&mut *conn, SHORT_WAIT).await?;
     for (table, options) in [
         ("messages", "WITH (fillfactor = 60)"),

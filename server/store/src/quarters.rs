@@ -1,5 +1,6 @@
-//! Figures of messages by quarter hour. They are kept beside the messages, like the counts by day.
-//! Hours and days of any time zone are sums of these figures.
+//! Figures of messages by quarter hour. Each transaction that changes messages also updates these
+//! figures, as it does the counts by day. Hours and days of any time zone are sums of these
+//! figures.
 
 use std::collections::BTreeMap;
 

@@ -119,7 +119,8 @@ statements! {
               AND m.test = 0",
         ..Sql::IN_SHARD
     };
-    /// `$1` is `[[message, carrier]]`. The new carrier treats the rows as new.
+    /// `$1` is `[[message, carrier]]`. A moved row becomes due now at the earliest, so that the new
+    /// carrier's next scan covers it ([`super::claims::ScanStart`]).
     const MOVE: Sql = Sql {
         sqlite: r"
             UPDATE queue SET carrier = ?2, due_at = MAX(due_at, ?3)
@@ -357,9 +358,9 @@ pub struct Requeued {
 }
 
 impl Requeued {
-    /// Returns whether another carrier may send the message: its own carrier has no segment of it,
-    /// and is unusable or gets the message only later. A message that can be claimed at once stays
-    /// with a usable carrier.
+    /// Returns whether another carrier may send the message. It may if no carrier has a segment of
+    /// the message, and if its own carrier is unusable or gets it only later. A message that can be
+    /// claimed at once stays with a usable carrier.
     pub const fn is_deferred(&self, usable: bool, now: Timestamp) -> bool {
         matches!(self.submission, Submission::None) && (!usable || self.due_at > now.unix_ms())
     }

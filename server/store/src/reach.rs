@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 /// Returns the host of a database server on another machine, unless the connection verifies that
-/// host. Otherwise somebody could read or change the data in transit, or answer in place of the
-/// server.
+/// host. On an unverified connection, somebody could read or change the data in transit, or answer
+/// in place of the server.
 pub fn unprotected_host(url: &str) -> Option<String> {
     if !url.starts_with("postgres") {
         return None;

@@ -7,7 +7,8 @@ use super::query::{Connection, Row, query};
 use super::sql::{Sql, in_shard, statements};
 use crate::error::Result;
 
-/// The newest messages whose column has a value, of the applications above `$1` up to `$2`.
+/// The newest messages whose `$column` has the value `$3`. Covers the applications whose IDs are
+/// above `$1` and at most `$2`.
 macro_rules! found_by {
     ($column:literal, $index:literal) => {
         Sql {
@@ -93,8 +94,8 @@ pub async fn last_of_next(
         .await
 }
 
-/// Returns the newest messages with at least the ID `from`, of the applications above `after` up to
-/// `last`.
+/// Returns the newest messages whose IDs are at least `from`. Covers the applications whose IDs are
+/// above `after` and at most `last`.
 pub async fn find(
     conn: &mut dyn Connection,
     key: Key<'_>,

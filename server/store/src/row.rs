@@ -91,13 +91,13 @@ pub fn found<T: serde::de::DeserializeOwned>(row: &Row<'_>, table: &'static str)
         Error::Failed(Fault::Corrupt {
             table,
             column: "found".into(),
-            value: format!("JSON that doesn't fit at its byte {}", error.column()),
+            value: format!("JSON with an unexpected value at byte {}", error.column()),
         })
     })
 }
 
-/// Fails unless a write affected exactly the expected number of rows. A transaction with any other
-/// number must not be committed.
+/// Fails unless a write affected exactly the expected number of rows. If the number differs, the
+/// transaction must not be committed.
 pub fn touched(table: &'static str, expected: usize, actual: u64) -> Result<()> {
     if usize::try_from(actual).is_ok_and(|actual| actual == expected) {
         Ok(())

@@ -1,14 +1,14 @@
--- A commit group stores everything that sends, carriers and their connections bring within a short
--- time. It is one call of `run_commit_group`, which is one transaction. The calling process has
--- already made an optimistic decision, based on the rows that it has cached. The call reads these
--- rows, stores only what still holds, and returns the rows. The comment at the top of
--- `store/postgres.rs` lists the order in which rows are locked.
+-- A commit group stores the sends, results and receipts that arrive within a short time, and claims
+-- messages for carriers. It is one call of `run_commit_group`, which is one transaction. The
+-- calling process has already made an optimistic decision, based on the rows that it has cached.
+-- The call reads these rows, stores only what still holds, and returns the rows. The comment at the
+-- top of `postgres.rs` lists the order in which rows are locked.
 --
 -- Statements over messages are run by EXECUTE, so that each is planned with its IDs: a generic plan
 -- would open the partitions of all days. Rows are found by `= ANY`, or looked up one by one in a
 -- LATERAL query that OFFSET 0 keeps separate. PostgreSQL knows so little about new rows that it
--- would otherwise read the whole table and join. So rows that change in the same way are changed
--- together.
+-- would otherwise read the whole table and join. To use `= ANY`, a statement updates all rows that
+-- change in the same way.
 
 -- A change of a count by a group: `n` messages are added, or removed if `n` is negative. With a
 -- `figure`, the messages and their cost are also added to that figure of the quarter hour.
@@ -23,9 +23,10 @@ CREATE TYPE counted AS (
     cost           BIGINT
 );
 
--- The groups that were stored. A row is kept for an hour. If a call gets no answer, the process
--- inserts the group's ID itself. The insert waits for the original call if that is still running.
--- So either the call is stored or the inserted ID, but never both.
+-- The groups that were stored, and other transactions of a distributed database. A row is kept for
+-- an hour. If a call gets no answer, the process inserts the group's ID itself, with a null
+-- `answer`. The insert waits for the original call if that is still running. So either the call is
+-- stored or the inserted ID, but never both.
 CREATE TABLE commit_groups (
     shard       BIGINT NOT NULL,
     id         BIGINT NOT NULL,
@@ -61,8 +62,9 @@ CREATE TYPE application_rows AS (
     ids BIGINT[], statuses TEXT[], live_hashes TEXT[], test_hashes TEXT[], sender_states TEXT[],
     sender_names TEXT[], totals BIGINT[], test_totals BIGINT[], transfers BIGINT[], tests BIGINT[]
 );
--- The idempotency keys of sends. For an accepted send, `answers` has the answer to store. Its
--- `balance` is the cost of the application's sends so far, which is replaced by the balance left.
+-- The idempotency keys of sends. For an accepted send, `answers` has the answer to store. In this
+-- answer, `balance` is the cost of the application's sends so far. It is replaced by the remaining
+-- balance.
 CREATE TYPE key_rows AS (
     applications BIGINT[], tests BIGINT[], keys TEXT[], digests TEXT[], answers TEXT[]
 );
@@ -198,7 +200,7 @@ BEGIN
                     CASE status WHEN 4 THEN 100 + width_bucket(final_at - created_at - 1, ARRAY[
                         1000, 2000, 3000, 5000, 10000, 20000, 30000, 60000, 120000, 300000, 900000,
                         3600000, 21600000, 86400000]::bigint[]) ELSE status END AS figure),
-            -- Like `Tally`: a message that isn't delivered gets a row by which it is found.
+            -- Like `Tally`: a message that isn't delivered gets a row, by which reports find it.
             noted AS (
                 INSERT INTO unusual_messages (shard, application_id, test, status, message_id)
                 SELECT $1, application_id, test, $4, id FROM moved WHERE $4 > 4)
@@ -233,8 +235,8 @@ END $$;
 -- - None of its idempotency keys has a stored answer.
 -- - Its test key sends at most `test_max` messages on this day, or its account has had a deposit.
 --
--- Returns the rows as they were before the charge, each with whether it is as cached; the
--- applications whose sends are stored; and the stored answers to the keys.
+-- Returns the rows as they were before the charge, each with a flag that is true if the row is as
+-- cached. Also returns the applications whose sends are stored, and the stored answers to the keys.
 CREATE FUNCTION commit_group_sends(
     of_shard BIGINT, now_ms BIGINT, today BIGINT, play_money BIGINT, kept_since BIGINT,
     test_max BIGINT, cached application_rows, keys key_rows, sends send_rows,
@@ -366,8 +368,8 @@ BEGIN
         GROUP BY 1, 2, 3, 4) s;
 END $$;
 
--- Claims rows for a carrier: rows that are due, at most `all_max`, of which at most `singles_max`
--- are single messages. Defers rows of suspended applications. Returns the rows that were found, the
+-- Claims rows of a carrier that are due: at most `all_max` rows, and at most `singles_max` single
+-- messages among them. Defers rows of suspended applications. Returns the rows that were found, the
 -- messages that are being sent from now on, and their segments that a carrier has or may have. If
 -- fewer rows were found than requested, also returns when the next row is due.
 CREATE FUNCTION commit_group_claims(
@@ -541,9 +543,9 @@ BEGIN
       AND b.id = c.batch_id;
 END $$;
 
--- Stores a group. Sends and claims are decided by the prices and the drained carriers that the
--- group has cached. If there is a newer price change, or if other carriers are drained, neither
--- sends nor claims are done. The answer has these fields:
+-- Stores a group. The process decided the sends and the claims by the prices and the drained
+-- carriers that it has cached. If there is a newer price change, or if other carriers are drained,
+-- this function stores no sends and claims nothing. The answer has these fields:
 --
 -- - `missing`: the messages of `submitted` whose lease was no longer valid.
 -- - `done`: the messages that receipts made final.

@@ -40,7 +40,7 @@ statements! {
 
 /// A stored second factor.
 pub struct Stored {
-    /// Sealed.
+    /// The TOTP secret, encrypted with the key that seals secrets.
     pub secret: String,
     pub created_at: Timestamp,
     /// The number of recovery codes left.

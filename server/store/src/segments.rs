@@ -242,7 +242,8 @@ pub async fn insert(
     write(conn, INSERT, rows, carrier, now).await
 }
 
-/// Stores carrier message IDs that arrived after the claim had ended. Changes nothing else.
+/// Stores carrier message IDs that arrived after the claim had ended. Inserts segments that aren't
+/// stored yet. Changes nothing else of stored segments.
 pub async fn name(
     conn: &mut dyn Connection,
     rows: &[NewSegment],

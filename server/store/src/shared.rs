@@ -1,5 +1,5 @@
-//! State that processes share through PostgreSQL: uploads in progress, their rows, and the request
-//! buckets of keys. With SQLite the only process has this state in memory or in files.
+//! State that processes share through PostgreSQL: uploads in progress, their rows, and the
+//! rate-limit buckets of keys. With SQLite the only process has this state in memory or in files.
 
 use domain::{ApplicationId, KeyKind, Reference, Timestamp};
 
@@ -45,8 +45,9 @@ statements! {
         VALUES ($1, $2, $3, $4)
         ON CONFLICT DO NOTHING");
     /// Fills the bucket up to now, then takes at most `$3` requests. `$4` is the limit in requests
-    /// per second, which is also how many thousandths of a request flow in per millisecond. A time
-    /// that is slightly behind another process's adds nothing, and no time is counted twice.
+    /// per second, which is also how many thousandths of a request flow in per millisecond. If this
+    /// process's clock is slightly behind that of the process that filled the bucket last, the
+    /// bucket isn't filled. So no time is counted twice.
     const TAKE: Sql = Sql::postgres(r"
         WITH b AS (
             SELECT LEAST(

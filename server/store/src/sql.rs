@@ -106,8 +106,8 @@ macro_rules! in_shard {
 }
 pub(crate) use in_shard;
 
-/// Declares a file's statements and lists them. The tests prepare all listed statements, and the
-/// check runs all statements of its own file.
+/// Declares a file's statements and lists them. The tests prepare all listed statements, and
+/// [`super::check`] runs all statements of its own file.
 macro_rules! statements {
     ($($(#[$doc:meta])* const $name:ident: Sql = $sql:expr;)*) => {
         $($(#[$doc])* const $name: Sql = $sql;)*

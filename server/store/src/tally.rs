@@ -1,6 +1,6 @@
-//! Counts of messages by status, for each day and for each batch. They are kept beside the
-//! messages: lists and charts read them, because counting millions of rows would take seconds. The
-//! same changes are also counted by quarter hour ([`quarters`]).
+//! Counts of messages by status, for each day and for each batch. Each transaction that changes
+//! messages also updates these counts. Lists and charts read them, because counting millions of
+//! rows would take seconds. The same changes are also counted by quarter hour ([`quarters`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -67,12 +67,13 @@ pub struct Unanswered {
 }
 
 impl WriteTx<'_> {
-    /// Continues with the rows of this shard.
+    /// Sets the shard whose rows the transaction reads and writes from now on.
     pub fn at(&mut self, shard: Shard) {
         self.shard = Some(shard);
     }
 
-    /// Continues for the client at this network address. An empty address stands for no client.
+    /// Sets the network address of the client for the audit log. An empty address means that there
+    /// is no client.
     pub fn asked_from(&mut self, address: &str) {
         self.client_address = (!address.is_empty()).then(|| address.to_owned());
     }

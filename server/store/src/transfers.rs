@@ -66,7 +66,7 @@ statements! {
             => " AND shard = $5",
         " ORDER BY id DESC LIMIT $3",
     );
-    /// The ID at which an application's transfers from a time on begin. IDs grow with time, so a
+    /// The least ID of an application's transfers at or after a time. IDs grow with time, so a
     /// binary search between the first and the last ID finds it. An index on the times would have
     /// to be written for each charge.
     const PLACE_OF: Sql = in_shard!(

@@ -9,7 +9,8 @@ use super::sql::{Sql, statements};
 use crate::error::Result;
 
 statements! {
-    /// PostgreSQL only: with SQLite a receipt can't cross the answer to its submit.
+    /// PostgreSQL only. On SQLite only one transaction writes at a time, so a receipt and the
+    /// answer to its submit can't miss each other.
     const NAMES: Sql = Sql::postgres(r"
         SELECT DISTINCT carrier, carrier_message_id
         FROM unmatched_receipts WHERE received_at > $1 ORDER BY carrier");

@@ -240,10 +240,12 @@ impl Place {
         let sender = sender.map(|name| SenderName::parse(name).unwrap());
         self.with_service(async |service| {
             let account = service
+                .accounts()
                 .add_account(&Actor::System, &email, &password, false)
                 .await
                 .unwrap();
             let new = service
+                .applications()
                 .create_application(account.id, category, sender.as_ref())
                 .await
                 .unwrap();

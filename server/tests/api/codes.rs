@@ -224,6 +224,7 @@ fn sender_names_decide() {
     let name = SenderName::parse("Beta").unwrap();
     server.place.with_service(async |service| {
         service
+            .applications()
             .request_sender_name(keys.account_id, keys.reference, &name)
             .await
             .unwrap();
@@ -268,6 +269,7 @@ fn a_replaced_key_is_dead_and_the_new_one_works() {
     let new = server.place.with_service(async |service| {
         let password = "correct horse battery";
         service
+            .applications()
             .replace_key(
                 keys.account_id,
                 keys.reference,
@@ -292,6 +294,7 @@ fn suspending_by_the_service_holds_for_the_next_request() {
     let keys = server.place.funded("quick@example.org", "10");
     server.place.with_service(async |service| {
         service
+            .applications()
             .suspend(&Actor::CommandLine, keys.reference, "test")
             .await
             .unwrap();

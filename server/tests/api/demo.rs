@@ -81,17 +81,20 @@ fn a_replaced_key_and_a_changed_password_are_null() {
     let (_, place) = server.stop();
     place.with_service(async |service| {
         let account = service
+            .accounts()
             .find_account("customer@example.org")
             .await
             .unwrap()
             .unwrap();
         let kind = domain::KeyKind::Live;
         service
+            .applications()
             .replace_key(account.id, reference, kind, &password, "", None)
             .await
             .unwrap();
         let new = domain::Password::parse("another password").unwrap();
         service
+            .accounts()
             .change_password(&account, &password, &new, "")
             .await
             .unwrap();

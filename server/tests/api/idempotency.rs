@@ -281,6 +281,7 @@ fn keys_belong_to_the_application() {
         let password = "correct horse battery";
         let kind = domain::KeyKind::Live;
         service
+            .applications()
             .replace_key(keys.account_id, keys.reference, kind, password, "", None)
             .await
             .unwrap()

@@ -16,10 +16,18 @@ pub fn code(secret: &TotpSecret, steps: i64) -> String {
 /// Sets up a second factor for an account and returns its secret.
 pub fn give_factor(place: &Place, email: &str) -> TotpSecret {
     place.with_service(async |service| {
-        let account = service.find_account(email).await.unwrap().unwrap();
-        let secret = service.new_totp_secret();
+        let account = service
+            .accounts()
+            .find_account(email)
+            .await
+            .unwrap()
+            .unwrap();
+        let secret = service.accounts().new_totp_secret();
         let actor = service::Actor::System;
-        let given = service.give_factor(&actor, account.id, &secret).await;
+        let given = service
+            .accounts()
+            .give_factor(&actor, account.id, &secret)
+            .await;
         given.unwrap();
         secret
     })

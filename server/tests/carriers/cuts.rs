@@ -26,8 +26,7 @@ const REFERENCE_TAG: [u8; 2] = [0x02, 0x04];
 const BYTES_MAX: usize = 1500;
 /// The most unanswered receipts on one connection.
 const RECEIPTS_MAX: usize = 20;
-/// Rows per cut, of both applications together. This is more than a connection accepts before it is
-/// cut.
+/// Rows per cut, of both applications together: more than a connection can accept before it is cut.
 const ROWS_PER_CUT: usize = 16;
 /// The number of uploads per application.
 const ROUNDS: usize = 10;
@@ -356,7 +355,8 @@ fn cuts_lose_no_message_and_send_none_twice_unless_the_application_wants_it() {
     let resending = place.funded("resend@example.org", DEPOSIT);
     place.with_service(async |service| {
         let (account, reference) = (resending.account_id, resending.reference);
-        let set = service.set_lost_answer(account, reference, LostAnswer::Resend);
+        let applications = service.applications();
+        let set = applications.set_lost_answer(account, reference, LostAnswer::Resend);
         set.await.unwrap();
     });
     let settings = format!(

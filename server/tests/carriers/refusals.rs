@@ -55,7 +55,7 @@ fn throttling_loses_no_message_and_counts_no_attempt() {
     started.until_all(&sent, "submitted");
     for transid in &sent {
         let report = started.report(transid);
-        // The timeline would contain each counted attempt, with its cause.
+        // Each counted attempt would appear in the timeline, with its cause.
         let timeline = report["timeline"].as_array().unwrap();
         let statuses: Vec<_> = timeline.iter().map(|event| &event["status"]).collect();
         assert_eq!(statuses, ["queued", "sending", "submitted"], "{report}");

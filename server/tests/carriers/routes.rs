@@ -216,7 +216,7 @@ fn a_message_that_one_carrier_refuses_is_offered_to_another() {
     assert_eq!(report["charge"]["released"].to_string(), "0", "{report}");
     assert_eq!((one.submits().len(), two.submits().len()), (1, 1));
 
-    // If all carriers refuse a message, each got it once, and the price is released.
+    // If all carriers refuse a message, each gets it once, and the price is released.
     two.follow(|_| vec![Act::Refuse(INVALID_SOURCE)]);
     let transid = started.send("57000002", "Hello");
     let report = started.until(&transid, "rejected");

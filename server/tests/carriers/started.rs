@@ -84,7 +84,8 @@ impl Started {
         } = self.keys;
         self.server.place.with_service(async |service| {
             let policy = LostAnswer::Resend;
-            let set = service.set_lost_answer(account_id, reference, policy);
+            let applications = service.applications();
+            let set = applications.set_lost_answer(account_id, reference, policy);
             set.await.unwrap();
         });
     }

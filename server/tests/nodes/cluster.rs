@@ -56,7 +56,8 @@ impl Cluster {
         let keys = self.place.funded("resend@example.org", DEPOSIT);
         self.place.with_service(async |service| {
             let policy = LostAnswer::Resend;
-            let set = service.set_lost_answer(keys.account_id, keys.reference, policy);
+            let applications = service.applications();
+            let set = applications.set_lost_answer(keys.account_id, keys.reference, policy);
             set.await.unwrap();
         });
         keys

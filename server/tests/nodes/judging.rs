@@ -12,8 +12,8 @@ use crate::load::{Outcome, Sent};
 
 /// The price of a local page in micro-units.
 const PRICE_MICROS: i64 = 50_000;
-/// The longest time without progress. It must be longer than a lost answer takes: the node waits
-/// for the answer, and sends the message again half a minute later.
+/// The longest time without progress. It is longer than a lost answer can delay a message: the node
+/// waits for the answer, and sends the message again half a minute later.
 const STANDSTILL: Duration = Duration::from_secs(75);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 

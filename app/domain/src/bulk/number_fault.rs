@@ -57,7 +57,8 @@ impl NumberFault {
         }
     }
 
-    /// Finds the fault of a text without separators, quotes or invisible characters.
+    /// Finds the faults that remain once [`Self::find`] has ruled out column separators after a
+    /// number, quotes and invisible characters.
     fn of_one_word(text: &str, trimmed: &str) -> Self {
         if text != trimmed && Number::parse(trimmed).is_ok() {
             return Self::SpacesAround;

@@ -3,8 +3,8 @@
 /// The septet that precedes a septet from the extension table.
 pub(super) const ESCAPE: u8 = 0x1b;
 
-/// The basic table. The position of a character is its code. The escape holds its own position, but
-/// isn't a character of a text.
+/// The basic table. The position of a character is its code. The escape is in the table only to
+/// keep the later positions right; [`septets`] returns `None` for it.
 const BASIC: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\u{1b}ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
     ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà";
 /// The extension table, with the septets that follow an escape.

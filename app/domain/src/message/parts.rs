@@ -83,8 +83,9 @@ impl std::fmt::Debug for Part {
     }
 }
 
-/// Returns the parts of a text, in order. No other message to the same number may have the same
-/// `reference` at that time. An 8-bit header carries only the low octet of `reference`.
+/// Returns the parts of a text, in order. While the parts are on their way, no other message to the
+/// same number may have the same `reference`. A header with an 8-bit reference carries only the low
+/// octet of `reference`.
 ///
 /// # Errors
 /// Returns an error if there would be more parts than can be numbered. A payload isn't split, so it

@@ -75,8 +75,8 @@ fn is_foreign(c: char) -> bool {
     gsm7_septets(c).is_none()
 }
 
-/// Returns the byte index where each segment ends. The parts that carriers usually get end there
-/// too.
+/// Returns the byte index where each segment ends. With a user data header, which is the default,
+/// the parts that a carrier gets end there too.
 fn segment_ends(text: &str) -> Vec<usize> {
     let (segments, _) = headed(text);
     segments

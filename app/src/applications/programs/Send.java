@@ -25,7 +25,8 @@ public class Send {
             .timeout(Duration.ofSeconds(10))
             .header("Authorization", "Bearer " + System.getenv("HELIOGRAPH_KEY"))
             .header("Content-Type", "application/x-www-form-urlencoded")
-            // Use one key per message. A repeated call with the same key sends nothing twice.
+            // Use one Idempotency-Key per message. A repeated call with the same one sends nothing
+            // twice.
             .header("Idempotency-Key", UUID.randomUUID().toString())
             .POST(HttpRequest.BodyPublishers.ofString(form))
             .build();

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 
 const sms = { number: 'NUMBER', message: 'Hello from Heliograph', requestid: 'order-4711' };
-// Use one key per message. A repeated call with the same key sends nothing twice.
+// Use one Idempotency-Key per message. A repeated call with the same one sends nothing twice.
 const headers = {
   Authorization: `Bearer ${process.env.HELIOGRAPH_KEY}`,
   'Idempotency-Key': randomUUID(),

@@ -1,7 +1,7 @@
 <?php
 // Needs PHP 8 or newer with the curl extension.
 $sms = ['number' => 'NUMBER', 'message' => 'Hello from Heliograph', 'requestid' => 'order-4711'];
-// Use one key per message. A repeated call with the same key sends nothing twice.
+// Use one Idempotency-Key per message. A repeated call with the same one sends nothing twice.
 $headers = [
     'Authorization: Bearer ' . getenv('HELIOGRAPH_KEY'),
     'Idempotency-Key: ' . bin2hex(random_bytes(16)),

@@ -8,7 +8,7 @@ import urllib.request
 import uuid
 
 sms = {"number": "NUMBER", "message": "Hello from Heliograph", "requestid": "order-4711"}
-# Use one key per message. A repeated call with the same key sends nothing twice.
+# Use one Idempotency-Key per message. A repeated call with the same one sends nothing twice.
 headers = {
     "Authorization": "Bearer " + os.environ["HELIOGRAPH_KEY"],
     "Idempotency-Key": str(uuid.uuid4()),

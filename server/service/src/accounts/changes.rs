@@ -9,7 +9,7 @@ use domain::Timestamp;
 use domain::records::AccountRecord;
 
 use crate::admission::rates::{Bucket, Pace};
-use crate::{Limits, Service};
+use crate::{Accounts, Limits};
 use store::error::{Refusal, Result};
 
 /// The limit of a staff member, as a multiple of a customer's: staff decide many cases in a row.
@@ -76,7 +76,7 @@ impl Buckets {
     }
 }
 
-impl Service {
+impl Accounts<'_> {
     /// Counts a change that an account makes through the portal.
     ///
     /// # Errors
@@ -117,8 +117,8 @@ mod tests {
         assert_eq!(taken(&changes, other, 0), 30);
         assert_eq!(taken(&changes, staff, 0), 300);
         assert_eq!(taken(&changes, staff, 1_000), 10);
-        // The bucket never holds more than that, even after a long pause or when the clock is set
-        // back.
+        // A bucket never holds more than its maximum, even after a long pause. It gains nothing
+        // when the clock is set back.
         assert_eq!(taken(&changes, one, i64::from(i32::MAX)), 30);
         assert_eq!(taken(&changes, one, 0), 0);
     }

@@ -6,16 +6,16 @@ use domain::records::AccountRecord;
 use domain::security_event::SecurityEventKind;
 use domain::{ApiKey, KeyKind};
 
-use crate::Service;
+use crate::Accounts;
 use crate::accounts::still_in_force;
 use crate::mail::{self, texts};
 use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
 use store::{accounts, api_calls, api_keys, applications, sessions};
 
-impl Service {
-    /// Closes an account permanently. Once this commits, nobody can sign in and the account's keys
-    /// are unknown. Its queued messages are deferred until they expire, and their price is then
+impl Accounts<'_> {
+    /// Closes an account permanently. Once this commits, nobody can sign in, and the account's keys
+    /// no longer work. Its queued messages are deferred until they expire, and their price is then
     /// released. `references` is the owner's input, which must list the references of all the
     /// account's applications.
     ///
@@ -35,7 +35,7 @@ impl Service {
             .collect();
         let shard = self.shard_of_account(account.id).await?;
         let closed = self.event(SecurityEventKind::AccountClosed, Some(account.id));
-        let (service, account) = (self.clone(), account.clone());
+        let (service, account) = (self.0.clone(), account.clone());
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 tx.at(shard);

@@ -4,7 +4,7 @@ use domain::Password;
 use domain::password::{InvalidPassword, parts_of};
 use tokio::sync::OnceCell;
 
-use crate::Service;
+use crate::Accounts;
 use store::error::{Refusal, Result};
 
 /// A password that can be guessed in fewer attempts than this counts as common.
@@ -13,7 +13,7 @@ const GUESSES_MIN: u64 = 1_000_000;
 /// Set once zxcvbn has loaded its word lists.
 static LISTS: OnceCell<()> = OnceCell::const_new();
 
-impl Service {
+impl Accounts<'_> {
     /// Refuses a new password that is common or derived from the account's email.
     pub(crate) async fn refuse_guessable(&self, password: &Password, email: &str) -> Result<()> {
         password.must_differ_from(email).map_err(refused)?;
@@ -36,7 +36,7 @@ impl Service {
 /// that need the lists.
 async fn read_lists() {
     let every_kind = || zxcvbn::zxcvbn("correcthorse qwerty aaa 1990 2.2.1990", &[]);
-    // If this panics, the next call panics too and reports why.
+    // A panic is ignored here. The caller's own call of zxcvbn then panics too and reports why.
     drop(tokio::task::spawn_blocking(every_kind).await);
 }
 

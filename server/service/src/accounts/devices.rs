@@ -5,7 +5,7 @@ use domain::account::DEVICE_NAME_CHARS_MAX;
 use domain::records::{AccountRecord, DeviceRecord, SessionEnd};
 use domain::security_event::SecurityEventKind;
 
-use crate::Service;
+use crate::Accounts;
 use crate::accounts::security_events::{self, ClientInfo, Event};
 use crate::accounts::throttle::network;
 use crate::accounts::{still_in_force, token_hash};
@@ -37,12 +37,12 @@ pub struct SessionRow {
     pub account_id: Option<i64>,
     /// The session's data as JSON.
     pub data: String,
-    /// When the session expires if it isn't used again. This field is only returned: the service
-    /// takes the stored times from its own clock.
+    /// When the session expires if it isn't used again. The service returns this field but never
+    /// reads it: it computes the stored times with its own clock.
     pub expires_at: Timestamp,
 }
 
-impl Service {
+impl Accounts<'_> {
     /// Stores a new session. Returns false if a session with this token already exists.
     pub async fn session_create(&self, token: &str, row: &SessionRow) -> Result<bool> {
         let (hash, data) = (token_hash(token), row.data.clone());
@@ -119,8 +119,8 @@ impl Service {
         self.make_device(token, account, client, 1).await
     }
 
-    /// Stores in a session that the account's password was right and its code is pending. The
-    /// session doesn't give access yet.
+    /// Records in a session that the password was right and that the second factor's code is
+    /// pending. The session doesn't give access yet.
     ///
     /// # Errors
     /// `WrongCredentials` if the password was changed or the account was disabled meanwhile, or if
@@ -195,8 +195,9 @@ impl Service {
         Ok(found.map(|(account, _)| account))
     }
 
-    /// Returns when a signed-in session expires, without extending it. The last use is stored only
-    /// once a minute, so the session may last up to a minute longer.
+    /// Returns when a signed-in session expires, without extending it. The service stores the last
+    /// use at most once a minute, so a session may expire up to a minute earlier than 30 minutes
+    /// after its last use.
     pub async fn session_end(&self, token: &str) -> Result<Option<SessionEnd>> {
         let now = self.now();
         let stored = {
@@ -229,8 +230,8 @@ impl Service {
         Ok(devices)
     }
 
-    /// Names the browser of a device in its current network. The name appears again after the next
-    /// sign-in. An empty name removes it.
+    /// Sets the name of a device's browser and network. A later sign-in with the same browser and
+    /// network shows the name again. An empty name removes it.
     ///
     /// # Errors
     /// `DeviceNameInvalid`, `NoSuchDevice`.

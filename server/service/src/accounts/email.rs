@@ -9,7 +9,7 @@ use domain::records::{AccountRecord, AccountSettings};
 use domain::security_event::SecurityEventKind;
 use domain::{Email, Timestamp};
 
-use crate::Service;
+use crate::Accounts;
 use crate::accounts::throttle::Attempt;
 use crate::accounts::{still_in_force, token_hash};
 use crate::mail::confirming::{refuse_flood, throttle};
@@ -24,7 +24,7 @@ use store::{accounts, confirmations, second_factors};
 /// How long a confirmed change waits if no second factor confirmed it.
 const WAIT_MS: i64 = 24 * 60 * 60 * 1000;
 
-impl Service {
+impl Accounts<'_> {
     /// Returns the settings of an account that only its owner sees.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Service {
         password: &str,
         new: &Email,
     ) -> Result<()> {
-        if !self.sends_mail() {
+        if !self.operations().sends_mail() {
             return Err(Refusal::NoMailSent.into());
         }
         let verified = self.verify_password(account.id, password).await?;
@@ -125,17 +125,17 @@ impl Service {
         .await
     }
 
-    /// Confirms the new email of an account. `token` is from the link that was mailed to it.
-    /// Returns when the change takes effect, or `None` if it already has. The change takes effect
-    /// at once if a second factor confirmed it, or if the old email was never confirmed. Using the
-    /// link again changes nothing. Invalidates the account's earlier reset links.
+    /// Confirms the new email of an account. `token` is from the link that was mailed to the new
+    /// email. Returns when the change takes effect, or `None` if it already has. The change takes
+    /// effect at once if a second factor confirmed it, or if the old email was never confirmed.
+    /// Using the link again changes nothing. Invalidates the account's earlier reset links.
     ///
     /// # Errors
     /// `ConfirmationInvalid`, also if another address was requested meanwhile or the change was
     /// canceled. `EmailTaken`.
     pub async fn change_email(&self, token: &str) -> Result<Option<Timestamp>> {
         let hash = token_hash(token);
-        let service = self.clone();
+        let service = self.0.clone();
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 let found = confirmations::find(tx, &hash, Purpose::Change, now).await?;
@@ -155,7 +155,7 @@ impl Service {
                     return Err(Refusal::EmailTaken.into());
                 }
                 if takes_effect_at_once(tx, &row, now).await? {
-                    service.give_email(tx, &row, &email, now).await?;
+                    service.accounts().give_email(tx, &row, &email, now).await?;
                     return Ok(None);
                 }
                 let at = now.plus_ms(WAIT_MS);
@@ -173,7 +173,7 @@ impl Service {
             accounts::new_emails_due(&mut conn, self.now()).await?
         };
         for id in due {
-            let service = self.clone();
+            let service = self.0.clone();
             self.in_transaction(move |tx, now| {
                 Box::pin(async move {
                     let Some(row) = accounts::by_id(tx, id).await? else {
@@ -189,7 +189,7 @@ impl Service {
                         mail::put(tx, &row.record, &texts::email_taken(email), now).await?;
                         return cancel(tx, id, now).await.map(drop);
                     }
-                    service.give_email(tx, &row, email, now).await
+                    service.accounts().give_email(tx, &row, email, now).await
                 })
             })
             .await?;

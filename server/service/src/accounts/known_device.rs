@@ -8,7 +8,7 @@
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-use crate::Service;
+use crate::Accounts;
 use crate::entropy::Entropy;
 use store::accounts;
 use store::error::Result;
@@ -17,7 +17,7 @@ const NONCE_BYTES: usize = 16;
 /// Separates this use of the hash from others.
 const PURPOSE: &[u8] = b"heliograph known device";
 
-impl Service {
+impl Accounts<'_> {
     /// Returns the device ID that the client's cookie claims. Doesn't verify the cookie's
     /// signature.
     pub(crate) fn claimed_device(&self) -> Option<String> {
@@ -62,8 +62,8 @@ impl Service {
     }
 }
 
-/// Returns the ID of the account that last signed in on a device. The ID gives no access, because
-/// the user of the browser can change the cookie.
+/// Returns the ID of the account that last signed in on a device. The caller must not trust the ID,
+/// because the user of the browser can change the cookie.
 pub fn account_of_device(cookie: &str) -> Option<i64> {
     cookie.split_once('.')?.0.parse().ok()
 }

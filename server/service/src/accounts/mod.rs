@@ -22,7 +22,7 @@ use domain::{Email, Password, Theme, Timestamp};
 use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 
-use crate::Service;
+use crate::Accounts;
 use crate::mail::{self, texts};
 use security_events::Event;
 use store::audit::{self, Actor};
@@ -33,7 +33,7 @@ use throttle::{Attempt, Counted};
 
 pub(crate) const TOKEN_BYTES: usize = 32;
 
-impl Service {
+impl Accounts<'_> {
     /// Creates a customer's account. `client` is the network address that the request comes from.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Service {
         client: &str,
     ) -> Result<AccountRecord> {
         sleep(self.count(Attempt::Register, client, "")?.delay).await;
-        let unconfirmed = self.sends_mail();
+        let unconfirmed = self.operations().sends_mail();
         self.insert_account(None, email, password, false, unconfirmed)
             .await
     }
@@ -181,8 +181,9 @@ impl Service {
             .await
     }
 
-    /// Counts a throttled attempt against the client's own limits, if the account was signed in
-    /// before from the client's network. Otherwise returns `throttled`.
+    /// Counts a throttled attempt against the client's own limits, if somebody signed in to the
+    /// account from the client's network before. Returns `throttled` if nobody did, or if the
+    /// client has reached its own limits too.
     async fn count_in_shard(
         &self,
         what: Attempt,
@@ -247,7 +248,6 @@ impl Service {
             .map(|row| row.record))
     }
 
-    /// Returns the number of accounts.
     pub async fn account_count(&self) -> Result<i64> {
         let mut conn = self.store().read().await?;
         accounts::count(&mut conn).await

@@ -17,7 +17,7 @@ use webauthn_rs::prelude::{
 };
 use webauthn_rs::{Webauthn, WebauthnBuilder};
 
-use crate::Service;
+use crate::Accounts;
 use crate::accounts::second_factor::{FactorChange, ISSUER, note};
 use crate::accounts::security_events::Event;
 use crate::accounts::token_hash;
@@ -26,7 +26,7 @@ use store::error::{Fault, Refusal, Result};
 use store::query::Connection;
 use store::{passkeys, second_factors};
 
-/// How long a challenge can be answered.
+/// How long a challenge is valid.
 const AWAITED_MS: i64 = 5 * 60 * 1000;
 
 /// Returns the relying party that creates and verifies the passkeys of a site. `None` if browsers
@@ -75,7 +75,7 @@ fn read_credential(json: &str) -> Result<Passkey> {
     Ok(serde_json::from_str(json).map_err(Fault::Json)?)
 }
 
-impl Service {
+impl Accounts<'_> {
     /// True if browsers create passkeys for this site.
     pub fn passkeys_work(&self) -> bool {
         self.inner.relying_party.is_some()
@@ -215,8 +215,9 @@ impl Service {
     }
 
     /// Returns the options with which the browser uses a passkey, as JSON for
-    /// `PublicKeyCredential.parseRequestOptionsFromJSON`. The account is the one whose code the
-    /// session awaits, or otherwise the one that is signed in with the session.
+    /// `PublicKeyCredential.parseRequestOptionsFromJSON`. Uses the passkeys of the account whose
+    /// second step is pending in the session. If none is pending, uses those of the account that is
+    /// signed in.
     ///
     /// # Errors
     /// `PasskeysUnavailable`, `SignInOver`, `NoSuchPasskey`.

@@ -166,7 +166,7 @@ async fn on_thread<T: Send + 'static>(
         .map_err(|error| Fault::Task(format!("can't start a password hash: {error}")))?;
     result
         .await
-        .map_err(|_| Fault::Task("the thread of a password's hash ended".to_owned()).into())
+        .map_err(|_| Fault::Task("the thread that hashed a password ended".to_owned()).into())
 }
 
 #[cfg(target_os = "linux")]
@@ -191,7 +191,7 @@ impl Priority {
         {
             tracing::warn!(
                 %error,
-                "the priority of password hashes can't be lowered: while people sign in, sends wait"
+                "can't lower the priority of password hashes: sign-ins may delay sends"
             );
         }
     }

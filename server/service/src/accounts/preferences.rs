@@ -2,12 +2,12 @@
 
 use domain::{MailKind, Theme};
 
-use crate::{Service, zones};
+use crate::{Accounts, zones};
 use store::accounts;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 
-impl Service {
+impl Accounts<'_> {
     /// Sets the colours in which the portal appears to an account.
     pub async fn set_theme(&self, account_id: i64, theme: Theme) -> Result<()> {
         self.in_transaction(move |tx, _| {

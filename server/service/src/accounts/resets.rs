@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::throttle::{Attempt, Counted};
 use super::{TOKEN_BYTES, set_password, token_hash};
-use crate::Service;
+use crate::Accounts;
 use crate::mail::{self, confirming, texts};
 use store::accounts;
 use store::audit::{self, Actor};
@@ -20,7 +20,7 @@ pub(crate) const RESET_LIFETIME_MS: i64 = 60 * 60 * 1000;
 /// known email takes, so the answer for an unknown email doesn't come earlier.
 const RESET_LINK_ANSWER: Duration = Duration::from_millis(30);
 
-impl Service {
+impl Accounts<'_> {
     /// Creates the token of a reset link for the operator. Stores only the token's hash.
     ///
     /// # Errors
@@ -67,14 +67,17 @@ impl Service {
         self.refuse_guessable(new, &email).await?;
         let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
         let mut done = self.event(SecurityEventKind::PasswordReset, None);
-        let service = self.clone();
+        let service = self.0.clone();
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 let (account_id, mailed) = accounts::use_reset(tx, &token, now)
                     .await?
                     .ok_or(Refusal::ResetLinkInvalid)?;
                 if mailed && confirming::confirm(tx, account_id, now).await? {
-                    service.remove_strangers_factor(tx, account_id, now).await?;
+                    service
+                        .accounts()
+                        .remove_strangers_factor(tx, account_id, now)
+                        .await?;
                 }
                 set_password(tx, account_id, &hash, "", now).await?;
                 done.account_id = Some(account_id);

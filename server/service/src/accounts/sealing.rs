@@ -16,7 +16,7 @@ use hkdf::Hkdf;
 use sha2::Sha256;
 use tokio::sync::OnceCell;
 
-use crate::Service;
+use crate::Accounts;
 use crate::run_blocking;
 use store::error::{Error, Fault, Result};
 use store::installation;
@@ -47,7 +47,7 @@ impl Sealing {
     }
 }
 
-impl Service {
+impl Accounts<'_> {
     /// Encrypts a text. Decrypting it requires the same `about`.
     pub(crate) async fn seal(&self, about: &str, text: &[u8]) -> Result<String> {
         let nonce: [u8; NONCE_BYTES] = self.entropy().bytes();

@@ -10,7 +10,7 @@ use domain::security_event::SecurityEventKind;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use totp_rs::{Algorithm, Builder, Secret, Totp};
 
-use crate::Service;
+use crate::Accounts;
 use crate::accounts::security_events::Event;
 use crate::accounts::throttle::{Attempt, Counted};
 use crate::accounts::{still_in_force, token_hash};
@@ -150,13 +150,13 @@ fn recovery_hash(account_id: i64, code: &str) -> String {
     token_hash(&format!("recovery {account_id} {code}"))
 }
 
-impl Service {
+impl Accounts<'_> {
     /// True if the account must set up a second factor before it may do anything else.
     pub fn must_set_up_factor(&self, account: &AccountRecord) -> bool {
         !account.second_factor && self.needs_factor(account)
     }
 
-    /// True if the account isn't allowed to be without a second factor.
+    /// True if the account must have a second factor.
     pub fn needs_factor(&self, account: &AccountRecord) -> bool {
         match self.inner.limits.require_second_factor {
             FactorRule::Staff => account.staff,
@@ -285,13 +285,13 @@ impl Service {
     /// # Errors
     /// `SecondFactorRequired`, `NoSecondFactor`.
     pub async fn remove_factor(&self, account_id: i64) -> Result<()> {
-        let service = self.clone();
+        let service = self.0.clone();
         let removed = self.factor_changed(account_id, FactorChange::Removed);
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 let row = accounts::by_id(tx, account_id).await?;
                 let account = row.ok_or(Refusal::NoSuchAccount)?.record;
-                if service.needs_factor(&account) {
+                if service.accounts().needs_factor(&account) {
                     return Err(Refusal::SecondFactorRequired.into());
                 }
                 if !second_factors::remove(tx, account_id).await? {
@@ -587,7 +587,7 @@ impl FactorChanged {
     }
 }
 
-impl Service {
+impl Accounts<'_> {
     pub(crate) fn factor_changed(&self, account_id: i64, change: FactorChange) -> FactorChanged {
         let mut event = self.event(change.event(), Some(account_id));
         event.detail = (change != FactorChange::CodeUsed).then(|| change.sentence().to_owned());

@@ -5,7 +5,7 @@ use domain::records::SecurityEventRecord;
 use domain::security_event::SecurityEventKind;
 
 use super::throttle::{Attempt, Counted, network};
-use crate::Service;
+use crate::{Accounts, Service};
 use store::error::Result;
 use store::query::Connection;
 use store::security_events::{self, Origin};
@@ -65,7 +65,9 @@ impl Service {
             ..self.clone()
         }
     }
+}
 
+impl Accounts<'_> {
     /// Creates an event of the current client.
     pub(crate) fn event(&self, kind: SecurityEventKind, account_id: Option<i64>) -> Event {
         Event {
@@ -130,7 +132,6 @@ impl Service {
     }
 }
 
-/// Deletes old security events.
 pub(crate) async fn sweep(conn: &mut dyn Connection, now: Timestamp) -> Result<()> {
     security_events::sweep(conn, now.plus_ms(-KEPT_MS)).await
 }

@@ -7,7 +7,7 @@ use domain::records::AccountRecord;
 
 use crate::accounts::second_factor::FactorChange;
 use crate::wakeups::Wakeup;
-use crate::{Service, Verb};
+use crate::{Accounts, Verb};
 use store::accounts::{self, AccountRow};
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
@@ -44,9 +44,9 @@ pub(crate) enum Change {
     ResetFactor,
 }
 
-impl Service {
+impl Accounts<'_> {
     /// Returns all accounts, ordered by email.
-    pub async fn accounts(&self) -> Result<Vec<AccountDetail>> {
+    pub async fn all(&self) -> Result<Vec<AccountDetail>> {
         let mut conn = self.store().read().await?;
         let rows = accounts::all(&mut conn).await?;
         Ok(rows.into_iter().map(Into::into).collect())
@@ -180,8 +180,9 @@ async fn refuse(
         Change::Enable if row.record.closed => Some(Refusal::AccountClosed),
         Change::Enable if !disabled => Some(Refusal::AccountNotDisabled),
         Change::Promote if staff => Some(Refusal::StaffAlready),
-        // Otherwise anybody with the password could set up a second factor of their own. The
-        // operator is exempt, so that an installation can get its first staff member.
+        // If an account without a second factor became staff, anybody with its password could set
+        // up a second factor of their own. The operator is exempt, so that an installation can get
+        // its first staff member.
         Change::Promote if !row.record.second_factor && *actor != Actor::CommandLine => {
             Some(Refusal::FactorBeforeStaff)
         }

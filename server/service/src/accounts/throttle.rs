@@ -29,8 +29,8 @@ const DENIED_MAX: i64 = 20;
 const DELAY_MS: u64 = 100;
 /// The maximum number of times that the delay doubles.
 const DOUBLINGS_MAX: u32 = 5;
-/// The delay of an attempt once the total of all clients is used up. It grows from zero, beginning
-/// when half of the total is used.
+/// The longest delay that the limit of all clients together causes. The delay grows from zero while
+/// the second half of that limit is used up.
 const STRAIN_DELAY_MS: i64 = 500;
 
 /// A kind of attempt that is counted.
@@ -411,9 +411,9 @@ impl Count {
     }
 }
 
-/// Returns how long an attempt must wait before it is judged. Attempts of one client for one
-/// account wait once half of them are used up. A person who mistypes waits briefly, a program waits
-/// long.
+/// Returns how long an attempt must wait before it is judged. Sign-in attempts of one client for
+/// one account wait once half of their limit is used up. A person who mistypes waits briefly. A
+/// program waits long.
 fn delay(what: Attempt, hits: i64, max: i64) -> Duration {
     let over = hits - max / 2 - 1;
     if what != Attempt::SignIn || over < 0 || max < 2 {
@@ -423,8 +423,8 @@ fn delay(what: Attempt, hits: i64, max: i64) -> Duration {
     Duration::from_millis(DELAY_MS << doublings)
 }
 
-/// Returns the delay of an attempt as the total of all clients runs out, so that attempts become
-/// slow before they are refused.
+/// Returns the delay of an attempt as the limit of all clients together is used up. Attempts become
+/// slow before each network is reduced to its small share.
 fn strain_delay(used: i64, max: i64) -> Duration {
     let over = used.saturating_mul(2).saturating_sub(max).clamp(0, max);
     let delay = over.saturating_mul(STRAIN_DELAY_MS) / max.max(1);

@@ -13,7 +13,7 @@ use domain::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::Service;
+use crate::Messages;
 use crate::admission::idempotency::{IdempotencyKey, digest_of_send, kept_since};
 use crate::admission::rates::RateState;
 use crate::money::funds::Funds;
@@ -36,9 +36,9 @@ pub struct KeyAccess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendAccess {
     pub access: KeyAccess,
-    /// True if a request with this idempotency key was accepted before. That request gets its
-    /// answer again, whatever the application's status is now. Any other request with the key is
-    /// refused.
+    /// True if a request with this idempotency key was accepted before. If the client repeats that
+    /// request, it gets the same answer again, whatever the application's status is now. Any other
+    /// request with the key is refused.
     pub known: bool,
 }
 
@@ -116,9 +116,9 @@ pub enum SendError {
     Lost,
 }
 
-impl Service {
-    /// Returns the read access of a key, even while the application is Pending or Suspended. Codes
-    /// 504 and 505 are checked first.
+impl Messages<'_> {
+    /// Returns the read access of a key, even while the application is Pending or Suspended.
+    /// Refuses a key only with code 504 or 505.
     pub async fn authorize(&self, key: Option<&str>) -> Result<KeyAccess, Reason> {
         let (_, _, access) = self.opened(key).await?;
         Ok(access)

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use domain::{ApiKey, KeyKind, Reference, Timestamp};
 
-use crate::Service;
+use crate::Messages;
 use store::error::Result;
 use store::query::Connection;
 use store::shared;
@@ -40,7 +40,7 @@ pub(crate) struct Rates {
 /// The API key that requests are counted for.
 pub(crate) type RateKey = (Reference, KeyKind);
 
-/// Requests that were taken for keys whose sends are about to be judged.
+/// The requests that were taken from the shared buckets for sends that are about to be judged.
 #[derive(Clone, Default)]
 pub(crate) struct Allowance(BTreeMap<RateKey, i64>);
 
@@ -107,7 +107,7 @@ impl Rates {
     }
 }
 
-impl Service {
+impl Messages<'_> {
     /// Takes a request out of a valid key's bucket, in memory or in the database. Returns false if
     /// none is left.
     pub(crate) async fn take_one(&self, key: RateKey) -> Result<bool> {
@@ -225,8 +225,8 @@ impl Bucket {
     fn fill(&mut self, pace: Pace, now: Timestamp) {
         let passed_ms = now.ms_since(self.at).max(0);
         let full = i64::from(pace.at_once) * REQUEST;
-        // The limit times `REQUEST` per second is the limit per millisecond, because `REQUEST` is
-        // 1000.
+        // `REQUEST` is 1000 and a second has 1000 milliseconds, so each millisecond adds
+        // `per_second` to the level.
         let flow = passed_ms.saturating_mul(i64::from(pace.per_second));
         self.level = self.level.saturating_add(flow).min(full);
         self.at = now;

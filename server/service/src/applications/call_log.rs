@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use domain::records::ApiCallRecord;
 use domain::{ApiKey, KeyKind, Reason, Reference, Timestamp};
 
-use crate::Service;
+use crate::Applications;
 use crate::applications::owned;
 use crate::run_detached;
 use store::api_calls;
@@ -21,11 +21,11 @@ use store::gate::Priority;
 
 /// The number of calls that are kept per application.
 const KEPT: usize = 50;
-/// The most applications with pending calls, and about the most pending calls of all applications
-/// together. Each application gets an equal share of them.
+/// The maximum number of applications with pending calls. The pending calls of all applications
+/// together are limited to about the same number. Each application gets an equal share of them.
 const WAITING_MAX: usize = 5_000;
-/// The most pending calls whose keys aren't known to be in force. Most of those keys were never
-/// valid.
+/// The maximum number of pending calls whose keys aren't known to be in force. Most of those keys
+/// were never valid.
 const DOUBTFUL_MAX: usize = 200;
 /// The number of applications whose calls one transaction stores.
 const APPLICATIONS_CHUNK: usize = 20;
@@ -107,7 +107,7 @@ impl CallLog {
     }
 }
 
-impl Service {
+impl Applications<'_> {
     /// Adds an answered call to the log in memory.
     pub fn note_call(&self, key: &ApiKey, call: ApiCall) {
         let (at, kind, is_known) = (self.now(), key.kind(), call.is_known);
@@ -149,7 +149,7 @@ impl Service {
     }
 
     async fn store_some(&self, chunk: Vec<(Reference, VecDeque<Noted>)>) -> Result<()> {
-        let service = self.clone();
+        let service = self.0.clone();
         run_detached(async move {
             let mut tx = service.store().begin_as(Priority::Bulk).await?;
             for (reference, calls) in chunk {

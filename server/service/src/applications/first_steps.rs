@@ -3,15 +3,15 @@
 use domain::Category;
 use domain::first_steps::{Progress, Step, StepState, first_steps};
 
-use crate::Service;
+use crate::Applications;
 use store::error::Result;
 use store::{applications, tally};
 
-impl Service {
+impl Applications<'_> {
     /// Returns the first steps of an account, judged by its SMS application. Returns no steps once
     /// that application has sent a message.
     pub async fn first_steps(&self, account_id: i64) -> Result<Vec<(Step, StepState)>> {
-        let is_confirmed = !self.must_confirm(account_id).await?;
+        let is_confirmed = !self.accounts().must_confirm(account_id).await?;
         let shard = self.shard_of_account(account_id).await?;
         let mut conn = self.store().read_at(shard).await?;
         let rows = applications::by_account(&mut conn, account_id).await?;

@@ -4,7 +4,7 @@ use domain::Reference;
 use domain::history::{HistoryAction, HistoryAuthor, HistoryEntry};
 use domain::support::AuditRecord;
 
-use crate::Service;
+use crate::Applications;
 use crate::applications::owned;
 use store::audit::{self, Actor, Wanted};
 use store::error::Result;
@@ -12,7 +12,7 @@ use store::error::Result;
 /// The number of audit entries that a history is made from.
 const ENTRIES: i64 = 100;
 
-impl Service {
+impl Applications<'_> {
     /// Returns the history of one of an account's applications, newest first. It has the entries
     /// that the owner may see among the last 100 audit entries.
     ///

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use domain::records::KeyRecord;
 use domain::{ApiKey, Reference, Timestamp};
 
-use crate::Service;
+use crate::Applications;
 use crate::applications::owned;
 use store::api_keys::{self, KeyName};
 use store::error::Result;
@@ -53,7 +53,7 @@ impl KeyUses {
     }
 }
 
-impl Service {
+impl Applications<'_> {
     /// Records a call with a key that is in force, in memory.
     pub fn note_key_use(&self, key: &ApiKey, from: Option<IpAddr>) {
         let name = (key.reference(), key.kind());

@@ -3,7 +3,7 @@
 use domain::security_event::SecurityEventKind;
 use domain::{ApiKey, KeyKind, Reference, Refusal};
 
-use crate::Service;
+use crate::Applications;
 use crate::accounts::{still_in_force, token_hash};
 use crate::applications::call_log::replaced_since;
 use crate::applications::owned;
@@ -12,9 +12,9 @@ use store::audit::{self, Actor};
 use store::error::Result;
 use store::{api_calls, api_keys, applications, sessions};
 
-impl Service {
-    /// Replaces a key. The commit makes the old key unknown and signs out every device of the
-    /// account except the caller's.
+impl Applications<'_> {
+    /// Replaces a key. Once this commits, the old key no longer works, and every device of the
+    /// account except the caller's is signed out.
     ///
     /// `last_four` is the last four characters of the key that the caller was shown. If another key
     /// is in force by now, nothing is replaced. Without `last_four`, the key in force is replaced
@@ -31,11 +31,16 @@ impl Service {
         current_token: &str,
         last_four: Option<&str>,
     ) -> Result<ApiKey> {
-        let verified = self.verify_password(account_id, password).await?;
+        let verified = self
+            .accounts()
+            .verify_password(account_id, password)
+            .await?;
         let key = ApiKey::from_entropy(reference, kind, self.entropy().bytes());
         let keep = token_hash(current_token);
         let shown = last_four.map(str::to_owned);
-        let mut replaced = self.event(SecurityEventKind::KeyReplaced, Some(account_id));
+        let mut replaced = self
+            .accounts()
+            .event(SecurityEventKind::KeyReplaced, Some(account_id));
         replaced.detail = Some(reference.to_string());
         self.in_transaction_of(reference, move |tx, now| {
             Box::pin(async move {
@@ -67,7 +72,7 @@ impl Service {
 
     /// Whether a key is in force. The demo calls this, because it prints its keys at every start.
     pub async fn key_in_force(&self, key: &ApiKey) -> Result<bool> {
-        let row = self.key_row(key.reference()).await?;
+        let row = self.messages().key_row(key.reference()).await?;
         Ok(row.is_some_and(|row| row.holds(key)))
     }
 }

@@ -18,7 +18,7 @@ use domain::{
     SenderState,
 };
 
-use crate::Service;
+use crate::Applications;
 use crate::mail::{self, texts};
 use crate::money::play_money::play_money;
 use crate::wakeups::Wakeup;
@@ -30,7 +30,7 @@ use store::{accounts, api_keys, senders};
 
 pub use statement::StatementFilter;
 
-/// The most random references to try before all references count as used up.
+/// The maximum number of random references to try before all references count as used up.
 const REFERENCE_ATTEMPTS: usize = 1000;
 const REFERENCES: u64 = 1_000_000;
 
@@ -42,9 +42,9 @@ pub struct NewApplication {
     pub test_key: ApiKey,
 }
 
-impl Service {
+impl Applications<'_> {
     /// Returns an account's applications, oldest first.
-    pub async fn applications(&self, account_id: i64) -> Result<Vec<ApplicationRecord>> {
+    pub async fn of_account(&self, account_id: i64) -> Result<Vec<ApplicationRecord>> {
         let shard = self.shard_of_account(account_id).await?;
         let mut conn = self.store().read_at(shard).await?;
         let rows = applications::by_account(&mut conn, account_id).await?;
@@ -105,7 +105,7 @@ impl Service {
         category: Category,
         sender: Option<&SenderName>,
     ) -> Result<NewApplication> {
-        let (service, sender) = (self.clone(), sender.cloned());
+        let (service, sender) = (self.0.clone(), sender.cloned());
         let shard = self.shard_of_account(account_id).await?;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
@@ -116,7 +116,7 @@ impl Service {
                 if account.is_some_and(|account| account.disabled_at.is_some()) {
                     return Err(Refusal::AccountDisabled.into());
                 }
-                if service.must_confirm_in(tx, account_id).await? {
+                if service.accounts().must_confirm_in(tx, account_id).await? {
                     return Err(Refusal::EmailNotConfirmed.into());
                 }
                 if let Some(name) = &sender {
@@ -128,6 +128,7 @@ impl Service {
                     SenderState::None
                 };
                 let (id, keys) = service
+                    .applications()
                     .insert_application(tx, account_id, category, state)
                     .await?;
                 if let Some(name) = &sender {
@@ -301,7 +302,7 @@ impl Service {
         action: StatusAction,
         reason: Option<String>,
     ) -> Result<ApplicationRecord> {
-        let service = self.clone();
+        let service = self.0.clone();
         let changed = self
             .in_transaction_of(reference, move |tx, now| {
                 Box::pin(async move {
@@ -309,7 +310,7 @@ impl Service {
                         .await?
                         .ok_or(Refusal::NoSuchApplication)?;
                     if action != StatusAction::Suspend {
-                        service.refuse_own(&actor, &row)?;
+                        service.applications().refuse_own(&actor, &row)?;
                     }
                     let from = row.record.status;
                     let before = row.status_before.unwrap_or(ApplicationStatus::Pending);
@@ -341,7 +342,7 @@ impl Service {
                         .ok_or(Refusal::NoSuchApplication)?;
                     let mail = texts::status_changed(&row.record, action, reason.as_deref());
                     mail::put(tx, &row, &mail, now).await?;
-                    Ok(service.shown(row))
+                    Ok(service.applications().shown(row))
                 })
             })
             .await?;

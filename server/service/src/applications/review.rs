@@ -4,21 +4,21 @@ use domain::decision::{ApplicationList, StaffList, Work};
 use domain::records::{ApplicationRecord, Paged, SenderCase, WaitingWork};
 use domain::{SenderName, Timestamp, sender_name};
 
-use crate::Service;
+use crate::Applications;
 use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
 use store::{applications, senders, staff_lists, usual_times};
 
-/// The most cases on a page.
+/// The maximum number of cases on a page.
 const CASES_MAX: i64 = 100;
-/// The most earlier requests, and the most similar names, that are shown with a case.
+/// The maximum number of earlier requests, and of similar names, that are shown with a case.
 const BESIDE_MAX: i64 = 5;
-/// Usual times are computed from the decisions in this period, in milliseconds, and from at most
-/// [`USUAL_MAX`] decisions per shard.
+/// The period from whose decisions usual times are computed, in milliseconds. At most [`USUAL_MAX`]
+/// decisions per shard are read.
 const USUAL_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 const USUAL_MAX: i64 = 1000;
 
-impl Service {
+impl Applications<'_> {
     /// Returns a page of applications for staff.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl Service {
         let now = self.now();
         let mut waiting = Vec::new();
         for work in Work::ALL {
-            let found = self.waiting(work, now, now).await?;
+            let found = self.operations().waiting(work, now, now).await?;
             waiting.push(WaitingWork {
                 work,
                 count: found.count,

@@ -6,7 +6,7 @@ use domain::records::SenderRequestRecord;
 use domain::timestamp::DAY_MS;
 use domain::{Reference, SENDER_REQUESTS_PER_DAY, SenderName, SenderState, SenderStatus};
 
-use crate::Service;
+use crate::Applications;
 use crate::applications::{owned, refuse_taken};
 use crate::mail::{self, texts};
 use store::applications::{self, ApplicationRow};
@@ -20,10 +20,10 @@ use store::senders;
 const ACCEPT: &str = "sender.accept";
 const REJECT: &str = "sender.reject";
 
-/// The most requests that an application's owner is shown.
+/// The maximum number of requests that an application's owner is shown.
 const REQUESTS_OF_APPLICATION: i64 = 100;
 
-impl Service {
+impl Applications<'_> {
     /// Requests a sender name. Until the decision, messages are sent as before. A pending request
     /// is replaced, unless it is for the same name.
     ///
@@ -145,13 +145,13 @@ impl Service {
     /// # Errors
     /// `NoSuchSenderRequest`, `SenderDecided`, `OwnApplication`, `SenderNameTaken`.
     pub async fn accept_sender(&self, actor: &Actor, id: i64) -> Result<SenderRequestRecord> {
-        let (service, actor) = (self.clone(), *actor);
+        let (service, actor) = (self.0.clone(), *actor);
         let shard = self.shard_of_request(id).await?;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 tx.at(shard);
                 let (request, application) = pending(tx, id).await?;
-                service.refuse_own(&actor, &application)?;
+                service.applications().refuse_own(&actor, &application)?;
                 let name = &request.name;
                 let corrupt = || Fault::Corrupt {
                     table: "sender_requests",

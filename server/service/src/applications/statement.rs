@@ -9,12 +9,12 @@ use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, Month, Reference, Timestamp};
 
 use super::owned;
-use crate::Service;
+use crate::Applications;
 use store::error::{Refusal, Result};
 use store::query::Connection;
 use store::transfers;
 
-/// The most lines of a statement that are read at once.
+/// The maximum number of lines of a statement that are read at once.
 const LINES_MAX: i64 = 1000;
 
 /// Selects the lines of a statement.
@@ -28,11 +28,11 @@ pub struct StatementFilter<'a> {
     pub to: Option<Timestamp>,
     /// The `next` of an earlier page.
     pub cursor: Option<&'a str>,
-    /// The most lines on the page, 1 to 1,000.
+    /// The maximum number of lines on the page, 1 to 1,000.
     pub limit: i64,
 }
 
-impl Service {
+impl Applications<'_> {
     /// Returns a page of an application's transfers, newest first.
     ///
     /// # Errors

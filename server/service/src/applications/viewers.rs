@@ -2,7 +2,7 @@
 
 use domain::decision::{CaseKind, Viewer};
 
-use crate::Service;
+use crate::Applications;
 use store::case_viewers;
 use store::error::Result;
 
@@ -11,7 +11,7 @@ const VIEWER_MS: i64 = 2 * 60 * 1000;
 /// The age at which a stored view is renewed, in milliseconds.
 const RENEWED_AFTER_MS: i64 = 60 * 1000;
 
-impl Service {
+impl Applications<'_> {
     /// Records that a member of staff views these cases. Returns the others who viewed them in the
     /// last two minutes. Stores a view at most once a minute.
     pub async fn view_cases(

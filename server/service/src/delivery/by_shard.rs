@@ -10,7 +10,7 @@ use domain::ids::Shard;
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 
-use crate::Service;
+use crate::Delivery;
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::receipts::{CarrierReceipt, Matching, Receipt};
 use crate::delivery::{Claimed, Lease, Submitted};
@@ -67,7 +67,7 @@ fn by_shard<T>(values: Vec<T>, shard_of: impl Fn(&T) -> Shard) -> BTreeMap<Shard
     shards
 }
 
-impl Service {
+impl Delivery<'_> {
     /// Claims due messages of a carrier in the first shard that has some. The claim is durable
     /// before this returns.
     pub async fn claim(&self, carrier: &str, limit: i64) -> Result<(Lease, Vec<Claimed>)> {
@@ -99,11 +99,11 @@ impl Service {
         let recording = shards.into_iter().map(|(shard, results)| {
             let taken = results.iter().filter(|result| result.is_taken());
             let taken: Vec<Transid> = taken.map(|result| result.id).collect();
-            let (service, carrier) = (self.clone(), carrier.to_owned());
+            let (service, carrier) = (self.0.clone(), carrier.to_owned());
             let storing = tokio::spawn(async move {
                 let inbox = service.inner.group_commit.inbox(shard);
                 let store = || inbox.record_results(&carrier, results.clone());
-                service.store_at(shard, store).await
+                service.delivery().store_at(shard, store).await
             });
             async move { wait_for(storing).await.unwrap_or(taken) }
         });
@@ -126,18 +126,19 @@ impl Service {
             shards.entry(shard).or_default().push(receipt);
         }
         let recording = shards.into_iter().map(|(shard, receipts)| {
-            let service = self.clone();
+            let service = self.0.clone();
             wait_for(tokio::spawn(async move {
                 let inbox = service.inner.group_commit.inbox(shard);
                 let store = || inbox.record_receipts(receipts.clone());
-                service.store_at(shard, store).await
+                service.delivery().store_at(shard, store).await
             }))
         });
         join_all(recording).await;
         Ok(())
     }
 
-    /// Retries until something is stored in a shard. Returns `None` if the service closes first.
+    /// Calls `store`, which stores something in a shard, until it succeeds. Returns `None` if the
+    /// service closes first.
     async fn store_at<T, F: Future<Output = Result<T>>>(
         &self,
         shard: Shard,

@@ -4,7 +4,7 @@ use domain::Timestamp;
 use domain::records::{CarrierRecord, CarrierState, ConnectionRecord, ConnectionState};
 
 use crate::wakeups::Wakeup;
-use crate::{Service, run_detached};
+use crate::{Delivery, run_detached};
 use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
 use store::gate::Priority;
@@ -14,7 +14,7 @@ use store::{carriers, queue};
 /// How long a connection's state is valid. No process updates an older one.
 const STATE_HOLDS_MS: i64 = 15_000;
 
-impl Service {
+impl Delivery<'_> {
     /// Returns every carrier in the settings, by name, with its waiting messages and the state of
     /// its connections.
     pub async fn carriers(&self) -> Result<Vec<CarrierRecord>> {
@@ -75,7 +75,7 @@ impl Service {
         even_the_last: bool,
     ) -> Result<bool> {
         self.must_have_carrier(name)?;
-        let (service, actor, name) = (self.clone(), *actor, name.to_owned());
+        let (service, actor, name) = (self.0.clone(), *actor, name.to_owned());
         let (_, waiting) = self.waiting_for(&name).await?;
         let draining = self.in_transaction(move |tx, now| {
             Box::pin(async move {
@@ -83,7 +83,7 @@ impl Service {
                 if !carriers::drain(tx, &name, now).await? {
                     return Ok(false);
                 }
-                if !even_the_last && !service.has_usable_carrier(tx, now).await? {
+                if !even_the_last && !service.delivery().has_usable_carrier(tx, now).await? {
                     return Err(Refusal::LastCarrier { waiting }.into());
                 }
                 let change = Change::of("in use", "drained");
@@ -179,7 +179,7 @@ impl Service {
 
     /// Stores the state of this process's connections for operators.
     pub async fn report_connections(&self, connections: Vec<ConnectionRecord>) -> Result<()> {
-        let service = self.clone();
+        let service = self.0.clone();
         run_detached(async move {
             let now = service.now();
             let mut tx = service.store().begin_as(Priority::Bulk).await?;

@@ -6,7 +6,7 @@ use domain::{MessageStatus, Submission, Timestamp, Transid};
 use crate::delivery::expiry::least_queued;
 use crate::delivery::outcomes::RESEND_AFTER_MS;
 use crate::wakeups::Wakeup;
-use crate::{Service, run_detached_with_attempts};
+use crate::{Delivery, run_detached_with_attempts};
 use store::WriteTx;
 use store::claims::{self, EndedLease};
 use store::error::Result;
@@ -31,7 +31,7 @@ pub enum Leases {
     Over,
 }
 
-impl Service {
+impl Delivery<'_> {
     /// Ends leases and returns how many. It is unknown whether a carrier has the messages, so they
     /// wait for a receipt. They are submitted once more if their application wants that. Messages
     /// for the sandbox go back into the queue.
@@ -44,7 +44,7 @@ impl Service {
         let mut ended = 0;
         loop {
             let some = run_detached_with_attempts(self, move |service| async move {
-                service.end_some(shard, which).await
+                service.delivery().end_some(shard, which).await
             });
             let some = some.await?;
             ended += some.unsigned_abs();

@@ -5,7 +5,7 @@ use domain::timestamp::DAY_MS;
 use domain::{DeliveryError, MessageStatus, Timestamp, Transid, ids};
 
 use crate::money::releases::settle;
-use crate::{MESSAGE_LIFETIME_MS, Service, run_detached, run_detached_with_attempts};
+use crate::{Delivery, MESSAGE_LIFETIME_MS, run_detached, run_detached_with_attempts};
 use store::error::Result;
 use store::gate::Priority;
 use store::messages::{self, Ending, Overdue};
@@ -14,7 +14,7 @@ use store::{Chore, batches, installation, queue};
 /// The number of messages that one transaction makes final.
 const CHUNK: i64 = 500;
 
-impl Service {
+impl Delivery<'_> {
     /// Makes every expired message final, and returns how many. Releases the charge of messages
     /// that never reached a carrier.
     pub async fn expire(&self) -> Result<u64> {
@@ -26,11 +26,12 @@ impl Service {
         if lows.len() == self.shards().count()
             && let Some(low) = lows.into_iter().min()
         {
-            // Never beyond the existing messages: the clock may be fast now and be corrected later.
+            // The mark never goes beyond the existing messages, because the clock may be fast now
+            // and be corrected later.
             let greatest = runs.iter().map(|run| run.greatest).max();
             let low = low.min(greatest.unwrap_or(0) + 1);
-            let service = self.clone();
-            run_detached(async move { service.set_swept(low, begun).await }).await?;
+            let service = self.0.clone();
+            run_detached(async move { service.delivery().set_swept(low, begun).await }).await?;
         }
         Ok(expired)
     }
@@ -45,7 +46,7 @@ impl Service {
         let mut run = Run::default();
         while !run.done {
             run = run_detached_with_attempts(self, move |service| async move {
-                service.expire_chunk(shard, run).await
+                service.delivery().expire_chunk(shard, run).await
             })
             .await?;
         }

@@ -2,12 +2,12 @@
 
 use domain::incident::{INCIDENTS_MAX, IncidentRecord, parse_incident};
 
-use crate::Service;
+use crate::Delivery;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 use store::incidents;
 
-impl Service {
+impl Delivery<'_> {
     /// Returns the open notes, oldest first.
     pub async fn incidents(&self) -> Result<Vec<IncidentRecord>> {
         let mut conn = self.store().read().await?;

@@ -25,7 +25,7 @@ use crate::delivery::expiry::{first_unexpired, least_queued};
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::routing::Network;
 use crate::wakeups::Wakeup;
-use crate::{MESSAGE_LIFETIME_MS, Service, run_detached_with_attempts};
+use crate::{Delivery, MESSAGE_LIFETIME_MS, Service, run_detached_with_attempts};
 use store::claims::{self, DueLimits, DueRow, Leased, ScanStart, StartedMessage};
 use store::error::Result;
 use store::gate::Priority;
@@ -210,8 +210,8 @@ impl ClaimSearch {
         count(found.len()) < self.limits.all && singles(found) < self.limits.singles
     }
 
-    /// What a search shows about the messages that are left in the queue. The first of them is due
-    /// at `next_due`.
+    /// Returns what a search shows about the messages that are left in the queue. The first of them
+    /// is due at `next_due`.
     fn learn(&self, found: &[DueRow], next_due: Option<Timestamp>, now: Timestamp) -> Learned {
         let poll_after = self.is_exhausted(found).then(|| {
             // Another process has briefly locked the due rows that weren't found.
@@ -303,7 +303,7 @@ async fn claim_found(
     Ok(claimed)
 }
 
-impl Service {
+impl Delivery<'_> {
     /// Resumes messages that were deferred for a suspension that is over.
     pub async fn resume_deferred(&self) -> Result<()> {
         let resumed = self.in_each_shard(|shard| self.resume_at(shard));

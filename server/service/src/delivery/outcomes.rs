@@ -1,5 +1,5 @@
-//! The consequences of a carrier's responses for a message. These functions are pure, so that the
-//! decisions about money and duplicates are in one place.
+//! The consequences of a carrier's responses for a message. All decisions about money and
+//! duplicates are made here, by pure functions.
 
 use domain::Submission;
 
@@ -67,8 +67,8 @@ pub(crate) enum MessageOutcome {
     Failed { error: String },
     /// The carrier accepted nothing of the message and never will.
     Refused { error: String },
-    /// The whole message was submitted, some of it without a response. Only a receipt can resolve
-    /// this. The error is the one of this submit, if there was one.
+    /// Some segments were submitted without a response, and nothing more may be submitted. Only a
+    /// receipt can resolve this. The error is the one of this submit, if there was one.
     Unknown { error: Option<String> },
     /// The message goes back into the queue.
     Again(Again),
@@ -103,7 +103,7 @@ impl Count {
     ) -> Self {
         let mut count = Self::default();
         for segment in stored {
-            // A segment that was accepted before stays accepted, whatever the response now.
+            // A segment that was accepted before stays accepted, whatever the response is now.
             let told = outcomes.iter().any(|(number, outcome)| {
                 *number == segment.segment
                     && matches!(

@@ -7,7 +7,7 @@ use domain::timestamp::DAY_MS;
 use domain::{ApplicationId, MessageStatus, Timestamp, Transid};
 
 use crate::operations::nodes::Node;
-use crate::{Service, run_detached};
+use crate::{Delivery, Service, run_detached};
 use store::error::Result;
 use store::events::{self, Event};
 use store::gate::Priority;
@@ -26,8 +26,7 @@ const AHEAD_MS: i64 = 60 * 60 * 1000;
 const CROSSED_MS: i64 = 10 * 60 * 1000;
 /// The number of carrier message IDs per transaction.
 const CROSSED_CHUNK: usize = 500;
-/// How long unmatched receipts and the carrier message IDs of segments are kept. Carriers report
-/// within days.
+/// How long unmatched receipts and segments are kept. Carriers report within days.
 const KEPT_MS: i64 = 7 * DAY_MS;
 /// The range of message IDs, in milliseconds, whose segments one transaction deletes.
 const FORGET_MS: i64 = 10_000;
@@ -138,7 +137,7 @@ struct Crossed {
     shard: Shard,
 }
 
-impl Service {
+impl Delivery<'_> {
     /// Makes messages final according to a sandbox's receipts. Durable when this returns. No
     /// receipt releases the charge. A receipt for a message that is final already goes into the
     /// message's timeline.
@@ -409,16 +408,17 @@ impl Service {
                 if of_shard.is_empty() {
                     return Ok(0);
                 }
-                let service = self.clone();
-                run_detached(async move { service.match_some(shard, &of_shard).await }).await
+                let service = self.0.clone();
+                run_detached(async move { service.delivery().match_some(shard, &of_shard).await })
+                    .await
             });
             matched += matching.await?.into_iter().sum::<usize>();
         }
         Ok(matched)
     }
 
-    /// Returns those of these carrier message IDs that segments have, each with its carrier. If a
-    /// carrier reused an ID, the newest segment of all shards counts.
+    /// Returns the carrier message IDs in `names` that a segment has, each with its carrier and
+    /// message. If a carrier reused an ID, the newest segment of all shards counts.
     async fn crossed(&self, names: &[(String, String)]) -> Result<Vec<Crossed>> {
         let finding = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
@@ -471,8 +471,8 @@ impl Service {
         Ok(crossed.len())
     }
 
-    /// Deletes carrier message IDs of segments, and unmatched receipts, after a week. Receipts that
-    /// come later are kept as unmatched for a week.
+    /// Deletes segments, with their carrier message IDs, and unmatched receipts after a week.
+    /// Receipts that come later are kept as unmatched for a week.
     pub async fn forget_segments(&self) -> Result<()> {
         self.do_chore(Chore::ForgetSegments, Priority::Bulk, |tx, now| {
             Box::pin(async move {

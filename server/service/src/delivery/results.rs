@@ -1,14 +1,14 @@
-//! Results: the responses of carriers to submits. Records them, and everything that follows from
-//! them, for the messages.
+//! Results: the responses of carriers to submits. Records them and their consequences for the
+//! messages.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use domain::{ApplicationId, MessageStatus, Submission, Timestamp, Transid};
 
-use crate::Service;
 use crate::delivery::Submitted;
 use crate::delivery::outcomes::{Again, Count, MessageOutcome, SubmitOutcome};
+use crate::{Delivery, Service};
 use store::WriteTx;
 use store::claims::{self, Held};
 use store::error::Result;
@@ -28,7 +28,7 @@ pub(crate) struct Recorded {
     pub(crate) ended: Vec<Ended>,
 }
 
-impl Service {
+impl Delivery<'_> {
     /// Records the results of submits. Returns the stored messages of which the carrier accepted
     /// every segment. If the lease was lost, only the carrier message IDs are stored: the next
     /// claim decides about the message.
@@ -295,7 +295,10 @@ impl Plan {
         segments::name(tx, &self.late, carrier, now).await?;
         let answered = self.segments.iter().chain(&self.late);
         let names: Vec<&str> = answered.filter_map(|row| row.name.as_deref()).collect();
-        service.match_unmatched(tx, carrier, &names, now).await?;
+        service
+            .delivery()
+            .match_unmatched(tx, carrier, &names, now)
+            .await?;
         let taken = self.taken.into_iter().map(|taken| taken.id);
         Ok((taken.collect(), ended))
     }

@@ -11,7 +11,7 @@ use domain::{DeliveryError, Kind, MessageStatus, Money, Number, Reference, Trans
 
 use crate::money::releases::settle;
 use crate::wakeups::Wakeup;
-use crate::{SANDBOX_CARRIER, Service, run_detached_with_attempts};
+use crate::{Delivery, SANDBOX_CARRIER, run_detached_with_attempts};
 use store::error::Result;
 use store::gate::Priority;
 use store::messages::{self, Ending};
@@ -218,7 +218,7 @@ impl Router {
     }
 }
 
-impl Service {
+impl Delivery<'_> {
     /// Sets whether a carrier can accept messages now. While it can't, new messages take another
     /// route. Messages that already wait for it do so at the next [`Service::reroute`].
     pub fn set_usable(&self, carrier: &str, usable: bool) {
@@ -276,7 +276,7 @@ impl Service {
             let carrier = carrier.to_owned();
             after = run_detached_with_attempts(self, move |service| {
                 let carrier = carrier.clone();
-                async move { service.reroute_some(shard, &carrier, last).await }
+                async move { service.delivery().reroute_some(shard, &carrier, last).await }
             })
             .await?;
         }
@@ -315,7 +315,7 @@ impl Service {
             }
         }
         if moved.is_empty() && rejected.is_empty() {
-            // Without a cursor the next query would find the same rows again.
+            // The query for `NO_CARRIER` has no cursor and would find the same rows again.
             return Ok((carrier != NO_CARRIER).then_some(last));
         }
         queue::move_to(&mut tx, &moved, now).await?;
@@ -362,7 +362,8 @@ fn facts(row: &Routed) -> Message<'_> {
 }
 
 fn unroutable(row: &Routed) -> Ending {
-    // No carrier was involved here: a message that every carrier refused ends at its last refusal.
+    // The error is always `NoRoute`: if every carrier refuses a message, the last refusal makes it
+    // final.
     Ending {
         id: row.message_id,
         status: MessageStatus::Rejected,

@@ -16,7 +16,7 @@ use store::prices::ChangeFields;
 /// The maximum number of cached applications.
 const APPLICATIONS_MAX: usize = 65_536;
 
-/// Cached rows, each as the last call that read it returned it.
+/// Cached rows, each as of the last call that read it.
 #[derive(Default)]
 pub(super) struct Cache {
     pub(super) prices: CurrentPrices,

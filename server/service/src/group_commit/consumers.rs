@@ -10,7 +10,7 @@ use domain::ids::Shard;
 use tokio::sync::mpsc;
 
 use super::inbox::{Inbox, Input};
-use crate::Service;
+use crate::Delivery;
 use crate::delivery::outcomes::SubmitOutcome;
 use crate::delivery::{BATCHES_SHARE, Claimed, Learned, Lease, Submitted};
 
@@ -131,7 +131,7 @@ impl Credit {
     }
 }
 
-impl Service {
+impl Delivery<'_> {
     /// Adds a connection that receives messages of this carrier.
     pub fn consume(&self, carrier: &str) -> Consumer {
         self.inner.group_commit.consumers.add(carrier)

@@ -42,7 +42,7 @@ pub(crate) enum Input {
     Results {
         carrier: String,
         results: Vec<Submitted>,
-        /// Messages for the reply whose results an earlier call stored.
+        /// Accepted messages whose results an earlier call stored. The reply lists them too.
         taken: Vec<Transid>,
         answer: Option<oneshot::Sender<Result<Vec<Transid>>>>,
     },
@@ -112,7 +112,7 @@ impl Input {
         }
     }
 
-    /// Replies to an input with nothing left to store. Returns any other input.
+    /// If nothing of the input is left to store, replies to it. Otherwise returns it.
     pub(super) fn unless_empty(self) -> Option<Self> {
         if self.rows() > 0 {
             return Some(self);
@@ -143,14 +143,14 @@ pub(super) enum Answer {
     Claimed(Lease, Vec<Claimed>),
 }
 
-/// Replies to all inputs that nothing was stored, and why.
+/// Replies to all inputs with an error. Nothing was stored.
 pub(super) fn refuse_all(inputs: Vec<Input>, error: Error) {
     let reason = error.reason();
     fail_all(inputs, error, SendError::Refused(reason));
 }
 
-/// Replies to all inputs that the outcome of the group is unknown. Senders get no answer. Results
-/// and receipts are passed in again by their callers.
+/// Replies to all inputs with an error. It is unknown whether the group was stored: the clients of
+/// sends get no answer, and the callers of results and receipts pass them in again.
 pub(super) fn lose_all(inputs: Vec<Input>, error: Error) {
     fail_all(inputs, error, SendError::Lost);
 }

@@ -8,10 +8,10 @@
 //!
 //! Each shard has an inbox and a thread that runs its groups one after the other. On SQLite a group
 //! is one transaction of statements on that thread ([`thread`], [`sends`]). On PostgreSQL a group
-//! is one call of the function `run_commit_group` ([`server`]). The process decides what the call
-//! stores from its cached rows ([`optimistic`], [`cache`]), and replies according to what the call
-//! stored ([`reply`]). Inputs that don't fit into a call are then stored in a transaction of
-//! statements.
+//! is one call of the function `run_commit_group` ([`server`]). The process decides about the
+//! inputs from its cached rows ([`optimistic`], [`cache`]). The call stores the decisions whose
+//! rows haven't changed, and the process replies accordingly ([`reply`]). Inputs that don't fit
+//! into a call are then stored in a transaction of statements.
 
 mod cache;
 mod consumers;
@@ -78,7 +78,7 @@ impl GroupCommit {
         let ended =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for ended in ended {
-            // An error means that the thread has ended already.
+            // Always an error: a thread sends nothing and drops the channel when it ends.
             let _ = ended.await;
         }
     }

@@ -10,7 +10,6 @@ use super::cache::Cache;
 use super::consumers::Slots;
 use super::inbox::Input;
 use super::sends::{Accepted, AdmittedSends, Decision, kept_key};
-use crate::Service;
 use crate::admission::idempotency::kept_since;
 use crate::admission::rates::RateKey;
 use crate::admission::{PreparedSend, Sent};
@@ -20,6 +19,7 @@ use crate::delivery::receipts::{CarrierReceipt, Receipt};
 use crate::delivery::{ClaimSearch, Lease, Submitted};
 use crate::money::funds::Funds;
 use crate::money::play_money::play_money_max;
+use crate::{Delivery, Service};
 use store::error::Result;
 use store::group_call::{
     ApplicationRows, ClaimRows, CommitGroup, KeyRows, NamedReceiptRows, ReceiptRows, SegmentRows,
@@ -57,11 +57,11 @@ pub(super) enum Decided {
     Known(std::result::Result<Sent, Reason>),
     /// A refusal. Holds if the application is as cached and no answer is stored for the key.
     Refused(Reason),
-    /// A refusal because the money is used up, or the number of messages that a test key may send.
-    /// Holds if the call also charges the earlier sends.
+    /// A refusal because the balance, or the number of messages that a test key may send, is used
+    /// up. Holds if the call also charges the earlier sends.
     UsedUp(Reason),
-    /// A dry run. Holds under the same conditions as a refusal. `sent.balance` is the total cost of
-    /// the sends before it.
+    /// A dry run. Holds if the application is as cached and the call also charges the earlier
+    /// sends. `sent.balance` is the total cost of the earlier sends.
     DryRun { kind: KeyKind, sent: Sent },
     /// An accepted send. Holds if the call charges the application. `sent.balance` is the total
     /// cost of the sends up to and including this one.
@@ -180,7 +180,8 @@ fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) 
                 carrier, results, ..
             } => {
                 for result in results {
-                    if submitted.insert(result.id) && service.is_simple(carrier, result) {
+                    if submitted.insert(result.id) && service.delivery().is_simple(carrier, result)
+                    {
                         add_submitted(service, call, carrier, result);
                     }
                 }
@@ -205,7 +206,7 @@ fn add_of_carriers(service: &Service, call: &mut CommitGroup, inputs: &[Input]) 
     }
 }
 
-impl Service {
+impl Delivery<'_> {
     /// Whether a call can store a result: the whole message was submitted at once and accepted, and
     /// no unmatched receipt waits for one of its segments.
     fn is_simple(&self, carrier: &str, result: &Submitted) -> bool {
@@ -313,7 +314,7 @@ impl Deciding<'_> {
         for send in sends {
             let row = send.application.and_then(|id| self.cache.application(id));
             if let Some(row) = row {
-                let funds = || self.service.funds(row.clone(), self.call.now);
+                let funds = || self.service.messages().funds(row.clone(), self.call.now);
                 found
                     .entry(send.request.key.reference())
                     .or_insert_with(funds);
@@ -448,7 +449,8 @@ impl Deciding<'_> {
         Ok(Decided::Accepted { kind, sent })
     }
 
-    /// Adds the applications of undecided sends to the call, in the order of their IDs.
+    /// Adds the applications of all sends that aren't [`Decided::Known`] to the call, in the order
+    /// of their IDs.
     fn add_applications(&mut self, decided_sends: &[OptimisticSend]) {
         let open = decided_sends
             .iter()

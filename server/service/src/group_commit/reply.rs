@@ -1,4 +1,5 @@
-//! After a call: replies to the inputs that it stored, and submits the messages that it claimed.
+//! After a call: replies to the inputs that it stored, and sends the messages that it claimed to
+//! their connections.
 
 use std::collections::{HashMap, HashSet};
 

@@ -102,7 +102,7 @@ impl AdmittedSends {
             applications::keys_by_references(tx, &references)
                 .await?
                 .into_iter()
-                .map(|(reference, row)| (reference, service.funds(row, now)))
+                .map(|(reference, row)| (reference, service.messages().funds(row, now)))
                 .collect();
         let keys: Vec<KeptKey> = sends
             .iter()

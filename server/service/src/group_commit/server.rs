@@ -75,8 +75,8 @@ impl ServerGroups {
     }
 
     /// Stores the inputs of a group by calls, and replies to them. Returns the results and receipts
-    /// that a call can't store. If part of the inputs certainly stored nothing because of a fault
-    /// in its rows, it is halved until the faulty input is alone.
+    /// that a call can't store. If a call certainly stored nothing because of a faulty row, halves
+    /// its inputs until the faulty input is alone.
     pub(super) async fn commit(&mut self, service: &Service, inputs: Vec<Input>) -> Vec<Input> {
         let inputs = self.refuse_sends_if_stuck(inputs);
         self.cache.begin_group();
@@ -194,7 +194,7 @@ impl ServerGroups {
                 }
                 Err(error) if error.is_conflict() && attempts < ATTEMPTS => {
                     self.figures.repeated();
-                    tracing::debug!(detail = ?error, "another process was in the way; trying \
+                    tracing::debug!(detail = ?error, "conflict with another process; trying \
                         again");
                 }
                 Err(error) => return Err(error),
@@ -241,7 +241,8 @@ impl ServerGroups {
         });
     }
 
-    /// Takes a request from its key's rate limit for each send, if processes share the limits.
+    /// For each send, takes a request from the rate limit of its key, if processes share the
+    /// limits.
     async fn take_requests(&mut self, service: &Service, inputs: &[Input]) -> Result<()> {
         if !service.inner.rates.is_shared() {
             return Ok(());
@@ -260,7 +261,7 @@ impl ServerGroups {
         }
         let (service, mut allowance) = (service.clone(), std::mem::take(allowance));
         let taking = self.on_others(async move {
-            let taken = service.take_for(missing, &mut allowance).await;
+            let taken = service.messages().take_for(missing, &mut allowance).await;
             Ok((allowance, taken))
         });
         let (allowance, taken) = taking.await?;
@@ -275,7 +276,10 @@ impl ServerGroups {
         let service = service.clone();
         let giving = self.on_others(async move {
             let mut conn = service.store().read().await?;
-            service.give_back(&mut conn, allowance, service.now()).await
+            service
+                .messages()
+                .give_back(&mut conn, allowance, service.now())
+                .await
         });
         if let Err(error) = giving.await {
             tracing::warn!(detail = ?error, "couldn't return unused requests to the rate limits");
@@ -304,7 +308,7 @@ async fn ask(service: Service, call: UnansweredCall) -> Option<GroupAnswer> {
         };
         match asking.await {
             Ok(answer) => {
-                // The messages that the call claimed are back in the queue.
+                // The queued messages that the call claimed are unclaimed again.
                 service.inner.group_commit.poll();
                 return answer;
             }

@@ -111,7 +111,7 @@ impl Worker {
                 ended: Instant::now(),
             };
             if let Err(error) = runtime.block_on(service.store().end_log_move()) {
-                tracing::error!(detail = ?error, "the log can't be moved into the database's file");
+                tracing::error!(detail = ?error, "SQLite's log can't be moved into the database");
             }
         }
         let _context = runtime.enter();
@@ -136,8 +136,8 @@ impl Worker {
     }
 
     /// Stores inputs by statements: all inputs on SQLite, and on PostgreSQL those that a call can't
-    /// store. If part of the inputs certainly stored nothing because of a fault in its rows, it is
-    /// halved until the faulty input is alone.
+    /// store. If a transaction certainly stored nothing because of a faulty row, halves its inputs
+    /// until the faulty input is alone.
     async fn run_statements(&mut self, service: &Service, inputs: Vec<Input>) {
         let mut parts = vec![inputs];
         while let Some(mut inputs) = parts.pop() {
@@ -179,7 +179,7 @@ impl Worker {
                 Err(error) if error.is_conflict() && attempts < ATTEMPTS => {
                     attempts += 1;
                     self.figures.repeated();
-                    tracing::debug!(detail = ?error, "another process was in the way; trying \
+                    tracing::debug!(detail = ?error, "conflict with another process; trying \
                         again");
                 }
                 done => return done,
@@ -289,7 +289,10 @@ async fn record(
                 carrier, results, ..
             } => {
                 let results: Vec<&Submitted> = results.iter().collect();
-                let written = service.write_results(tx, carrier, &results).await?;
+                let written = service
+                    .delivery()
+                    .write_results(tx, carrier, &results)
+                    .await?;
                 for (carrier, after) in written.again {
                     slots.queued(&carrier, after);
                 }
@@ -297,7 +300,10 @@ async fn record(
                 Answer::Recorded(written.taken)
             }
             Input::Receipts { receipts, .. } => {
-                service.write_receipts(tx, receipts.clone()).await?;
+                service
+                    .delivery()
+                    .write_receipts(tx, receipts.clone())
+                    .await?;
                 Answer::Recorded(Vec::new())
             }
             Input::CarrierReceipts {
@@ -306,7 +312,8 @@ async fn record(
                 matching,
                 ..
             } => {
-                let writing = service.write_carrier_receipts(tx, carrier, receipts, *matching);
+                let delivery = service.delivery();
+                let writing = delivery.write_carrier_receipts(tx, carrier, receipts, *matching);
                 Answer::Matched(writing.await?)
             }
         });

@@ -2,7 +2,7 @@
 
 use domain::{MailKind, Timestamp};
 
-use crate::Service;
+use crate::Accounts;
 use crate::accounts::token_hash;
 use crate::mail::{self, texts};
 use store::audit::{self, Actor};
@@ -13,10 +13,10 @@ use store::{accounts, confirmations};
 
 /// How long a link is valid after it was sent.
 pub(super) const CONFIRMATION_LIFETIME_MS: i64 = 3 * 24 * 60 * 60 * 1000;
-/// The minimum time between two such mails to an account.
+/// The minimum time between two confirmation mails to an account.
 const MAIL_PAUSE_MS: i64 = 5 * 60 * 1000;
 
-impl Service {
+impl Accounts<'_> {
     /// Returns whether an account must confirm its email before it can create applications. Always
     /// false if no mail server is set up.
     pub async fn must_confirm(&self, account_id: i64) -> Result<bool> {
@@ -29,7 +29,7 @@ impl Service {
         conn: &mut dyn Connection,
         account_id: i64,
     ) -> Result<bool> {
-        if !self.sends_mail() {
+        if !self.operations().sends_mail() {
             return Ok(false);
         }
         let account = accounts::by_id(conn, account_id).await?;
@@ -110,7 +110,7 @@ pub(crate) async fn refuse_flood(
     Err(Refusal::Throttled { retry_after_s }.into())
 }
 
-/// Counts a confirmation mail of an account.
+/// Records that another confirmation mail to an account is written now.
 ///
 /// # Errors
 /// `Throttled` within five minutes of the last one.

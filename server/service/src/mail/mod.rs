@@ -71,9 +71,9 @@ pub(crate) struct Mail {
 /// The maximum number of mails per hour, of all kinds, to an unconfirmed address. Anybody can cause
 /// mails to any address.
 const UNCONFIRMED_MAX: i64 = 5;
-/// The maximum number of mails per hour of each kind that can be caused by anybody who knows an
-/// email or a password. The first ones say everything that further ones would. Each kind has its
-/// own count, so that a thief can't use up the mails of another kind.
+/// The maximum number of mails per hour of a kind that anybody who knows an email or a password can
+/// cause. Later mails would only repeat what the first ones say. Each kind has its own count, so
+/// that a thief can't use up the mails of another kind.
 pub(crate) const PER_KIND_MAX: i64 = 5;
 /// The maximum number of mails per hour of each other kind about the security of an account. Only a
 /// signed-in person can cause these.

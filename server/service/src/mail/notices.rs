@@ -6,7 +6,7 @@ use domain::ids::{self, Shard};
 use domain::{Money, Reference, Timestamp};
 
 use super::{Recipient, put, texts};
-use crate::Service;
+use crate::Operations;
 use crate::applications::owned;
 use store::Chore;
 use store::audit::{self, Actor, Change};
@@ -37,7 +37,7 @@ fn notices_in_words(low_balance: Option<Money>, batches: bool) -> String {
     format!("low balance: {low}, batches: {batches}")
 }
 
-impl Service {
+impl Operations<'_> {
     /// Sets which notices the owner of an application gets: when the balance falls below
     /// `low_balance`, if set, and when a batch is done.
     ///

@@ -8,7 +8,7 @@ use domain::{MailKind, MailState, Timestamp};
 
 use super::confirming::CONFIRMATION_LIFETIME_MS;
 use super::template::render;
-use crate::Service;
+use crate::Operations;
 use crate::accounts::resets::RESET_LIFETIME_MS;
 use crate::accounts::{TOKEN_BYTES, token_hash};
 use store::audit::{self, Actor};
@@ -68,7 +68,7 @@ fn pause_ms(attempts: i64) -> Option<i64> {
     (attempts < ATTEMPTS_MAX).then(|| (PAUSE_FIRST_MS << doubled).min(PAUSE_LONGEST_MS))
 }
 
-impl Service {
+impl Operations<'_> {
     /// Whether a mail server is set up.
     pub fn sends_mail(&self) -> bool {
         self.inner.mail.is_set_up
@@ -85,14 +85,14 @@ impl Service {
         if due.is_none_or(|due| due > self.now()) {
             return Ok(Vec::new());
         }
-        let service = self.clone();
+        let service = self.0.clone();
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 let mut mails = Vec::new();
                 let lease_end = now.plus_ms(LEASE_MS);
                 for row in outbox::claim(tx, now, lease_end, limit).await? {
                     if is_still_meant(tx, &row).await? {
-                        mails.push(service.outgoing(tx, row, now).await?);
+                        mails.push(service.operations().outgoing(tx, row, now).await?);
                     } else {
                         outbox::drop_mail(tx, row.id).await?;
                     }
@@ -202,7 +202,7 @@ impl Service {
         Ok(Paged::of(mails, limit, |mail| mail.id.to_string()))
     }
 
-    /// Queues a mail again that is waiting, kept or given up.
+    /// Queues a waiting, kept or failed mail again.
     ///
     /// # Errors
     /// `NoSuchMail`, `MailSent`.
@@ -229,8 +229,8 @@ impl Service {
         Ok(MailCounts { waiting, failed })
     }
 
-    /// Deletes mails that were listed for 30 days, expired confirmation links, and devices that
-    /// weren't seen for 90 days.
+    /// Deletes sent, kept and failed mails after 30 days, expired confirmation links, and devices
+    /// that weren't seen for 90 days.
     pub async fn forget_mails(&self) -> Result<()> {
         self.in_transaction(move |tx, now| {
             Box::pin(async move {

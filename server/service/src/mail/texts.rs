@@ -59,7 +59,7 @@ const STOP_IT: &str = "If you didn't ask for this, open the link below and press
 pub(crate) fn email_change_asked(new: &str) -> Mail {
     Mail {
         kind: MailKind::EmailStop,
-        subject: "A new email was asked for your account".to_owned(),
+        subject: "A new email was requested for your account".to_owned(),
         body: format!(
             "Somebody who is signed in to your account and knows its password asked for the new \
              email {new}. Your account keeps this address until the owner of the new one confirms \
@@ -203,7 +203,7 @@ pub(crate) fn second_factor(change: &str) -> Mail {
 pub(crate) fn wrong_codes(count: i64) -> Mail {
     Mail {
         kind: MailKind::WrongCodes,
-        subject: "Wrong codes at the sign-in to your account".to_owned(),
+        subject: "Wrong sign-in codes for your account".to_owned(),
         body: format!(
             "Somebody entered {count} wrong codes in a row for the second factor of your account. \
              The code comes after the password, so this person knows your password. Nobody got in \
@@ -296,8 +296,9 @@ pub(crate) fn low_balance(
 ) -> Mail {
     let body = format!(
         "The balance of your application {reference} is {balance} {currency}, which is below the \
-         {threshold} {currency} that you set. Messages are refused if it doesn't cover their \
-         price.\n\nMake a deposit by bank transfer, and give the reference {reference} as the \
+         {threshold} {currency} that you set. Messages that cost more than \
+         the balance are refused.\n\nMake a deposit by bank transfer, and give the reference \
+         {reference} as the \
          reason for payment."
     );
     of_application(MailKind::LowBalance, reference, "Low balance", body)
@@ -336,7 +337,7 @@ pub(crate) fn waiting(work: Work, count: i64) -> Mail {
             "/support/deposits",
         ),
         Work::Mails => (
-            "mails were given up",
+            "mails couldn't be sent",
             "The page \"Mail\" shows why. You can retry them there.",
             "/support/mail",
         ),

@@ -23,16 +23,16 @@ use store::query::Connection;
 use store::row::touched;
 use store::transfers::{self, BANK, LedgerAccount, Transfer, UNMATCHED};
 
-/// The most characters of a bank ID.
+/// The maximum number of characters of a bank ID.
 const BANK_ID_CHARS_MAX: usize = 255;
 /// The number of an import's payments that one transaction credits. With SQLite, a send waits for
 /// the whole transaction.
 const IMPORT_CHUNK: usize = 20;
-/// The most deposits on a page.
+/// The maximum number of deposits on a page.
 const LISTED_MAX: i64 = 100;
 /// The number of references in a payer's text for which similar references are suggested.
 const MEANT_MAX: usize = 2;
-/// The most applications that are suggested for a deposit.
+/// The maximum number of applications that are suggested for a deposit.
 const SUGGESTIONS_MAX: i64 = 3;
 
 /// A payment as the bank reports it.
@@ -49,7 +49,7 @@ pub struct DepositRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DepositStatus {
     Credited,
-    /// No application has the reference. The money waits until staff assign it.
+    /// No application was credited. The money waits until staff assign it.
     Unmatched,
 }
 
@@ -80,7 +80,7 @@ pub struct ImportOutcome {
     pub skipped: usize,
 }
 
-impl Service {
+impl crate::Money<'_> {
     /// Credits a payment once. A repetition with the same bank ID, reference and amount credits
     /// nothing.
     ///
@@ -91,7 +91,7 @@ impl Service {
         actor: &Actor,
         deposit: &DepositRequest,
     ) -> Result<DepositOutcome> {
-        let (service, actor, deposit) = (self.clone(), *actor, deposit.clone());
+        let (service, actor, deposit) = (self.0.clone(), *actor, deposit.clone());
         self.in_transaction(move |tx, now| {
             Box::pin(async move { credit(&service, tx, (&actor, None), &deposit, now).await })
         })
@@ -102,7 +102,8 @@ impl Service {
     /// and, if a bank ID is already stored, that its data is the same.
     ///
     /// # Errors
-    /// `Order` around the refusal of [`Self::add_deposit`], for the first payment that is refused.
+    /// `Order` with the index and the refusal of the first payment that [`Self::add_deposit`] would
+    /// refuse.
     pub async fn check_deposits(&self, requests: &[DepositRequest]) -> Result<()> {
         let mut seen: HashMap<&str, &DepositRequest> = HashMap::new();
         let mut balances: HashMap<Reference, Option<Money>> = HashMap::new();
@@ -150,7 +151,7 @@ impl Service {
         let balance = match balances.entry(reference) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
-                let found = self.find_application(reference).await?;
+                let found = self.applications().find_application(reference).await?;
                 entry.insert(found.map(|application| application.balance))
             }
         };
@@ -166,8 +167,9 @@ impl Service {
     /// them. Skips payments that are already stored. Call [`Self::check_deposits`] first.
     ///
     /// # Errors
-    /// `Order` around the refusal of [`Self::add_deposit`]. Payments in earlier transactions stay
-    /// credited. Importing the same payments again credits the rest.
+    /// `Order` with the index of the refused payment and the refusal of [`Self::add_deposit`].
+    /// Payments in earlier transactions stay credited. Importing the same payments again credits
+    /// the rest.
     pub async fn import_deposits(
         &self,
         actor: &Actor,
@@ -176,7 +178,7 @@ impl Service {
         let mut counts = ImportOutcome::default();
         for (place, chunk) in requests.chunks(IMPORT_CHUNK).enumerate() {
             let begun = Instant::now();
-            let (service, actor, chunk) = (self.clone(), *actor, chunk.to_vec());
+            let (service, actor, chunk) = (self.0.clone(), *actor, chunk.to_vec());
             let credited = run_detached(async move {
                 let mut tx = service.store().begin_as(Priority::Bulk).await?;
                 let now = service.now();
@@ -278,7 +280,7 @@ impl Service {
         if !is_bank_id(bank_id) {
             return Err(Refusal::NoSuchDeposit.into());
         }
-        let (service, bank_id) = (self.clone(), bank_id.to_owned());
+        let (service, bank_id) = (self.0.clone(), bank_id.to_owned());
         let shard = self.find_shard(reference).await?;
         Ok(Box::new(move |tx, now| {
             Box::pin(async move {
@@ -292,7 +294,7 @@ impl Service {
                 if application.closed {
                     return Err(Refusal::AccountClosed.into());
                 }
-                service.refuse_own(&actor, &application)?;
+                service.applications().refuse_own(&actor, &application)?;
                 if !deposits::assign(tx, &bank_id, application.id, now).await? {
                     return Err(Refusal::DepositAssigned.into());
                 }
@@ -420,11 +422,12 @@ pub(super) async fn credit(
         return same_again(service, tx, &reference, request.amount, known).await;
     }
     let application = match Reference::parse(&request.reference) {
-        // A payment to an application of the staff who import it stays unmatched until somebody
-        // else assigns it.
+        // If the application belongs to the member of staff who imports the payment, the payment
+        // stays unmatched until somebody else assigns it.
         Ok(reference) => {
             let is_own = |row: &_| {
-                service.is_own(actor, row) || asked_by.is_some_and(|by| service.is_own(&by, row))
+                service.applications().is_own(actor, row)
+                    || asked_by.is_some_and(|by| service.applications().is_own(&by, row))
             };
             (find(service, tx, reference).await?).filter(|row| !is_own(row))
         }

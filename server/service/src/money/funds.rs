@@ -13,12 +13,13 @@ pub(crate) struct Funds {
     play: Money,
     /// The number of messages that the test key has sent today.
     test_sent: i64,
-    /// The most messages that the test key may send today. `None` means no limit.
+    /// The maximum number of messages that the test key may send today. `None` means no limit.
     test_max: Option<i64>,
 }
 
 impl Funds {
-    /// `unpaid_max` is the most test messages per day for an account that has never had a deposit.
+    /// `unpaid_max` is the maximum number of test messages per day for an account that has never
+    /// had a deposit.
     pub(crate) fn new(row: KeyRow, now: Timestamp, unpaid_max: i64) -> Self {
         let play = play_money(row.test_balance, row.test_day, now);
         Self {

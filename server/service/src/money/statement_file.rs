@@ -13,9 +13,9 @@ use domain::records::LineOutcome;
 use super::deposits::{is_bank_id, written};
 use store::statements::{BankColumns, FileLine};
 
-/// The most lines of a bank statement.
+/// The maximum number of lines of a bank statement.
 const LINES_MAX: usize = 1_000_000;
-/// The most bad lines that an error lists.
+/// The maximum number of bad lines that an error lists.
 const BAD_LINES_SHOWN: usize = 20;
 /// The byte order mark of UTF-8, which spreadsheets put before the first cell.
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -40,7 +40,7 @@ const CURRENCIES: [&str; 2] = ["currency", "ccy"];
 pub enum BadStatement {
     #[error("The file is empty; it needs a header line and a line for each payment.")]
     Empty,
-    #[error("The first line has more than 64 KiB. Is it a CSV file?")]
+    #[error("The first line is longer than 64 KiB. Check that this is a CSV file.")]
     HeaderTooLong,
     #[error("The file has more than 1,000,000 lines. Split it.")]
     TooLong,
@@ -177,7 +177,6 @@ impl OpenStatement {
         })
     }
 
-    /// Checks every line.
     pub(crate) fn check(
         &self,
         columns: BankColumns,
@@ -266,8 +265,8 @@ fn has_lone_return(record: &csv::ByteRecord) -> bool {
         .any(|two| two[0] == b'\r' && two[1] != b'\n')
 }
 
-/// The payments of a file so far. Maps the hash of a bank ID to the hash of the payment's data,
-/// because a file may have a million payments.
+/// The payments of a file so far. Maps the hash of a bank ID to the hash of the payment's data.
+/// Hashes save memory, because a file may have a million payments.
 #[derive(Default)]
 struct Payments {
     hasher: RandomState,
@@ -294,7 +293,6 @@ impl Payments {
     }
 }
 
-/// Parses a line.
 fn payment(
     line: u64,
     cells: &[String],

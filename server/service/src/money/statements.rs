@@ -25,15 +25,16 @@ use store::{Chore, WriteTx, installation, statements};
 const STORED_AT_ONCE: usize = 50;
 /// The number of chunks of lines that are read ahead.
 const CHUNKS_READ_AHEAD: usize = 2;
-/// The most lines that one transaction credits.
+/// The maximum number of lines that one transaction credits.
 const CREDITED_AT_MOST: i64 = 200;
-/// The most lines that one transaction credits with PostgreSQL, where it locks the applications of
-/// all these lines.
+/// The maximum number of lines that one transaction credits with PostgreSQL, where it locks the
+/// applications of all these lines.
 const CREDITED_AT_MOST_SHARED: i64 = 20;
 /// The number of lines after which a transaction ends if another one waits to write.
 const CREDITED_BESIDE_OTHERS: usize = 50;
-/// The time after which a transaction ends, even after few lines. With PostgreSQL, commit groups
-/// don't wait at the gate. They wait for the row of an application that is being credited.
+/// The time after which a transaction ends, even after few lines. With PostgreSQL,
+/// `does_somebody_wait` doesn't see commit groups: they don't wait at the gate, but for the locked
+/// row of an application.
 const CREDIT_TIME: Duration = Duration::from_millis(10);
 /// The pause after a transaction that others waited for. With this pause, one or two of a hundred
 /// sends per second wait for such a transaction.
@@ -74,7 +75,7 @@ pub enum CreditedLines {
     SomeWhileOthersWaited,
 }
 
-impl Service {
+impl crate::Money<'_> {
     /// Checks a bank statement and stores it, without crediting anything yet. Stores nothing if the
     /// columns are unknown or `choose_again` is set.
     ///
@@ -127,7 +128,7 @@ impl Service {
         });
         let storing = async {
             while let Some(chunk) = chunks.recv().await {
-                let (service, begun) = (self.clone(), Instant::now());
+                let (service, begun) = (self.0.clone(), Instant::now());
                 run_detached(async move {
                     let mut tx = service.store().begin_as(Priority::Bulk).await?;
                     statements::insert_lines(&mut tx, id, &chunk).await?;
@@ -161,10 +162,10 @@ impl Service {
         .await
     }
 
-    /// Stores which columns are which in statements with this header line.
+    /// Stores what each column means in statements with this header line.
     ///
     /// # Errors
-    /// `ColumnRepeated` if two of them are the same column. `Uncertain` if the database can't be
+    /// `ColumnRepeated` if `columns` names a column twice. `Uncertain` if the database can't be
     /// used.
     pub async fn choose_columns(
         &self,
@@ -213,8 +214,9 @@ impl Service {
         }))
     }
 
-    /// Confirms a bank statement. Its lines are credited from now on. Lines for applications of the
-    /// member of staff who confirms stay unmatched, so that somebody else assigns them.
+    /// Confirms a bank statement. Its lines are credited from now on. If a line is for an
+    /// application of the member of staff who confirms, it stays unmatched, so that somebody else
+    /// assigns it.
     ///
     /// # Errors
     /// `StatementConfirmed` if the statement was confirmed before or doesn't exist. `Uncertain` if
@@ -224,8 +226,8 @@ impl Service {
             .await
     }
 
-    /// Credits the lines of confirmed statements, a few in each transaction. A transaction also
-    /// stores how far it came, so a stop loses nothing and credits nothing twice.
+    /// Credits the lines of confirmed statements, a few in each transaction. Each transaction also
+    /// stores the last line that it credited, so a stop loses nothing and credits nothing twice.
     pub async fn credit_statements(&self) -> Result<()> {
         loop {
             let begun = Instant::now();
@@ -245,7 +247,7 @@ impl Service {
                 return Ok(CreditedLines::None);
             }
         }
-        let service = self.clone();
+        let service = self.0.clone();
         run_detached(async move {
             let (chore, shard) = (Chore::CreditStatements, Shard::FIRST);
             let tx = service.store().begin_chore(chore, shard, Priority::Bulk);

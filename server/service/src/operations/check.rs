@@ -1,8 +1,9 @@
-//! The check, which computes every invariant of the ledger and the queue again from the rows.
+//! The check, which verifies every invariant of the ledger and the queue by recomputing it from the
+//! rows.
 
 use domain::Money;
 
-use crate::{MESSAGE_LIFETIME_MS, Service, shards};
+use crate::{MESSAGE_LIFETIME_MS, Operations, shards};
 use domain::ids::Shard;
 use store::error::Result;
 use store::query::{At, Connection};
@@ -21,7 +22,7 @@ struct Found {
     waiting: Money,
 }
 
-impl Service {
+impl Operations<'_> {
     /// Returns a description of each broken invariant, and of shards that can't be reached. Returns
     /// an empty list if all invariants hold. All statements about a shard read the same snapshot of
     /// the database.

@@ -217,7 +217,7 @@ async fn copy_upload(
         });
         let (bytes, chunk) = match reading.await? {
             Ok((_, chunk)) if !(1..=left).contains(&chunk.rows) => {
-                return refuse("the number of rows isn't the one that was counted".to_owned());
+                return refuse("a chunk has no rows, or more than the upload has left".to_owned());
             }
             Ok(read) => read,
             Err(ChunkError::Lost(why)) => return refuse(why),

@@ -128,7 +128,7 @@ async fn distribute_in(
         move_rows(&mut conn, &told).await?;
         distribute_tables(&mut conn, (shards, workers), &told).await?;
         if distribute::distribute_commit_groups(&mut conn).await? {
-            told("commit groups run where their shard is".to_owned());
+            told("commit groups now run on the server that has their shard".to_owned());
         }
         distribute::end(&mut conn, shards).await?;
     }

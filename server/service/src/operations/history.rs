@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::Timestamp;
 use domain::ids::{self, Shard, id_of_day};
 
-use crate::{Service, run_detached, run_detached_within};
+use crate::{Operations, run_detached, run_detached_within};
 use store::error::Result;
 use store::gate::Priority;
 use store::history::{self, MessageTables, Range};
@@ -22,10 +22,10 @@ const DROP_TIMEOUT: Duration = Duration::from_mins(20);
 /// The most tables or chunks that one run drops, because other sweeps wait meanwhile.
 const CHUNKS_MAX: u32 = 500;
 
-impl Service {
+impl Operations<'_> {
     /// Creates the tables of the coming days.
     pub async fn make_days(&self) -> Result<()> {
-        let service = self.clone();
+        let service = self.0.clone();
         run_detached(async move {
             let tables = service.limits().message_tables;
             make_days(service.store(), service.now(), tables).await
@@ -34,11 +34,15 @@ impl Service {
     }
 
     /// Drops the final messages of days that are no longer kept. Their transfers stay. A week's
-    /// table is dropped once this applies to all its messages.
+    /// table is dropped once all of its messages are final and none of its days is kept.
     pub async fn drop_history(&self) -> Result<()> {
         for _ in 0..CHUNKS_MAX {
-            let service = self.clone();
-            if !run_detached_within(DROP_TIMEOUT, async move { service.drop_some().await }).await? {
+            let service = self.0.clone();
+            if !run_detached_within(DROP_TIMEOUT, async move {
+                service.operations().drop_some().await
+            })
+            .await?
+            {
                 break;
             }
         }
@@ -104,7 +108,8 @@ impl Service {
     /// batches.
     pub async fn drop_tests(&self) -> Result<()> {
         let days = self.limits().test_history_days;
-        // Runs as the chore that folds counts, so that nothing is folded while it is deleted.
+        // Runs as the chore that folds counts, so that no process folds the counts that this one
+        // deletes.
         self.do_chore(Chore::FoldDays, Priority::Bulk, move |tx, now| {
             Box::pin(async move {
                 let below = now.day() - days;
@@ -117,7 +122,8 @@ impl Service {
         .await
     }
 
-    /// Folds the parts of the counts by day and by quarter hour once all their messages are final.
+    /// Folds the counts of each day and quarter hour into one row per status, once all of their
+    /// messages are final. Until then, each process adds to its own rows.
     pub async fn fold_days(&self) -> Result<()> {
         self.do_chore(Chore::FoldDays, Priority::Bulk, |tx, _| {
             Box::pin(async move {
@@ -172,8 +178,8 @@ async fn make_days(store: &Store, now: Timestamp, tables: MessageTables) -> Resu
 }
 
 /// Creates the tables of some days (since 1970-01-01 UTC), if messages are in tables by day or
-/// week. Only one process at a time does so. A process with another setting finds the day in the
-/// existing table.
+/// week. Only one process at a time does so. Existing tables stay, even if a process with another
+/// `message_tables` setting created them.
 pub(crate) async fn make_tables(
     store: &Store,
     days: impl IntoIterator<Item = i64>,

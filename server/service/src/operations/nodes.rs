@@ -8,7 +8,7 @@ use domain::Timestamp;
 use domain::ids::Shard;
 use domain::timestamp::DAY_MS;
 
-use crate::Service;
+use crate::Operations;
 use store::error::{OpenError, Result};
 use store::gate::Priority;
 use store::nodes::{self, NodeRow};
@@ -93,7 +93,7 @@ impl Node {
             nodes::end(&mut conn, key.slot, key.token, now).await
         };
         if let Err(error) = left.await {
-            tracing::warn!(detail = ?error, "can't tell the others that this process is stopping");
+            tracing::warn!(detail = ?error, "can't release this process's slot among the nodes");
         }
     }
 }
@@ -120,7 +120,7 @@ async fn take_slot(store: &Store, token: i64, name: &str, now: Timestamp) -> Res
     Ok(slot)
 }
 
-impl Service {
+impl Operations<'_> {
     /// Whether other processes may serve the same database.
     pub fn is_shared(&self) -> bool {
         matches!(self.inner.node, Node::Member(_))

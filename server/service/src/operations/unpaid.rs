@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use domain::support::UnpaidUse;
 
-use crate::Service;
+use crate::Operations;
 use store::error::Result;
 use store::unpaid;
 
@@ -18,7 +18,7 @@ const MESSAGES_MAX: i64 = 5_000_000;
 /// The latest measurement of this process.
 pub(crate) type LastUse = Mutex<Option<UnpaidUse>>;
 
-impl Service {
+impl Operations<'_> {
     /// Measures the stored test messages of accounts that never had a deposit.
     pub async fn measure_unpaid(&self) -> Result<UnpaidUse> {
         let kept = self.in_each_shard(|shard| async move {

@@ -8,14 +8,14 @@ use crate::admission::idempotency::kept_since;
 use crate::shards;
 use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_store::Spools;
-use crate::{Config, Service, run_blocking};
+use crate::{Config, Operations, run_blocking};
 use store::error::{Fault, OpenError, Refusal, Result};
 use store::gate::Priority;
 use store::query::Connection;
 use store::{Chore, Store, batches, commit_groups, idempotency, installation, messages, prices};
 
-/// Records the currency at the first start. Records the configured prices whenever a start brings
-/// other prices, unless prices were set at the support desk or by command. With `keep`, the
+/// Records the currency at the first start. Records the configured prices if they differ from the
+/// prices in force, unless prices were set at the support desk or by command. With `keep`, the
 /// recorded values stay as they are. Commands use `keep`, because they may run without the server's
 /// environment and must not change what sends cost.
 pub(crate) async fn install(
@@ -44,7 +44,8 @@ pub(crate) async fn install(
     Ok(tx.commit().await?)
 }
 
-/// Whether a start with these prices changes what is charged.
+/// Whether the prices of the settings must be recorded: they differ from the prices in force, and
+/// no prices were set at the support desk or by command.
 async fn brings_prices(
     conn: &mut dyn Connection,
     settings: Prices,
@@ -113,7 +114,7 @@ const FORGOTTEN_CHUNK: i64 = 1000;
 /// for less than a minute, and a busy process stores hundreds of groups per second.
 const GROUPS_KEPT_MS: i64 = 60 * 60 * 1000;
 
-impl Service {
+impl Operations<'_> {
     /// Deletes the answers whose idempotency keys are too old to count, and the commit groups whose
     /// outcome nobody queries any more.
     pub async fn forget_answers(&self) -> Result<()> {
@@ -144,8 +145,8 @@ impl Service {
         if file.exists() {
             return Err(Refusal::FileExists.into());
         }
-        // Linked once before the copy, for uploads that are expanded meanwhile, and once after it,
-        // for uploads that are accepted meanwhile.
+        // The spools are linked before the copy, because uploads may be fully expanded during it.
+        // They are linked again after the copy, because uploads may be accepted during it.
         link_spools(spools, file).await?;
         self.store().copy(file).await?;
         link_spools(spools, file).await

@@ -70,8 +70,8 @@ impl KnownPrices {
         Ok((version, found))
     }
 
-    /// Returns the prices in force if `version` is the newest change. Returns `None` before the
-    /// first prices.
+    /// Returns the prices in force. `version` is the ID of the newest price change. Returns `None`
+    /// before the first prices.
     pub(crate) async fn of_version(
         &self,
         conn: &mut dyn Connection,

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use domain::records::{NumberPrice, PriceChangeRecord, PriceList, PriceTable};
 use domain::{Kind, Number, PriceChange, PriceHistory, PriceRow, PricesInForce, Timestamp};
 
-use crate::{Service, Verb};
+use crate::Verb;
 use store::audit::{self, Actor, Change};
 use store::error::{Refusal, Result};
 use store::query::Connection;
 use store::{installation, prices};
 
-impl Service {
+impl crate::Money<'_> {
     /// Returns the currency and the base prices that a send would be charged now.
     pub async fn price_list(&self) -> Result<PriceList> {
         let mut conn = self.store().read().await?;
@@ -93,7 +93,7 @@ impl Service {
     ) -> Result<Verb<Timestamp>> {
         if let Actor::Account(id) = actor
             && !self.limits().own_applications
-            && !self.applications(id).await?.is_empty()
+            && !self.applications().of_account(id).await?.is_empty()
         {
             return Err(Refusal::OwnPrices.into());
         }
@@ -118,7 +118,6 @@ impl Service {
         }))
     }
 
-    /// Returns the prices in force.
     pub(crate) async fn prices_now(&self) -> Result<Arc<PricesInForce>> {
         let mut conn = self.store().read().await?;
         let (_, prices) = self.inner.prices.read(&mut conn, self.now()).await?;

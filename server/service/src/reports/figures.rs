@@ -8,7 +8,7 @@ use domain::{ApplicationId, KeyKind, Reference};
 
 use super::settled::Days;
 use super::tests;
-use crate::Service;
+use crate::Messages;
 use crate::applications::chosen;
 use store::error::Result;
 use store::quarters;
@@ -24,7 +24,7 @@ const SETTLED_MS: i64 = 3 * DAY_MS;
 /// Periods without messages are left out.
 pub type FiguresByPeriod = BTreeMap<i64, Figures>;
 
-impl Service {
+impl Messages<'_> {
     /// Returns the figures of messages that were accepted within `ranges`, for one of an account's
     /// applications or for each of them, and for one kind of key or both.
     ///

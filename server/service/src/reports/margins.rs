@@ -8,17 +8,17 @@ use domain::{Kind, Money, Number, PriceHistory, Reference, Timestamp};
 
 use crate::applications::chosen;
 use crate::delivery::routing::Message;
-use crate::{Service, run_detached};
+use crate::{Messages, run_detached};
 use store::error::{Error, Fault, Refusal, Result};
 use store::gate::Priority;
 use store::margins::{self, Counted, CountedMessage};
 use store::{Chore, installation, messages};
 
-/// The most days of a report.
+/// The maximum number of days of a report.
 pub const MARGIN_DAYS_MAX: i64 = 92;
-/// The most prefixes, and the most applications, of a report.
+/// The maximum number of prefixes, and of applications, in a report.
 const ROWS_MAX: i64 = 100;
-/// The most lines of a report that lists each day, rule and application.
+/// The maximum number of lines of a report that lists each day, rule and application.
 const LINES_MAX: i64 = 100_000;
 /// The number of messages that are read at a time.
 const CHUNK: i64 = 5_000;
@@ -26,7 +26,7 @@ const CHUNK: i64 = 5_000;
 /// The figures of a day.
 type Figures = HashMap<Counted, MarginFigures>;
 
-impl Service {
+impl Messages<'_> {
     /// Counts the days that are over and weren't counted yet. Also counts days again that were
     /// counted before all their messages were final.
     ///
@@ -73,7 +73,7 @@ impl Service {
         let mut figures = Figures::new();
         for shard in self.shards() {
             let mut conn = self.store().read_at(shard).await?;
-            let prices = self.price_history(&mut conn).await?;
+            let prices = self.money().price_history(&mut conn).await?;
             let (mut from, below) = (id_of_day(day), id_of_day(day + 1));
             loop {
                 let found = margins::messages(&mut conn, (from, below), CHUNK).await?;
@@ -89,7 +89,7 @@ impl Service {
         if figures.is_empty() {
             return Ok(());
         }
-        let service = self.clone();
+        let service = self.0.clone();
         run_detached(async move {
             let store = service.store();
             let chore = Chore::CountMargins;
@@ -191,10 +191,10 @@ impl Service {
         })
     }
 
-    /// Returns what one of an account's applications, or each of them, paid for live messages on
-    /// each day of a range, without released prices. Days are counted since 1970-01-01 UTC, and
-    /// both bounds are included. A day is counted once it is over. Days without messages are left
-    /// out.
+    /// Returns how much an account's applications paid for live messages on each day of a range.
+    /// With a `reference`, returns only that application. Released prices don't count. Days are
+    /// counted since 1970-01-01 UTC, and both bounds are included. A day is counted once it is
+    /// over. Days without messages are left out.
     ///
     /// # Errors
     /// `NoSuchApplication`. `DaysInvalid` if there are too many days, or the first day is after the

@@ -17,7 +17,7 @@ use domain::{
     Timestamp, Transid, ids,
 };
 
-use crate::Service;
+use crate::Messages;
 use crate::admission::KeyAccess;
 use crate::applications::{chosen, owned_ids};
 use search::{Found, search};
@@ -28,7 +28,7 @@ use store::query::{At, Connection};
 use store::recent::Place;
 use store::reports::{Condition, MessageRow, Selection, Span};
 
-/// The most messages on a page.
+/// The maximum number of messages on a page.
 const LIMIT_MAX: i64 = 1000;
 
 /// Selects the messages of a list. A message must meet all conditions that are set.
@@ -46,20 +46,20 @@ pub struct MessageFilter {
     pub to: Option<Timestamp>,
     /// Only messages sent with this kind of key, for callers who may see both kinds.
     pub key: Option<KeyKind>,
-    /// The most messages on the page, 1 to 1,000.
+    /// The maximum number of messages on the page, 1 to 1,000.
     pub limit: i64,
     /// The `next` of an earlier page.
     pub cursor: Option<String>,
 }
 
-impl Service {
+impl Messages<'_> {
     /// Returns a page of the messages that a key may see, newest first. The page is full or the
     /// last one, unless the search took longer than [`crate::Limits::report_time`]. In that case
     /// the page has the messages found so far, possibly none, and its cursor continues from there.
     ///
     /// # Errors
     /// `InvalidCursor`. `Failed` if too many searches are running. The caller can retry later.
-    pub async fn messages(
+    pub async fn list(
         &self,
         access: &KeyAccess,
         filter: &MessageFilter,
@@ -131,8 +131,8 @@ impl Service {
         Ok(None)
     }
 
-    /// Returns a connection for a list. If the list is by status, its counts and messages must come
-    /// from one snapshot.
+    /// Returns a connection for a list. If the list is filtered by status, its counts and messages
+    /// must come from one snapshot.
     async fn report_connection(
         &self,
         shard: Shard,
@@ -171,7 +171,7 @@ impl Service {
         row: MessageRow,
     ) -> Result<MessageDetail> {
         let events = events::list(conn, row.record.transid, row.application_id).await?;
-        let prices = self.price_history(conn).await?;
+        let prices = self.money().price_history(conn).await?;
         let charge =
             charge(&row, &prices).ok_or(Error::Failed(store::error::Fault::MoneyOverflow))?;
         Ok(MessageDetail {
@@ -212,7 +212,7 @@ pub(crate) fn tests(key: Option<KeyKind>) -> impl Iterator<Item = bool> {
         .filter(move |test| wanted.is_none_or(|wanted| wanted == *test))
 }
 
-/// Returns the message of this application and kind of key with this ID, if there is one.
+/// Returns the message that `place` identifies, if there is one.
 pub(crate) async fn row_at(conn: &mut dyn Connection, place: Place) -> Result<Option<MessageRow>> {
     let filter = MessageFilter {
         transid: Some(place.transid),
@@ -254,7 +254,8 @@ fn selection(
         test,
         span: Span { from, below },
         conditions: conditions.into_iter().flatten().collect(),
-        // One more message than the page has shows whether there is a next page.
+        // The search looks for one message more than fits on the page. If it finds that one, there
+        // is a next page.
         limit: filter.limit.clamp(1, LIMIT_MAX) + 1,
     })
 }

@@ -1,6 +1,6 @@
-//! Searches for messages of one application. A search follows the path to the fewest messages. If
-//! the selection has other conditions than the path's, the search takes bounded steps until the
-//! page is full or the time is up.
+//! Searches for messages of one application. A path is an index of the messages, or the queue. A
+//! search follows the path to the fewest messages. If the selection also has conditions that the
+//! path doesn't check, the search takes bounded steps until the page is full or the time is up.
 
 use std::time::Instant;
 
@@ -15,8 +15,8 @@ use store::{batches, installation, tally};
 
 /// A path to at most this many messages is good enough.
 const FEW: i64 = 1000;
-/// The longest queue that is searched for an application's messages. The queue's rows are narrow,
-/// and it has those of all applications.
+/// The longest queue that is searched for an application's messages. The queue has the rows of all
+/// applications, but they are narrow.
 const QUEUE_MAX: i64 = 20_000;
 /// The number of messages that the first step goes through. Each step is twice as long as the one
 /// before.
@@ -150,7 +150,7 @@ async fn leads_to_few(
 /// A span of IDs to search.
 struct Part {
     span: Span,
-    /// The most matching messages that the span can have, if known.
+    /// The maximum number of matching messages that the span can have, if known.
     at_most: Option<usize>,
 }
 
@@ -163,7 +163,8 @@ async fn parts(conn: &mut dyn Connection, selection: &Selection, path: Path) -> 
     if path != Path::Application || from >= below {
         return Ok(unknown_parts(conn.dialect(), selection));
     }
-    // The counts by day tell which days have such messages. The counts of dropped days remain.
+    // The counts by day show which days have such messages. The search skips days whose messages
+    // were dropped, because their counts remain.
     let from = from.max(installation::history_low(conn).await?);
     let day = |id| Timestamp::from_unix_ms(ids::id_unix_ms(id)).day();
     let owner = (selection.application_id, selection.test);

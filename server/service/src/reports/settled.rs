@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use domain::ApplicationId;
 use domain::quarter::Figures;
 
-/// The most days in the cache, for all applications together. They take about 12 MB. The cache is
-/// cleared when it is full.
+/// The maximum number of days in the cache, for all applications together. They take about 12 MB.
+/// The cache is cleared when it is full.
 const DAYS_MAX: usize = 50_000;
 
 /// The application, the kind of key and the time zone that cached days belong to.

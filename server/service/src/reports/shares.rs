@@ -49,9 +49,9 @@ impl SearchShares {
         }
     }
 
-    /// Waits for a permit of the searcher's own share, then for one of all searches. A searcher
-    /// with many searches mostly waits for its own share, so it has few searches in the common
-    /// queue.
+    /// Waits for a permit of the searcher's own share, and then for a permit of the share that all
+    /// searches have in common. A searcher with many searches mostly waits for its own share, so it
+    /// has few searches in the common queue.
     pub(crate) async fn take(&self, searcher: Searcher) -> Result<SearchPermit> {
         let own = self.own(searcher);
         let taking = async {
@@ -123,12 +123,16 @@ mod tests {
         // An application may use one of the four connections.
         let searches = &service.inner.searches;
         let _application = searches.take(Searcher::Application(1)).await.unwrap();
-        let refused = service.messages(&access(1), &filter).await.unwrap_err();
+        let refused = service
+            .messages()
+            .list(&access(1), &filter)
+            .await
+            .unwrap_err();
         assert_eq!(refused.reason(), domain::Reason::Unavailable);
-        let found = service.messages(&access(2), &filter).await.unwrap();
+        let found = service.messages().list(&access(2), &filter).await.unwrap();
         assert!(found.items.is_empty());
         let _account = searches.take(Searcher::Account(1)).await.unwrap();
-        let refused = service.account_messages(1, None, &filter).await;
+        let refused = service.messages().account_messages(1, None, &filter).await;
         assert_eq!(refused.unwrap_err().reason(), domain::Reason::Unavailable);
         service.close().await;
     }

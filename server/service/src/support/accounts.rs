@@ -7,7 +7,7 @@ use domain::records::{ApplicationRecord, Paged};
 use domain::support::{AccountFile, AccountLine, NoteRecord};
 
 use super::audit::{AuditFilter, name_accounts};
-use crate::Service;
+use crate::Support;
 use crate::applications::owned;
 use store::account_notes;
 use store::accounts::{self, AccountRow};
@@ -21,7 +21,7 @@ const ENTRIES: i64 = 10;
 /// A second visit within this time isn't recorded.
 const VISIT_MS: i64 = 60 * 60 * 1000;
 
-impl Service {
+impl Support<'_> {
     /// Returns the accounts whose email contains `part`, ordered by email. An empty `part` matches
     /// all.
     pub async fn account_list(
@@ -61,9 +61,9 @@ impl Service {
             created_at: row.created_at,
             disabled_at: row.disabled_at,
             disabled_reason: row.disabled_reason,
-            factor_since: self.factor(id).await?.map(|factor| factor.since),
-            devices: self.devices(id, "").await?.len(),
-            applications: self.applications(id).await?,
+            factor_since: self.accounts().factor(id).await?.map(|factor| factor.since),
+            devices: self.accounts().devices(id, "").await?.len(),
+            applications: self.applications().of_account(id).await?,
             notes: self.account_notes(id).await?,
             audit: self.audit(&filter).await?.items,
             account: row.record,
@@ -84,7 +84,7 @@ impl Service {
     /// `NoSuchAccount`, `NoteInvalid`.
     pub async fn add_note(&self, actor: &Actor, email: &str, text: &str) -> Result<NoteRecord> {
         let (actor, text) = (*actor, parse_note(text).map_err(Refusal::from)?);
-        let found = self.find_account(email).await?;
+        let found = self.accounts().find_account(email).await?;
         let id = found.ok_or(Refusal::NoSuchAccount)?.id;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
@@ -109,7 +109,7 @@ impl Service {
         account_id: i64,
         reference: Reference,
     ) -> Result<ApplicationRecord> {
-        let (service, actor) = (self.clone(), *actor);
+        let (service, actor) = (self.0.clone(), *actor);
         self.in_transaction_of(reference, move |tx, now| {
             Box::pin(async move {
                 let row = owned(tx, account_id, reference).await?;
@@ -118,7 +118,7 @@ impl Service {
                 if !audit::has_since(tx, &actor, action, &subject, since).await? {
                     audit::insert(tx, now, &actor, action, &subject, None).await?;
                 }
-                Ok(service.shown(row))
+                Ok(service.applications().shown(row))
             })
         })
         .await

@@ -7,13 +7,13 @@ use domain::timestamp::DAY_MS;
 
 use crate::accounts::staff::Change;
 use crate::money::statements::confirming_statement;
-use crate::{Service, Verb, run_detached};
+use crate::{Support, Verb, run_detached};
 use store::WriteTx;
 use store::approvals;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 
-impl Service {
+impl Support<'_> {
     /// Performs an act of a staff member and returns true. If the settings require two people,
     /// stores a request for approval instead and returns false.
     ///
@@ -40,7 +40,7 @@ impl Service {
 
     /// Runs a verb and rolls it back, so that an impossible act is refused when it is requested.
     async fn rehearse(&self, verb: Verb<()>) -> Result<()> {
-        let service = self.clone();
+        let service = self.0.clone();
         run_detached(async move {
             let mut tx = service.store().begin().await?;
             verb(&mut tx, service.now()).await
@@ -105,19 +105,23 @@ impl Service {
     ) -> Result<Verb<()>> {
         let actor = Actor::Account(account);
         Ok(match act {
-            StaffAct::AssignDeposit { bank_id, reference } => {
-                discarding(self.assigning_deposit(actor, &bank_id, reference).await?)
-            }
+            StaffAct::AssignDeposit { bank_id, reference } => discarding(
+                self.money()
+                    .assigning_deposit(actor, &bank_id, reference)
+                    .await?,
+            ),
             StaffAct::ConfirmStatement { id } => confirming_statement(account, asked_by, id),
             StaffAct::SetPrice { change, from } => {
-                discarding(self.setting_price(actor, change, from).await?)
+                discarding(self.money().setting_price(actor, change, from).await?)
             }
             StaffAct::ResetFactor { email } => {
-                self.changing_account(actor, &email, Change::ResetFactor, None)
+                self.accounts()
+                    .changing_account(actor, &email, Change::ResetFactor, None)
                     .await?
             }
             StaffAct::Promote { email } => {
-                self.changing_account(actor, &email, Change::Promote, None)
+                self.accounts()
+                    .changing_account(actor, &email, Change::Promote, None)
                     .await?
             }
         })

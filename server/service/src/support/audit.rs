@@ -7,7 +7,7 @@ use domain::Timestamp;
 use domain::records::Paged;
 use domain::support::AuditRecord;
 
-use crate::Service;
+use crate::Support;
 use store::accounts;
 use store::audit::{self, Actor, Wanted};
 use store::error::{Refusal, Result};
@@ -36,7 +36,7 @@ pub struct AuditFilter {
     pub cursor: Option<String>,
 }
 
-impl Service {
+impl Support<'_> {
     /// Returns entries of the audit log, newest first.
     ///
     /// # Errors
@@ -61,7 +61,8 @@ impl Service {
     }
 }
 
-/// Converts a filter to the values that the log stores. PostgreSQL's texts can't contain NUL.
+/// Converts a filter to the values that the log stores. Removes NUL, which PostgreSQL's texts can't
+/// contain.
 async fn wanted(conn: &mut dyn Connection, filter: &AuditFilter) -> Result<Wanted> {
     let given = |text: &Option<String>| text.as_ref().map(|text| text.replace('\0', ""));
     let mut wanted = Wanted {

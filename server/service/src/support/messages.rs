@@ -6,14 +6,14 @@ use domain::ids::Shard;
 use domain::records::MessageDetail;
 use domain::support::MessageFile;
 
-use crate::Service;
+use crate::Support;
 use crate::reports;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
 use store::recent::Place;
 use store::{applications, messages, segments};
 
-impl Service {
+impl Support<'_> {
     /// Returns any message, for staff, with an empty text. `None` if there is no message with this
     /// ID.
     pub async fn message_file(&self, transid: Transid) -> Result<Option<MessageFile>> {
@@ -29,7 +29,7 @@ impl Service {
             mut record,
             timeline,
             charge,
-        } = self.detail_of(&mut conn, found).await?;
+        } = self.messages().detail_of(&mut conn, found).await?;
         let text = std::mem::take(&mut record.message);
         Ok(Some(MessageFile {
             owner: applications::owner(&mut conn, place.application_id).await?,

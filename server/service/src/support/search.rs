@@ -1,4 +1,4 @@
-//! The search of the support pages. It looks up one text as everything that it could be.
+//! The search of the support pages. It tries a text as each kind of value that the text can be.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use domain::support::{Found, FoundDeposit, MaskedMessage, Owner};
 use domain::{BatchId, Number, Reference, RequestId, Transid};
 
 use super::accounts::line;
-use crate::Service;
+use crate::Support;
 use crate::reports::shares::Searcher;
 use crate::reports::{self, MessageFilter};
 use store::error::Result;
@@ -30,7 +30,7 @@ struct Within {
     reference: Option<Reference>,
 }
 
-impl Service {
+impl Support<'_> {
     /// Searches for a text as:
     /// - an account's email, or the beginning of one
     /// - an application's reference
@@ -60,14 +60,16 @@ impl Service {
         self.find_accounts(text, &mut found).await?;
         self.find_deposit(text, &mut found).await?;
         if let Ok(reference) = Reference::parse(text)
-            && let Some(row) = self.application_row(reference).await?
+            && let Some(row) = self.applications().application_row(reference).await?
         {
             let owner = Owner {
                 account_id: row.account_id,
                 email: row.record.email.clone(),
                 reference,
             };
-            found.applications.push((owner, self.shown(row)));
+            found
+                .applications
+                .push((owner, self.applications().shown(row)));
         }
         if let Some(transid) = Transid::parse(text) {
             self.find_message(transid, &mut found).await?;
@@ -82,13 +84,13 @@ impl Service {
     /// Returns the account or application that a text names.
     async fn within(&self, text: &str) -> Result<Option<Within>> {
         if let Ok(reference) = Reference::parse(text) {
-            let row = self.application_row(reference).await?;
+            let row = self.applications().application_row(reference).await?;
             return Ok(row.map(|row| Within {
                 account_id: row.account_id,
                 reference: Some(reference),
             }));
         }
-        let account = self.find_account(text).await?;
+        let account = self.accounts().find_account(text).await?;
         Ok(account.map(|account| Within {
             account_id: account.id,
             reference: None,
@@ -111,7 +113,8 @@ impl Service {
         });
         let shard = self.shard_of_account(within.account_id).await?;
         for filter in [by_number, by_requestid].into_iter().flatten() {
-            let listing = self.account_messages(within.account_id, within.reference, &filter);
+            let messages = self.messages();
+            let listing = messages.account_messages(within.account_id, within.reference, &filter);
             for message in listing.await?.items {
                 self.add_message(shard, message.transid, found).await?;
             }
@@ -136,11 +139,15 @@ impl Service {
             return Ok(());
         };
         let owner = match deposit.assigned_to {
-            Some(reference) => self.application_row(reference).await?.map(|row| Owner {
-                account_id: row.account_id,
-                email: row.record.email,
-                reference,
-            }),
+            Some(reference) => self
+                .applications()
+                .application_row(reference)
+                .await?
+                .map(|row| Owner {
+                    account_id: row.account_id,
+                    email: row.record.email,
+                    reference,
+                }),
             None => None,
         };
         found.deposits.push(FoundDeposit {

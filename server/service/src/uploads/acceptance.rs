@@ -16,7 +16,7 @@ use crate::money::funds::Funds;
 use crate::uploads::spool_store::Spool;
 use crate::uploads::{RowCount, Spooled, UploadPermit};
 use crate::wakeups::Wakeup;
-use crate::{Service, run_detached};
+use crate::{Messages, run_detached};
 use domain::records::TransferKind;
 use store::applications::KeyRow;
 use store::batches::{self, NewBatch};
@@ -75,7 +75,7 @@ enum BatchDecision {
     CountAgain(Arc<PricesInForce>),
 }
 
-impl Service {
+impl Messages<'_> {
     /// Accepts an upload, completely or not at all. The rows become messages in the background.
     pub async fn accept_batch(
         &self,
@@ -84,11 +84,13 @@ impl Service {
         request: BatchRequest,
     ) -> std::result::Result<AcceptedBatch, SendError> {
         let pending = PendingUpload::new(permit, &spooled, request);
-        let service = self.clone();
+        let service = self.0.clone();
         // Runs outside the request's task. A client that disconnects now must not leave half a
         // batch.
         let accepting =
-            run_detached(async move { Ok(service.commit_batch_of(pending, spooled).await) });
+            run_detached(
+                async move { Ok(service.messages().commit_batch_of(pending, spooled).await) },
+            );
         let accepted = accepting.await.unwrap_or_else(|error| {
             tracing::error!(detail = ?error, "accepting an upload failed");
             Err(SendError::Lost)

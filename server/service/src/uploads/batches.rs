@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::records::{BatchRecord, DayCounts, Paged, StatusCounts};
 use domain::{ApplicationId, BatchId, KeyKind, Reference, Timestamp, ids};
 
-use crate::Service;
+use crate::Messages;
 use crate::admission::KeyAccess;
 use crate::applications::{chosen, owned_ids};
 use crate::reports::tests;
@@ -28,7 +28,7 @@ pub struct BatchFilter {
     pub cursor: Option<String>,
 }
 
-impl Service {
+impl Messages<'_> {
     /// Returns a page of the uploads that a key may see, newest first.
     ///
     /// # Errors

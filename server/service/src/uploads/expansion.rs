@@ -13,7 +13,7 @@ use crate::money::play_money::play_money_max;
 use crate::uploads::spool_format::{Chunk, ChunkError};
 use crate::uploads::spool_store::{ROWS_MAX, Spools};
 use crate::wakeups::Wakeup;
-use crate::{SANDBOX_CARRIER, Service, run_detached_with_attempts};
+use crate::{Messages, SANDBOX_CARRIER, run_detached_with_attempts};
 use domain::records::TransferKind;
 use store::balances::{self, SettledApplication};
 use store::batches::{self, Advance, UnexpandedBatch};
@@ -25,11 +25,12 @@ use store::transfers::{self, MessageTransfer, RESERVED, REVENUE, Subject, Transf
 use store::{Chore, WriteTx};
 
 /// The time after which a transaction takes no more chunks. With PostgreSQL, commit groups don't
-/// wait at the gate. The time must stay far below half a second, because claims only look for rows
-/// that are committed within half a second after they become due.
+/// wait at the store's gate, so they can't make the transaction end sooner. The time must stay far
+/// below half a second: claims may overlook rows that are committed more than half a second after
+/// they become due ([`crate::delivery::scan_starts`]).
 const TIME_MAX: Duration = Duration::from_millis(100);
 
-impl Service {
+impl Messages<'_> {
     /// Returns the oldest upload after this one whose rows aren't all messages yet.
     pub async fn next_unexpanded(&self, after: Option<BatchId>) -> Result<Option<BatchId>> {
         let after = after.map_or(0, |id| id.0);
@@ -45,10 +46,9 @@ impl Service {
     /// read any more. Returns false if there was nothing to do, or if another process expands the
     /// upload.
     pub async fn expand(&self, id: BatchId) -> Result<bool> {
-        run_detached_with_attempts(
-            self,
-            move |service| async move { service.expand_some(id).await },
-        )
+        run_detached_with_attempts(self, move |service| async move {
+            service.messages().expand_some(id).await
+        })
         .await
     }
 
@@ -74,7 +74,7 @@ impl Service {
                     let step = self
                         .give_up(shard, &upload, MessageStatus::Rejected)
                         .await?;
-                    // Otherwise another process has ended the upload meanwhile.
+                    // If the step isn't `Last`, another process has ended the upload meanwhile.
                     if step == Step::Last {
                         let batch = upload.id.to_string();
                         tracing::error!(
@@ -104,7 +104,7 @@ impl Service {
         let chunk = self.spooled_chunk(shard, spool, offset);
         Ok(chunk.await?.and_then(|chunk| {
             if chunk.rows == 0 || chunk.rows > left {
-                let why = "the number of rows isn't the one that was counted".to_owned();
+                let why = "a chunk has no rows, or more than the upload has left".to_owned();
                 return Err(ChunkError::Lost(why));
             }
             Ok(chunk)
@@ -373,6 +373,7 @@ enum Step {
     Some,
     /// These were the last rows.
     Last,
-    /// Another process changed the upload.
+    /// Nothing was stored: another process expands or has changed the upload, or the upload expired
+    /// just now.
     Elsewhere,
 }

@@ -18,7 +18,7 @@ use crate::admission::{KeyAccess, SendAccess};
 use crate::uploads::places::{Own, Place, Places};
 use crate::uploads::spool_format::ChunkWriter;
 use crate::uploads::spool_store::{Spool, SpoolWriter};
-use crate::{Service, run_detached};
+use crate::{Messages, Service, run_detached};
 use domain::admission::reserved_outcome;
 use domain::{
     ApiKey, ApplicationStatus, BadFile, BulkError, BulkLimits, BulkMode, BulkParser, BulkRow,
@@ -70,7 +70,7 @@ impl SharedUpload {
     fn end(&self) -> Option<JoinHandle<()>> {
         let id = self.id.swap(0, Ordering::Relaxed);
         let service = self.service.clone();
-        (id != 0).then(|| tokio::spawn(async move { service.end_upload(id).await }))
+        (id != 0).then(|| tokio::spawn(async move { service.messages().end_upload(id).await }))
     }
 }
 
@@ -112,7 +112,7 @@ impl UploadPermit {
             Some(_) => Some(self.storing().await?),
             None => None,
         };
-        let prices = self.service.prices_now().await?;
+        let prices = self.service.money().prices_now().await?;
         let parser_limits = BulkLimits {
             rows_max: limits.bulk_rows_max,
             message_pages_max: limits.message_pages_max,
@@ -133,7 +133,7 @@ impl UploadPermit {
 
     async fn storing(&self) -> Result<Storing> {
         let shard = self.service.shard_of(self.access.access.reference).await?;
-        let (writer, spool) = self.service.make_spool(shard).await?;
+        let (writer, spool) = self.service.messages().make_spool(shard).await?;
         Ok(Storing {
             chunks: ChunkWriter::default(),
             written: Vec::new(),
@@ -162,14 +162,14 @@ impl Uploads {
     }
 }
 
-impl Service {
+impl Messages<'_> {
     /// Lets a client upload a file if [`Service::authorize_send`] would allow a send.
     ///
     /// # Errors
     /// The first reason that applies. `IdempotencyInProgress` if an upload with the same
     /// idempotency key is in progress. `RateLimited` if the application or the key has as many
-    /// uploads in progress as it may have. `Unavailable` if all applications together have. The
-    /// last two don't apply to a request that was accepted before.
+    /// uploads in progress as it may have. `Unavailable` if this process has as many uploads in
+    /// progress as it may have. The last two don't apply to a request that was accepted before.
     pub async fn begin_bulk(
         &self,
         key: Option<&str>,
@@ -194,7 +194,7 @@ impl Service {
             is_active: row.status == ApplicationStatus::Active,
         });
         let mut permit = UploadPermit {
-            service: self.clone(),
+            service: self.0.clone(),
             key,
             access,
             idempotency,
@@ -236,7 +236,7 @@ impl Service {
         permit: &UploadPermit,
         node: NodeKey,
     ) -> std::result::Result<SharedUpload, Reason> {
-        let (service, access) = (self.clone(), permit.access);
+        let (service, access) = (self.0.clone(), permit.access);
         let key = permit.idempotency.clone();
         let shared = run_detached(async move {
             let KeyAccess {
@@ -258,9 +258,8 @@ impl Service {
                 return Ok(Err(Reason::RateLimited));
             }
             let id = shared::begin_upload(&mut tx, node, application_id, kind, key).await?;
-            // Created before the commit. If this function ends without returning it, it is dropped
-            // and deletes the row. Nothing else would delete a row that was stored by a commit
-            // without an answer.
+            // Created before the commit, so that its drop deletes the row if this function fails.
+            // Nothing else would delete the row if the commit got no answer but was stored.
             let upload = SharedUpload {
                 service: service.clone(),
                 id: AtomicI64::new(id),
@@ -269,7 +268,7 @@ impl Service {
             Ok(Ok(upload))
         });
         shared.await.unwrap_or_else(|error| {
-            tracing::error!(detail = ?error, "an upload can't be begun");
+            tracing::error!(detail = ?error, "can't begin an upload");
             Err(error.reason())
         })
     }
@@ -282,7 +281,7 @@ impl Service {
             tx.commit().await
         };
         while let Err(error) = end().await {
-            tracing::warn!(detail = ?error, "an upload that ended still counts; retrying");
+            tracing::warn!(detail = ?error, "can't end an upload in the database yet; retrying");
             if self.store().is_closed() {
                 return;
             }
@@ -371,7 +370,7 @@ pub enum UploadError {
     Bad(BadFile),
     /// The file has more than `limit` bytes or rows. `of` is the unit.
     TooLarge { limit: u64, of: &'static str },
-    /// The machine failed.
+    /// Another fault, such as a full disk.
     Failed(Error),
 }
 

@@ -1,14 +1,15 @@
-//! Limits the number of concurrent uploads. Each upload holds memory and a file for as long as its
+//! Limits the number of concurrent uploads. Each upload holds memory and a spool for as long as its
 //! body takes to arrive.
 
 use domain::{KeyKind, Reason};
 
 use crate::admission::KeyAccess;
 
-/// The most uploads of all applications together. An upload takes up to 20 MiB of memory.
+/// The most uploads per process, of all applications together. An upload takes up to 20 MiB of
+/// memory.
 const UPLOADS_MAX: usize = 32;
-/// The most uploads of applications that aren't Active. Anybody can create such applications, so
-/// the other slots are for applications that may send.
+/// The most uploads per process of applications that aren't Active. Anybody can create such
+/// applications, so the other slots are for applications that may send.
 const NOT_ACTIVE_MAX: usize = UPLOADS_MAX / 2;
 /// The most uploads with a test key, which spends no money.
 pub const TEST_UPLOADS_MAX: usize = 2;

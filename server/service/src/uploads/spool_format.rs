@@ -11,7 +11,7 @@
 //! | 4 | number of rows |
 //! | 8 | pages to local numbers; if all rows share a text, as if it had one page |
 //! | 8 | pages to international numbers, counted in the same way |
-//! | 4 | CRC-32 (ISO-HDLC) of the head before it and of the rows |
+//! | 4 | CRC-32 (ISO-HDLC) of the fields above and of the rows |
 //!
 //! The number of pages of a text is stored with the row, or with the batch if all rows share a
 //! text. An upload's messages therefore cost what was reserved for them, even if a release that
@@ -268,7 +268,7 @@ impl Chunk {
 pub(crate) enum ChunkError {
     /// The chunk is missing, too short, or damaged. Its rows are lost.
     Lost(String),
-    /// The machine failed, or another release wrote the chunk. Another attempt may succeed.
+    /// Reading failed, or another release wrote the chunk. Another attempt may succeed.
     Io(io::Error),
 }
 

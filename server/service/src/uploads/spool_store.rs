@@ -11,7 +11,7 @@ use crate::uploads::spool_folder::SpoolFolder;
 use crate::uploads::spool_format::{
     CHUNK_ROWS_MAX, Chunk, ChunkError, chunks, parse_chunk, read_chunk,
 };
-use crate::{Service, run_blocking};
+use crate::{Messages, Service, run_blocking};
 use store::error::{Error, Fault, Result};
 use store::gate::Priority;
 use store::shared;
@@ -56,15 +56,15 @@ impl Spool {
 impl Drop for Spool {
     fn drop(&mut self) {
         if !self.keep {
-            self.service.remove_spool(self.shard, &self.name);
+            self.service.messages().remove_spool(self.shard, &self.name);
         }
     }
 }
 
-impl Service {
+impl Messages<'_> {
     /// Creates a spool.
     pub(crate) async fn make_spool(&self, shard: Shard) -> Result<(SpoolWriter, Spool)> {
-        let service = self.clone();
+        let service = self.0.clone();
         let random = service.entropy().bytes::<16>();
         let spool = move |name| Spool {
             service,
@@ -111,7 +111,7 @@ impl Service {
         if let Spools::Folder(folder) = &self.inner.spools {
             return folder.remove(name);
         }
-        let (service, name) = (self.clone(), name.to_owned());
+        let (service, name) = (self.0.clone(), name.to_owned());
         tokio::spawn(async move {
             let removed = async {
                 let mut tx = service.store().begin_as(Priority::Bulk).await?;
@@ -161,7 +161,7 @@ impl SpoolWriter {
 }
 
 /// Joins the chunks that follow each other from an offset on. Stops before a chunk that can't be
-/// read, which is reported once it is the first.
+/// read. The call that starts with that chunk reports the error.
 fn joined(found: Vec<(i64, Vec<u8>)>, offset: i64) -> std::result::Result<Chunk, ChunkError> {
     let mut found = found.into_iter();
     let first = found.next().filter(|(start, _)| *start == offset);

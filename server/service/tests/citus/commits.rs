@@ -50,9 +50,10 @@ async fn life(world: &World) {
     );
     for round in 0..2 {
         for _ in 0..2 {
+            let messages = service.messages();
             let sends = customers.iter().map(|customer| {
                 let plain = request(&customer.live, "12345678", "hello");
-                service.send(keyed(&format!("key {round}"), plain))
+                messages.send(keyed(&format!("key {round}"), plain))
             });
             assert!(join_all(sends).await.iter().all(Result::is_ok));
         }
@@ -63,7 +64,7 @@ async fn life(world: &World) {
     }
     let mut claimed = Vec::new();
     loop {
-        let (lease, messages) = service.claim(CARRIER, 100).await.unwrap();
+        let (lease, messages) = service.delivery().claim(CARRIER, 100).await.unwrap();
         if messages.is_empty() {
             break;
         }
@@ -90,6 +91,7 @@ async fn life(world: &World) {
         for _ in 0..2 {
             let receipts = vec![receipt.clone()];
             service
+                .delivery()
                 .record_carrier_receipts(CARRIER, receipts)
                 .await
                 .unwrap();

@@ -124,7 +124,7 @@ async fn send_until(service: Service, customer: Customer, done: Arc<AtomicBool>)
     let mut answers = Answers::default();
     while !done.load(Ordering::Relaxed) {
         let order = request(&customer.live, "12345678", "hello");
-        let answer = tokio::time::timeout(SOON, service.send(order))
+        let answer = tokio::time::timeout(SOON, service.messages().send(order))
             .await
             .unwrap();
         answers.add(answer);
@@ -267,7 +267,12 @@ async fn a_coordinator_that_is_killed_before_it_hears_of_a_commit_loses_nothing(
     }
     let sending = placed.iter().map(|placed| {
         let (service, key) = (world.service.clone(), placed.customer.live.clone());
-        tokio::spawn(async move { service.send(request(&key, "12345678", "hello")).await })
+        tokio::spawn(async move {
+            service
+                .messages()
+                .send(request(&key, "12345678", "hello"))
+                .await
+        })
     });
     let sending: Vec<_> = sending.collect();
     for one in &placed {

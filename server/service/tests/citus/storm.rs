@@ -25,7 +25,7 @@ async fn carry(service: Service, seed: u64, done: Arc<AtomicBool>) -> Vec<Transi
     let mut claimed_ids = Vec::new();
     loop {
         let was_done = done.load(Ordering::Relaxed);
-        let (lease, claimed) = service.claim(CARRIER, 30).await.unwrap();
+        let (lease, claimed) = service.delivery().claim(CARRIER, 30).await.unwrap();
         if claimed.is_empty() {
             if was_done {
                 return claimed_ids;
@@ -50,9 +50,10 @@ async fn carry(service: Service, seed: u64, done: Arc<AtomicBool>) -> Vec<Transi
             taken.map(|result| receipt(&result.id.to_string(), MessageStatus::Delivered));
         let receipts: Vec<_> = receipts.collect();
         // In parallel, because a receipt may arrive before the response to its submit.
+        let delivery = service.delivery();
         let (recorded, received) = tokio::join!(
-            service.record_submitted(CARRIER, results),
-            service.record_carrier_receipts(CARRIER, receipts),
+            delivery.record_submitted(CARRIER, results),
+            delivery.record_carrier_receipts(CARRIER, receipts),
         );
         recorded.unwrap();
         received.unwrap();
@@ -65,10 +66,11 @@ async fn send(services: &[Service], customer: &Customer, round: usize) -> [Sent;
     let service = |n: usize| &services[(round + n) % services.len()];
     let plain = || request(&customer.live, "12345678", "hello");
     let with_key = || keyed(&format!("round {round}"), plain());
+    let [first, second, third] = [0, 1, 2].map(|n| service(n).messages());
     let (one, two, three) = tokio::join!(
-        service(0).send(with_key()),
-        service(1).send(with_key()),
-        service(2).send(plain()),
+        first.send(with_key()),
+        second.send(with_key()),
+        third.send(plain()),
     );
     let (one, two) = (one.unwrap(), two.unwrap());
     assert_ne!(
@@ -123,7 +125,16 @@ async fn nothing_is_lost_or_charged_twice_when_several_processes_work_at_once() 
     let all: BTreeSet<Transid> = sent.values().flatten().copied().collect();
     assert_eq!(claimed, all);
     // No message is left in the queue, although some receipts arrived before the responses.
-    assert_eq!(world.service.queue_state().await.unwrap().waiting, 0);
+    assert_eq!(
+        world
+            .service
+            .delivery()
+            .queue_state()
+            .await
+            .unwrap()
+            .waiting,
+        0
+    );
     for customer in &customers {
         let mut charged = 0;
         for id in &sent[&customer.reference] {

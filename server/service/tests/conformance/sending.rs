@@ -69,7 +69,13 @@ impl Sending {
 
     /// Claims all due messages of a carrier.
     pub async fn claim(&self, carrier: &str) -> Vec<Handed> {
-        let (lease, messages) = self.world.service.claim(carrier, 100).await.unwrap();
+        let (lease, messages) = self
+            .world
+            .service
+            .delivery()
+            .claim(carrier, 100)
+            .await
+            .unwrap();
         let handed = |message| Handed {
             message,
             carrier: carrier.to_owned(),
@@ -114,7 +120,8 @@ impl Sending {
     /// Records a receipt from acme.
     pub async fn receive(&self, receipt: CarrierReceipt) {
         let service = &self.world.service;
-        let taken = service.record_carrier_receipts("acme", vec![receipt]);
+        let delivery = service.delivery();
+        let taken = delivery.record_carrier_receipts("acme", vec![receipt]);
         taken.await.unwrap();
     }
 
@@ -122,7 +129,8 @@ impl Sending {
     pub async fn set_lost_answer(&self, policy: LostAnswer) {
         let (account, reference) = (self.customer.account.id, self.customer.reference);
         let service = &self.world.service;
-        let set = service.set_lost_answer(account, reference, policy);
+        let applications = service.applications();
+        let set = applications.set_lost_answer(account, reference, policy);
         set.await.unwrap();
     }
 

@@ -23,6 +23,7 @@ pub async fn upload(
 ) -> Result<AcceptedBatch, SendError> {
     let idempotency = idempotency.map(|key| IdempotencyKey::parse(key).unwrap());
     let ticket = service
+        .messages()
         .begin_bulk(Some(key.expose()), idempotency)
         .await
         .map_err(SendError::Refused)?;
@@ -35,7 +36,10 @@ pub async fn upload(
         upload.write(piece).await.unwrap();
     }
     let spooled = upload.finish().await.unwrap();
-    service.accept_batch(&ticket, spooled, order).await
+    service
+        .messages()
+        .accept_batch(&ticket, spooled, order)
+        .await
 }
 
 /// A request without options.
@@ -58,5 +62,11 @@ pub async fn accepted(world: &World, customer: &Customer, file: &str) -> BatchId
 
 pub async fn batch(world: &World, customer: &Customer, id: BatchId) -> BatchRecord {
     let access = world.access(&customer.live).await;
-    world.service.batch(&access, id).await.unwrap().unwrap()
+    world
+        .service
+        .messages()
+        .batch(&access, id)
+        .await
+        .unwrap()
+        .unwrap()
 }

@@ -136,13 +136,17 @@ impl World {
         };
         let results = results.into_iter().map(held).collect();
         let service = &self.service;
-        service.record_submitted(carrier, results).await.unwrap()
+        service
+            .delivery()
+            .record_submitted(carrier, results)
+            .await
+            .unwrap()
     }
 
     /// Expands every upload into messages.
     pub async fn expand_all(&self) {
-        while let Some(id) = self.service.next_unexpanded(None).await.unwrap() {
-            self.service.expand(id).await.unwrap();
+        while let Some(id) = self.service.messages().next_unexpanded(None).await.unwrap() {
+            self.service.messages().expand(id).await.unwrap();
         }
     }
 
@@ -153,6 +157,7 @@ impl World {
     pub async fn account(&self, email: &str) -> AccountRecord {
         let email = Email::parse(email).unwrap();
         self.service
+            .accounts()
             .register(&email, &password(PASSWORD), "127.0.0.1")
             .await
             .unwrap()
@@ -168,6 +173,7 @@ impl World {
         let account = self.account(email).await;
         let new = self
             .service
+            .applications()
             .create_application(account.id, Category::Sms, sender.map(name).as_ref())
             .await
             .unwrap();
@@ -189,6 +195,7 @@ impl World {
     /// Approves a customer's application, and deposits this balance.
     pub async fn activate(&self, customer: &Customer, balance: &str) {
         self.service
+            .applications()
             .approve(&Actor::CommandLine, customer.reference)
             .await
             .unwrap();
@@ -201,27 +208,39 @@ impl World {
     pub async fn deposit(&self, bank_id: &str, reference: Reference, amount: &str) {
         let order = order(bank_id, reference.as_str(), amount);
         self.service
+            .money()
             .add_deposit(&Actor::CommandLine, &order)
             .await
             .unwrap();
     }
 
     pub async fn send(&self, key: &ApiKey, number: &str) -> Result<Sent, SendError> {
-        self.service.send(request(key, number, "hello")).await
+        self.service
+            .messages()
+            .send(request(key, number, "hello"))
+            .await
     }
 
     pub async fn access(&self, key: &ApiKey) -> KeyAccess {
-        self.service.authorize(Some(key.expose())).await.unwrap()
+        self.service
+            .messages()
+            .authorize(Some(key.expose()))
+            .await
+            .unwrap()
     }
 
     pub async fn balance(&self, key: &ApiKey) -> Money {
-        self.service.balance(&self.access(key).await).await.unwrap()
+        self.service
+            .messages()
+            .balance(&self.access(key).await)
+            .await
+            .unwrap()
     }
 
     /// Returns a message of the live key, with its timeline and charge.
     pub async fn message(&self, customer: &Customer, id: Transid) -> MessageDetail {
         let access = self.access(&customer.live).await;
-        let found = self.service.message(&access, id).await.unwrap();
+        let found = self.service.messages().message(&access, id).await.unwrap();
         found.unwrap()
     }
 
@@ -231,7 +250,10 @@ impl World {
 
     /// Asserts that every invariant holds.
     pub async fn assert_sound(&self) {
-        assert_eq!(self.service.check().await.unwrap(), Vec::<String>::new());
+        assert_eq!(
+            self.service.operations().check().await.unwrap(),
+            Vec::<String>::new()
+        );
     }
 }
 

@@ -58,7 +58,8 @@ fn next_name(text: &str) -> Option<(&'static str, &str)> {
     Some((name, &text[start + length..]))
 }
 
-/// Returns where the next field may begin: after a character that isn't part of a word.
+/// Returns where the next field begins. A field begins with a name, after a character that isn't
+/// part of a word.
 fn next_start(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     (1..bytes.len()).find(|at| {

@@ -80,7 +80,7 @@ fn pieces<'a>(
 
 /// Carries the failure of a stopped read through multer.
 #[derive(Debug, thiserror::Error)]
-#[error("the body isn't read on")]
+#[error("the upload stopped before the end of the body")]
 struct Stopped(Failure);
 
 fn failure(error: multer::Error) -> Failure {

@@ -97,8 +97,8 @@ impl Endpoint {
                 return (StatusCode::BAD_REQUEST, words).into_response();
             }
             Ok(_) | Err(NoReceipt::Incomplete) => {
-                tracing::warn!(carrier, "a posted receipt names no message or no status");
-                let words = "This names no message or no status.\n";
+                tracing::warn!(carrier, "a posted receipt has no message ID or no status");
+                let words = "The receipt has no message ID or no status.\n";
                 return (StatusCode::BAD_REQUEST, words).into_response();
             }
         };
@@ -109,10 +109,11 @@ impl Endpoint {
             return (StatusCode::BAD_REQUEST, words).into_response();
         }
         if let Some(receipt) = receipt_of(receipt) {
-            let recorded = (self.service).record_carrier_receipts(carrier, vec![receipt]);
+            let delivery = (self.service).delivery();
+            let recorded = delivery.record_carrier_receipts(carrier, vec![receipt]);
             if let Err(error) = recorded.await {
                 tracing::error!(carrier, detail = ?error, "a receipt can't be stored; the \
-                    upstream is asked to repeat it");
+                    upstream should repeat it");
                 let again = [(RETRY_AFTER, RETRY_AFTER_S)];
                 let words = "Try again in a few seconds.\n";
                 return (StatusCode::SERVICE_UNAVAILABLE, again, words).into_response();

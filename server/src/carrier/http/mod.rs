@@ -1,8 +1,8 @@
 //! A carrier behind an HTTP API. The settings describe the API.
 //!
-//! Each request is sent once. Redirects aren't followed. The libraries' own retries are off or
-//! harmless: reqwest retries nothing here, and hyper-util retries only a request that hyper
-//! returned before writing any of it, because a kept connection turned out to be closed.
+//! Each request is sent once. Redirects aren't followed, and reqwest's retries are off. hyper-util
+//! retries a request only if a kept connection turned out to be closed and hyper had written
+//! nothing of the request. That retry is harmless.
 
 mod answer;
 pub mod connection;
@@ -26,7 +26,8 @@ use answer::{Answer, HttpOutcome};
 use pace::Pace;
 
 /// The maximum time for connecting, including the DNS lookup and TLS. It is capped at half of a
-/// request's timeout, so that a request that times out had a connection.
+/// request's timeout. So if a request reaches its own timeout, it had a connection and may have
+/// been sent.
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(10);
 /// How long an idle connection is kept. Most upstreams close idle connections after 5 s or more. If
 /// the upstream closes a connection just as we send a request, we can't know whether it arrived.

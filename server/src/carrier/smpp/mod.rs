@@ -74,7 +74,7 @@ impl SmppConnection {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Submits as many messages as the window has free slots.
+    /// Passes waiting submits to the connection while the window has free slots.
     fn feed(&self, inner: &mut Inner) {
         let places = self.connection.free().min(inner.waiting.len());
         if places > 0 {
@@ -244,7 +244,8 @@ impl CarrierConnection for SmppConnection {
     }
 }
 
-/// Returns why the carrier last refused a submit on this bind, otherwise why the last link ended.
+/// Returns why the carrier last refused a submit on this bind. If it refused none, returns why the
+/// last link ended.
 fn last_error(status: ::smpp::Status, refused: &Refused) -> Option<String> {
     let bound = status.state == ::smpp::State::Bound;
     let refusal = refused

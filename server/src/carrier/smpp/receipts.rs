@@ -33,8 +33,9 @@ pub(super) fn read(delivery: &Delivery, form: MessageIdForm) -> Option<CarrierRe
             return None;
         }
     };
-    // A mobile phone can send a text that looks like a receipt. So a receipt that only its text
-    // marks as one can match a message only by the carrier message ID, which a phone doesn't know.
+    // A mobile phone can send a text that looks like a receipt. If nothing but the text shows that
+    // this is a receipt, it can match a message only by the carrier message ID, which a phone
+    // doesn't know.
     let trusted = !receipt.by_text_alone;
     let number = delivery.source.trim_start_matches('+');
     Some(CarrierReceipt {

@@ -280,7 +280,7 @@ impl<'a> Fields<'a> {
         Some(Secret::new(secret))
     }
 
-    /// Reads a secret that must be set, even if it is empty.
+    /// Reads a secret that must be set. An empty secret counts as set.
     pub fn required_secret(&mut self, name: &str) -> Option<Secret> {
         let file = format!("{name}_file");
         if !self.table.contains_key(name) && !self.table.contains_key(&file) {

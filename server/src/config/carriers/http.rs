@@ -16,8 +16,8 @@ use super::template::{Escape, Placeholder, Template};
 const CONNECTIONS_LIMIT: usize = 1_000;
 /// The highest `rate`.
 const RATE_LIMIT: u32 = 1_000_000;
-/// The highest `timeout`, in seconds. A claim with the default lease lasts longer than this
-/// timeout, the wait for the rate limit and the storing of the answer together.
+/// The highest `timeout`, in seconds. The default lease is long enough for three steps together:
+/// the wait for the rate limit, a request that takes this long, and storing its answer.
 const TIMEOUT_LIMIT_S: u64 = 40;
 /// The minimum length of a secret in a public URL.
 const SECRET_CHARS_MIN: usize = 16;
@@ -38,7 +38,8 @@ pub struct HttpSettings {
     pub connections: usize,
     /// The maximum number of requests per second; 0 means no limit.
     pub rate: u32,
-    /// From the DNS lookup to the last byte of the answer. Connecting may take at most half of it.
+    /// The time limit for a request, from the DNS lookup to the last byte of the answer. Connecting
+    /// may take at most half of it.
     pub timeout: Duration,
     /// A PEM file of authorities, instead of the public ones.
     pub ca_file: Option<PathBuf>,
@@ -78,11 +79,11 @@ pub struct Pointer(pub String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     Accepted,
-    /// Permanently.
+    /// The upstream refused the message permanently.
     Refused,
-    /// Too many messages at once.
+    /// The upstream refused the message, because too many messages came at once.
     Throttled,
-    /// For now.
+    /// The upstream refused the message for now.
     Retry,
 }
 

@@ -118,7 +118,7 @@ fn carrier(mut fields: Fields<'_>, names: &mut Vec<String>) -> Option<CarrierSet
     let kinds = ["smpp", "http", SANDBOX].map(|kind| (kind, kind));
     let kind = fields.choice("kind", None, &kinds);
     if kind.is_some_and(|kind| kind != SANDBOX) && name.as_deref() == Some(SANDBOX) {
-        fields.problem("only a carrier of this kind may be called sandbox");
+        fields.problem("only a carrier of the kind sandbox may be called sandbox");
     }
     let kind = match kind {
         Some("smpp") => SmppSettings::read(&mut fields).map(CarrierKind::Smpp),

@@ -21,7 +21,8 @@ pub enum Placeholder {
     Transid,
     /// Seconds until the message expires.
     Validity,
-    /// The carrier's password. As a placeholder, it may come from a file.
+    /// The carrier's password. With this placeholder, the password can be in a file instead of in
+    /// the template.
     Password,
 }
 

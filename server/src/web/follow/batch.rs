@@ -26,7 +26,10 @@ impl Subject for Batch {
     }
 
     async fn read(&self, service: &Service) -> service::Result<Option<BatchRecord>> {
-        let found = service.account_batch(self.account_id, self.batchid).await?;
+        let found = service
+            .messages()
+            .account_batch(self.account_id, self.batchid)
+            .await?;
         Ok(found.map(|(_, batch)| batch))
     }
 

@@ -26,7 +26,11 @@ impl Subject for FirstSteps {
     }
 
     async fn read(&self, service: &Service) -> service::Result<Option<Self::State>> {
-        service.first_steps(self.account_id).await.map(Some)
+        service
+            .applications()
+            .first_steps(self.account_id)
+            .await
+            .map(Some)
     }
 
     fn event(&self, steps: &Self::State) -> serde_json::Result<(String, bool)> {

@@ -19,7 +19,7 @@ pub(super) async fn serve(
     connection: Arc<dyn CarrierConnection>,
     open: watch::Receiver<bool>,
 ) {
-    let consumer = context.service.consume(&carrier);
+    let consumer = context.service.delivery().consume(&carrier);
     let credit = consumer.credit();
     let consumer = Arc::new(Mutex::new(consumer));
     let claiming = async {

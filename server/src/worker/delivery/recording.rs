@@ -24,7 +24,8 @@ pub(super) async fn run(
     while let Some(mut report) = connection.report().await {
         credit.refresh(free);
         let Some(taken) = record(&context, &carrier, &mut report).await else {
-            // The carrier repeats what isn't acknowledged, and the leases end.
+            // Nothing is lost: the carrier repeats the receipts that aren't acknowledged, and the
+            // leases of the messages end.
             continue;
         };
         connection.stored(report, &taken);
@@ -66,14 +67,19 @@ async fn store(
     let results = &report.submitted;
     let submitted = async {
         if taken.is_none() {
-            *taken = Some(service.record_submitted(carrier, results.clone()).await?);
+            *taken = Some(
+                service
+                    .delivery()
+                    .record_submitted(carrier, results.clone())
+                    .await?,
+            );
         }
         Ok(())
     };
     let own = &mut report.receipts;
     let receipts = async {
         if !own.is_empty() {
-            service.record_receipts(own.clone()).await?;
+            service.delivery().record_receipts(own.clone()).await?;
             own.clear();
         }
         Ok(())
@@ -81,7 +87,8 @@ async fn store(
     let carriers = &mut report.carrier_receipts;
     let carrier_receipts = async {
         if !carriers.is_empty() {
-            let recording = service.record_carrier_receipts(carrier, carriers.clone());
+            let delivery = service.delivery();
+            let recording = delivery.record_carrier_receipts(carrier, carriers.clone());
             recording.await?;
             carriers.clear();
         }

@@ -78,7 +78,8 @@ impl Work for Watch {
         let records = self.look(service).await;
         let old = (self.written_at).is_none_or(|at| at.elapsed() >= WRITE_INTERVAL);
         if old || !alike(&records, &self.written) {
-            let written = service.report_connections(records.clone());
+            let delivery = service.delivery();
+            let written = delivery.report_connections(records.clone());
             let failed = "the state of connections can't be written";
             if attempt(failed, written).await.is_some() {
                 (self.written, self.written_at) = (records, Some(Instant::now()));
@@ -92,13 +93,13 @@ impl Watch {
     /// Reads the states of the connections, and decides which carriers may get messages.
     async fn look(&mut self, service: &Service) -> Vec<ConnectionRecord> {
         let failed = "the drained carriers can't be read";
-        if let Some(drained) = attempt(failed, service.drained_carriers()).await {
+        if let Some(drained) = attempt(failed, service.delivery().drained_carriers()).await {
             for carrier in self.carriers.iter() {
                 carrier.update(&drained);
             }
         }
         let failed = "the connections of other processes can't be read";
-        let elsewhere = attempt(failed, service.connections_elsewhere()).await;
+        let elsewhere = attempt(failed, service.delivery().connections_elsewhere()).await;
         let elsewhere = elsewhere.unwrap_or_default();
         let mut records = Vec::new();
         for (watched, remembered) in self.carriers.iter().zip(&mut self.remembered) {
@@ -148,7 +149,7 @@ impl Remembered {
         }
         usable &= watched.is_open();
         takes_probe &= watched.is_open() && !usable;
-        service.set_usable(&watched.carrier, usable);
+        service.delivery().set_usable(&watched.carrier, usable);
         self.probes.update(service, &watched.carrier, takes_probe);
         if self.probes.ended(probed) && !usable {
             // Messages that were queued for the carrier meanwhile take another route.

@@ -23,7 +23,7 @@ pub(super) struct Expansion {
 impl Work for Expansion {
     async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
         let (mut last, mut advanced) = (None, false);
-        while let Some(batch) = context.service.next_unexpanded(last).await? {
+        while let Some(batch) = context.service.messages().next_unexpanded(last).await? {
             if context.shutdown.is_cancelled() {
                 break;
             }
@@ -47,7 +47,7 @@ impl Work for Expansion {
 impl Expansion {
     /// Expands a part of an upload. Returns false if that failed, or if another process does it.
     async fn expand(&mut self, service: &Service, batch: BatchId) -> bool {
-        match service.expand(batch).await {
+        match service.messages().expand(batch).await {
             Ok(stored) => {
                 self.failed.remove(&batch);
                 stored

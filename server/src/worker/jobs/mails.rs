@@ -43,7 +43,7 @@ impl Work for Mails {
     async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
         let service = &context.service;
         let Some(mailer) = &self.mailer else {
-            service.keep_mails().await?;
+            service.operations().keep_mails().await?;
             return Ok(Next::AfterInterval);
         };
         while self.sending.try_join_next().is_some() {}
@@ -51,7 +51,10 @@ impl Work for Mails {
         if free == 0 {
             return Ok(Next::AfterInterval);
         }
-        let mails = service.claim_mails(free.cast_signed() as i64).await?;
+        let mails = service
+            .operations()
+            .claim_mails(free.cast_signed() as i64)
+            .await?;
         let all_taken = mails.len() < free;
         for mail in mails {
             let (context, mailer) = (context.clone(), Arc::clone(mailer));
@@ -81,19 +84,24 @@ async fn send(context: &Context, mailer: &Mailer, mail: &OutgoingMail) -> Result
         }),
     };
     let NotSent { why, for_good } = match sent {
-        Ok(()) => return service.mail_sent(mail).await,
+        Ok(()) => return service.operations().mail_sent(mail).await,
         Err(not_sent) => not_sent,
     };
     // The error isn't logged, because it may quote the mail. It is listed with the mail.
     let (id, attempts) = (mail.id, mail.attempts);
-    if service.mail_not_sent(mail, &why, for_good).await? == MailState::Failed {
+    if service
+        .operations()
+        .mail_not_sent(mail, &why, for_good)
+        .await?
+        == MailState::Failed
+    {
         tracing::error!(
             id,
             attempts,
-            "a mail is given up; `heliograph mail list` says why"
+            "gave up on a mail; `heliograph mail list` shows why"
         );
     } else {
-        tracing::warn!(id, attempts, "a mail wasn't sent and is tried again");
+        tracing::warn!(id, attempts, "a mail wasn't sent; it will be retried");
     }
     Ok(())
 }

@@ -92,7 +92,7 @@ pub(super) fn table(
         Job {
             name: "end leases",
             processes: Processes::Delivering,
-            // A lease lasts for a minute.
+            // By default, a lease lasts for a minute.
             interval: Duration::from_secs(5),
             wake: None,
             work: stateless(upkeep::end_leases),

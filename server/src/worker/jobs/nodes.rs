@@ -14,7 +14,8 @@ use super::work::{Next, Work, attempt};
 use crate::worker::context::Context;
 use crate::worker::ended::{self, Sandboxes};
 
-/// A sandbox's receipt that is later than this won't come, because the sandbox's process has ended.
+/// If a sandbox's receipt is later than this, it counts as lost, because the sandbox's process has
+/// ended.
 const RECEIPT_LATE_MS: u64 = 45_000;
 
 pub(super) struct Nodes {
@@ -48,8 +49,17 @@ impl Nodes {
 impl Work for Nodes {
     async fn run(&mut self, context: &Context, _woken: bool) -> Result<Next> {
         let service = &context.service;
-        attempt("this process can't renew its node", service.renew_node()).await;
-        if attempt("processes that ended can't be found", service.nodes_ended()).await == Some(true)
+        attempt(
+            "this process can't renew its node",
+            service.operations().renew_node(),
+        )
+        .await;
+        if attempt(
+            "processes that ended can't be found",
+            service.operations().nodes_ended(),
+        )
+        .await
+            == Some(true)
         {
             // By then, the receipts that the ended processes owe are late.
             self.recover_at = Some(Instant::now() + Duration::from_millis(RECEIPT_LATE_MS));

@@ -28,7 +28,7 @@ pub(super) struct Rerouting {
 impl Rerouting {
     async fn next(&mut self, context: &Context, woken: bool) -> Result<Vec<String>> {
         if !self.started {
-            let unknown = context.service.unknown_carriers().await?;
+            let unknown = context.service.delivery().unknown_carriers().await?;
             self.started = true;
             return Ok(unknown);
         }
@@ -36,7 +36,7 @@ impl Rerouting {
         let once_more = self.once_more_at.is_some_and(|at| at <= now);
         let mut carriers = Vec::new();
         if woken || once_more {
-            carriers = context.service.unusable_carriers();
+            carriers = context.service.delivery().unusable_carriers();
             self.once_more_at = woken.then_some(now + ONCE_MORE);
         }
         carriers.push(NO_CARRIER.to_owned());
@@ -51,7 +51,7 @@ impl Work for Rerouting {
             self.carriers = self.next(context, woken).await?;
         }
         while let Some(carrier) = self.carriers.last() {
-            context.service.reroute(carrier).await?;
+            context.service.delivery().reroute(carrier).await?;
             self.carriers.pop();
         }
         Ok(Next::AfterInterval)

@@ -72,7 +72,7 @@ pub enum Uncertain {
     Forgotten(sqlx::Error),
     #[error("the disk could not be synced at a commit: {0}")]
     Unsynced(rusqlite::Error),
-    #[error("the work took too long and was given up; it may have been at its commit")]
+    #[error("the work took too long and was given up; it may have been committed")]
     TimedOut,
     #[error("the task that did the work ended without an answer: {0}")]
     Task(String),

@@ -48,7 +48,7 @@ impl Error {
         matches!(self, Self::Uncertain(uncertain) if uncertain.may_be_under_way())
     }
 
-    /// Adds to a refusal the index of the request that was refused.
+    /// Adds the index of the refused request to a refusal.
     pub fn of_request(self, index: usize) -> Self {
         match self {
             Self::Refused(refusal) => Self::Refused(Refusal::Order {

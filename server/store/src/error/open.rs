@@ -1,4 +1,4 @@
-//! Errors of opening a service.
+//! The errors that can occur when a service is opened.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ pub enum OpenError {
     )]
     EarlierBuild,
     #[error(
-        "the database is half distributed: run `heliograph distribute --shards {0}`, which goes on \
+        "the database is half distributed: run `heliograph distribute --shards {0}`, which resumes \
          where it stopped"
     )]
     HalfDistributed(i64),
@@ -69,7 +69,7 @@ pub enum OpenError {
     #[error("another process serves {0}; only one can")]
     Served(String),
     #[error("uploads wait in {}, which doesn't exist: is the data folder right? Create it to \
-        give the uploads up", .0.display())]
+        discard these uploads", .0.display())]
     SpoolMissing(PathBuf),
     #[error("the currency is {stored}, fixed at first start; the settings say {wanted}")]
     Currency { stored: String, wanted: String },

@@ -10,7 +10,7 @@ use super::super::sql::{Dialect, Sql};
 
 /// The start of each list statement: all fields of a message that reports show, as one JSON value.
 /// `FROM (…) m` follows. The batch is read only for a message that has no text of its own. `$shard`
-/// stands for the parameter.
+/// is replaced by the parameter of the shard.
 const LISTED: Sql = Sql {
     sqlite: r"
         SELECT json_group_array(
@@ -32,11 +32,12 @@ const LISTED: Sql = Sql {
     ..Sql::ANYWHERE
 };
 
-/// The words before the name of the index that a list uses. Without statistics SQLite considers any
-/// two indexes equally good. PostgreSQL chooses the index by its own statistics.
+/// The words that make SQLite use an index, before the name of the index. Without statistics,
+/// SQLite considers any two indexes equally good. PostgreSQL chooses the index by its own
+/// statistics.
 const THROUGH_INDEX: Sql = Sql::sqlite("INDEXED BY ");
 
-/// Finds messages that are unknown, failed, expired or rejected by their status.
+/// Finds messages by their status, if it is unknown, failed, expired or rejected.
 const UNUSUAL: Sql = Sql {
     sqlite: "messages d INDEXED BY messages_unusual",
     postgres: "(SELECT message_id AS id, application_id, test, status, shard \
@@ -56,8 +57,9 @@ const QUEUE: Sql = Sql {
 const THEIR_MESSAGES: Sql = Sql {
     sqlite: "CROSS JOIN messages m ON m.id = d.id",
     // Messages are read one by one in the order of the rows, until there are enough. If PostgreSQL
-    // could choose the join, it might read all messages of the days. `$shard` stands for the
-    // parameter: PostgreSQL must be able to tell the shard from the inner query alone.
+    // could choose the join, it might read all messages of the days. The inner query has its own
+    // condition on the shard, because PostgreSQL must be able to tell the shard from this query
+    // alone. `$shard` is replaced by the parameter.
     postgres: "CROSS JOIN LATERAL (\
                SELECT * FROM messages \
                WHERE shard = $shard AND id = d.id AND id >= $3 AND id < $4 OFFSET 0) m",
@@ -92,7 +94,8 @@ impl Condition {
         }
     }
 
-    /// Returns the path that contains only messages that meet the condition.
+    /// Returns the path that contains only messages that meet the condition, or `None` if there is
+    /// no such path.
     pub const fn path(&self) -> Option<Path> {
         match self {
             Self::Requestid(_) => Some(Path::Requestid),

@@ -33,19 +33,27 @@ async fn an_account_chooses_its_time_zone_by_a_name_of_the_list(backend: Backend
     let service = &world.service;
     let id = world.account("one@example.org").await.id;
     let chosen = async || {
-        let settings = service.account_settings(id).await.unwrap();
+        let settings = service.accounts().account_settings(id).await.unwrap();
         settings.account.time_zone
     };
     assert_eq!(chosen().await, None);
     let berlin = "Europe/Berlin";
-    service.set_time_zone(id, Some(berlin)).await.unwrap();
+    service
+        .accounts()
+        .set_time_zone(id, Some(berlin))
+        .await
+        .unwrap();
     assert_eq!(chosen().await.as_deref(), Some(berlin));
     for unknown in ["", "Europe/Nowhere", "europe/berlin", "CET\n"] {
-        let refused = service.set_time_zone(id, Some(unknown)).await.unwrap_err();
+        let refused = service
+            .accounts()
+            .set_time_zone(id, Some(unknown))
+            .await
+            .unwrap_err();
         assert_eq!(refused.refusal(), Some(&Refusal::TimeZoneUnknown));
     }
     assert_eq!(chosen().await.as_deref(), Some(berlin));
-    service.set_time_zone(id, None).await.unwrap();
+    service.accounts().set_time_zone(id, None).await.unwrap();
     assert_eq!(chosen().await, None);
 }
 
@@ -58,7 +66,12 @@ async fn an_email_is_taken_once_whatever_its_case_and_however_many_ask(backend: 
             "ONE@Example.org"
         };
         let (service, email) = (world.service.clone(), Email::parse(email).unwrap());
-        tokio::spawn(async move { service.register(&email, &password(PASSWORD), "x").await })
+        tokio::spawn(async move {
+            service
+                .accounts()
+                .register(&email, &password(PASSWORD), "x")
+                .await
+        })
     });
     let mut made = 0;
     for attempt in attempts.collect::<Vec<_>>() {
@@ -77,11 +90,17 @@ async fn sign_in_says_the_same_for_a_wrong_password_and_an_unknown_email(backend
         ("one@example.org", "wrong password"),
         ("two@example.org", PASSWORD),
     ] {
-        let error = world.service.sign_in(email, secret, "x").await.unwrap_err();
+        let error = world
+            .service
+            .accounts()
+            .sign_in(email, secret, "x")
+            .await
+            .unwrap_err();
         assert_eq!(error.refusal(), Some(&Refusal::WrongCredentials));
     }
     let account = world
         .service
+        .accounts()
         .sign_in(" One@Example.org ", PASSWORD, "x")
         .await
         .unwrap();
@@ -97,11 +116,15 @@ async fn a_closed_account_is_closed_to_keys_deposits_and_people(backend: Backend
     let access = world.access(&customer.live).await;
     let sent = world.send(&customer.live, "58000001").await.unwrap();
     let closing = async |account: &AccountRecord, secret: &str, references: &str| {
-        let closed = service.close_account(account, secret, references).await;
+        let closed = service
+            .accounts()
+            .close_account(account, secret, references)
+            .await;
         closed.map_err(|error| error.refusal().cloned().unwrap())
     };
     let email = Email::parse("staff@example.org").unwrap();
     let staff = service
+        .accounts()
         .add_account(&Actor::CommandLine, &email, &password(PASSWORD), true)
         .await
         .unwrap();
@@ -134,26 +157,40 @@ async fn a_closed_account_is_closed_to_keys_deposits_and_people(backend: Backend
         let refused = world.send(key, "58000001").await.unwrap_err();
         assert_eq!(refused, SendError::Refused(Reason::ApiInvalid));
     }
-    let refused = service.sign_in("one@example.org", PASSWORD, "x").await;
+    let refused = service
+        .accounts()
+        .sign_in("one@example.org", PASSWORD, "x")
+        .await;
     assert_eq!(
         refused.unwrap_err().refusal(),
         Some(&Refusal::AccountClosed)
     );
     let refused = service
+        .accounts()
         .enable_account(&Actor::CommandLine, "one@example.org")
         .await;
     assert_eq!(
         refused.unwrap_err().refusal(),
         Some(&Refusal::AccountClosed)
     );
-    assert!(service.account(account.id).await.unwrap().unwrap().closed);
+    assert!(
+        service
+            .accounts()
+            .account(account.id)
+            .await
+            .unwrap()
+            .unwrap()
+            .closed
+    );
     // Late deposits wait for staff, who can't assign them to the account either.
     let late = service
+        .money()
         .add_deposit(&Actor::CommandLine, &order("late", reference.as_str(), "5"))
         .await
         .unwrap();
     assert_eq!(late.status, DepositStatus::Unmatched);
     let refused = service
+        .money()
         .assign_deposit(&Actor::CommandLine, "late", reference)
         .await;
     assert_eq!(
@@ -162,8 +199,11 @@ async fn a_closed_account_is_closed_to_keys_deposits_and_people(backend: Backend
     );
     // The charge for the queued message is released when the message expires.
     world.pass(49 * HOUR_MS);
-    service.expire().await.unwrap();
-    let message = service.message(&access, sent.transid.unwrap()).await;
+    service.delivery().expire().await.unwrap();
+    let message = service
+        .messages()
+        .message(&access, sent.transid.unwrap())
+        .await;
     let message = message.unwrap().unwrap();
     assert_eq!(message.record.status, MessageStatus::Expired);
     assert_eq!(message.record.released, message.record.cost);
@@ -202,7 +242,10 @@ async fn people_sign_in_while_every_core_is_busy(backend: Backend) {
     let signing_in = async {
         world.account("one@example.org").await;
         let service = &world.service;
-        service.sign_in("one@example.org", PASSWORD, "x").await
+        service
+            .accounts()
+            .sign_in("one@example.org", PASSWORD, "x")
+            .await
     };
     let signed_in = tokio::time::timeout(SOON, signing_in).await;
     assert!(signed_in.unwrap().is_ok());
@@ -215,6 +258,7 @@ async fn sign_in_is_throttled_for_known_and_unknown_emails_alike_and_opens_again
         for _ in 0..10 {
             let error = world
                 .service
+                .accounts()
                 .sign_in(email, "wrong password", "x")
                 .await
                 .unwrap_err();
@@ -222,6 +266,7 @@ async fn sign_in_is_throttled_for_known_and_unknown_emails_alike_and_opens_again
         }
         let error = world
             .service
+            .accounts()
             .sign_in(email, PASSWORD, "x")
             .await
             .unwrap_err();
@@ -232,12 +277,14 @@ async fn sign_in_is_throttled_for_known_and_unknown_emails_alike_and_opens_again
     }
     world
         .service
+        .accounts()
         .sign_in("one@example.org", PASSWORD, "another address")
         .await
         .unwrap();
     world.pass(HOUR_MS);
     world
         .service
+        .accounts()
         .sign_in("one@example.org", PASSWORD, "x")
         .await
         .unwrap();
@@ -251,6 +298,7 @@ async fn registration_is_throttled_by_address(backend: Backend) {
     let email = Email::parse("late@example.org").unwrap();
     let error = world
         .service
+        .accounts()
         .register(&email, &password(PASSWORD), "127.0.0.1")
         .await
         .unwrap_err();
@@ -265,35 +313,57 @@ async fn a_reset_link_works_once_and_for_an_hour(backend: Backend) {
     world.account("one@example.org").await;
     let late = world
         .service
+        .accounts()
         .issue_reset(&Actor::CommandLine, "one@example.org")
         .await
         .unwrap();
     world.pass(HOUR_MS + 1);
     let new = password("another password");
-    let refused = world.service.reset_password(&late, &new).await.unwrap_err();
+    let refused = world
+        .service
+        .accounts()
+        .reset_password(&late, &new)
+        .await
+        .unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::ResetLinkInvalid));
 
     let token = world
         .service
+        .accounts()
         .issue_reset(&Actor::CommandLine, "one@example.org")
         .await
         .unwrap();
-    world.service.reset_password(&token, &new).await.unwrap();
-    assert!(world.service.reset_password(&token, &new).await.is_err());
     world
         .service
+        .accounts()
+        .reset_password(&token, &new)
+        .await
+        .unwrap();
+    assert!(
+        world
+            .service
+            .accounts()
+            .reset_password(&token, &new)
+            .await
+            .is_err()
+    );
+    world
+        .service
+        .accounts()
         .sign_in("one@example.org", "another password", "x")
         .await
         .unwrap();
     assert!(
         world
             .service
+            .accounts()
             .sign_in("one@example.org", PASSWORD, "x")
             .await
             .is_err()
     );
     let unknown = world
         .service
+        .accounts()
         .issue_reset(&Actor::CommandLine, "two@example.org")
         .await
         .unwrap_err();
@@ -305,6 +375,7 @@ async fn staff_are_added_by_somebody_and_customers_are_not_staff(backend: Backen
     let email = Email::parse("staff@example.org").unwrap();
     let staff = world
         .service
+        .accounts()
         .add_account(&Actor::CommandLine, &email, &password(PASSWORD), true)
         .await
         .unwrap();
@@ -325,20 +396,29 @@ async fn new_passwords_are_judged_wherever_one_is_set_and_old_ones_still_sign_in
     ] {
         let refusal = Refusal::InvalidPassword(why);
         let bad = password(text);
-        let registered = service.register(&other, &bad, "x").await;
+        let registered = service.accounts().register(&other, &bad, "x").await;
         assert_eq!(registered.unwrap_err().refusal(), Some(&refusal), "{text}");
-        let added = service.add_account(&Actor::CommandLine, &other, &bad, true);
+        let accounts = service.accounts();
+        let added = accounts.add_account(&Actor::CommandLine, &other, &bad, true);
         assert_eq!(added.await.unwrap_err().refusal(), Some(&refusal), "{text}");
-        let changed = service.change_password(&account, PASSWORD, &bad, "");
+        let accounts = service.accounts();
+        let changed = accounts.change_password(&account, PASSWORD, &bad, "");
         assert_eq!(
             changed.await.unwrap_err().refusal(),
             Some(&refusal),
             "{text}"
         );
-        let token = service.issue_reset(&Actor::CommandLine, email.as_str());
-        let reset = service.reset_password(&token.await.unwrap(), &bad).await;
+        let accounts = service.accounts();
+        let token = accounts.issue_reset(&Actor::CommandLine, email.as_str());
+        let reset = service
+            .accounts()
+            .reset_password(&token.await.unwrap(), &bad)
+            .await;
         assert_eq!(reset.unwrap_err().refusal(), Some(&refusal), "{text}");
     }
-    let signed_in = service.sign_in(email.as_str(), PASSWORD, "x").await;
+    let signed_in = service
+        .accounts()
+        .sign_in(email.as_str(), PASSWORD, "x")
+        .await;
     assert_eq!(signed_in.unwrap(), account);
 }

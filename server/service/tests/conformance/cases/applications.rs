@@ -29,6 +29,7 @@ async fn one_application_per_category_is_created_however_many_forms_arrive_at_on
             let (service, sender) = (world.service.clone(), name(&format!("Name{n}")));
             tokio::spawn(async move {
                 service
+                    .applications()
                     .create_application(account.id, Category::Sms, Some(&sender))
                     .await
             })
@@ -50,45 +51,100 @@ async fn an_account_has_one_application_without_sender_name_until_it_asks_for_on
     let world = World::new(backend).await;
     let customer = world.pending("one@example.org").await;
     let account = customer.account.id;
-    let create = || {
-        world
-            .service
-            .create_application(account, Category::Electricity, None)
-    };
+    let applications = world.service.applications();
+    let create = || applications.create_application(account, Category::Electricity, None);
     assert_eq!(
         create().await.unwrap_err().refusal(),
         Some(&Refusal::SenderlessTaken)
     );
     world
         .service
+        .applications()
         .request_sender_name(account, customer.reference, &name("Acme"))
         .await
         .unwrap();
     create().await.unwrap();
-    assert_eq!(world.service.applications(account).await.unwrap().len(), 2);
+    assert_eq!(
+        world
+            .service
+            .applications()
+            .of_account(account)
+            .await
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 async fn status_moves_as_the_contract_says_and_everything_else_is_refused(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.pending("one@example.org").await;
     let (service, staff, reference) = (&world.service, Actor::CommandLine, customer.reference);
-    assert!(service.reinstate(&staff, reference).await.is_err());
-    service.suspend(&staff, reference, "spam").await.unwrap();
-    assert!(service.approve(&staff, reference).await.is_err());
-    assert!(service.suspend(&staff, reference, "spam").await.is_err());
-    let back = service.reinstate(&staff, reference).await.unwrap();
+    assert!(
+        service
+            .applications()
+            .reinstate(&staff, reference)
+            .await
+            .is_err()
+    );
+    service
+        .applications()
+        .suspend(&staff, reference, "spam")
+        .await
+        .unwrap();
+    assert!(
+        service
+            .applications()
+            .approve(&staff, reference)
+            .await
+            .is_err()
+    );
+    assert!(
+        service
+            .applications()
+            .suspend(&staff, reference, "spam")
+            .await
+            .is_err()
+    );
+    let back = service
+        .applications()
+        .reinstate(&staff, reference)
+        .await
+        .unwrap();
     assert_eq!(back.status, ApplicationStatus::Pending);
-    let active = service.approve(&staff, reference).await.unwrap();
+    let active = service
+        .applications()
+        .approve(&staff, reference)
+        .await
+        .unwrap();
     assert_eq!(active.status, ApplicationStatus::Active);
-    assert!(service.approve(&staff, reference).await.is_err());
-    let suspended = service.suspend(&staff, reference, " fraud ").await.unwrap();
+    assert!(
+        service
+            .applications()
+            .approve(&staff, reference)
+            .await
+            .is_err()
+    );
+    let suspended = service
+        .applications()
+        .suspend(&staff, reference, " fraud ")
+        .await
+        .unwrap();
     assert_eq!(suspended.suspend_reason.as_deref(), Some("fraud"));
-    let back = service.reinstate(&staff, reference).await.unwrap();
+    let back = service
+        .applications()
+        .reinstate(&staff, reference)
+        .await
+        .unwrap();
     assert_eq!(
         (back.status, back.suspend_reason),
         (ApplicationStatus::Active, None)
     );
-    let refused = service.suspend(&staff, reference, "  ").await.unwrap_err();
+    let refused = service
+        .applications()
+        .suspend(&staff, reference, "  ")
+        .await
+        .unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::ReasonMissing));
 }
 
@@ -96,11 +152,8 @@ async fn activation_is_requested_while_pending_and_by_the_owner_alone(backend: B
     let world = World::new(backend).await;
     let customer = world.pending("one@example.org").await;
     let other = world.account("two@example.org").await;
-    let ask = |account| {
-        world
-            .service
-            .request_activation(account, customer.reference)
-    };
+    let applications = world.service.applications();
+    let ask = |account| applications.request_activation(account, customer.reference);
     assert_eq!(
         ask(other.id).await.unwrap_err().refusal(),
         Some(&Refusal::NoSuchApplication)
@@ -108,6 +161,7 @@ async fn activation_is_requested_while_pending_and_by_the_owner_alone(backend: B
     ask(customer.account.id).await.unwrap();
     let shown = world
         .service
+        .applications()
         .application(customer.account.id, customer.reference)
         .await
         .unwrap();
@@ -115,6 +169,7 @@ async fn activation_is_requested_while_pending_and_by_the_owner_alone(backend: B
     assert!(
         world
             .service
+            .applications()
             .application(other.id, customer.reference)
             .await
             .unwrap()
@@ -122,6 +177,7 @@ async fn activation_is_requested_while_pending_and_by_the_owner_alone(backend: B
     );
     world
         .service
+        .applications()
         .approve(&Actor::CommandLine, customer.reference)
         .await
         .unwrap();
@@ -137,8 +193,9 @@ async fn a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works(back
     let customer = world.active("one@example.org", "1").await;
     world.send(&customer.live, "12345678").await.unwrap();
     let account = customer.account.id;
+    let applications = world.service.applications();
     let replace = |password| {
-        world.service.replace_key(
+        applications.replace_key(
             account,
             customer.reference,
             KeyKind::Live,
@@ -156,7 +213,11 @@ async fn a_replaced_key_is_unknown_from_its_commit_on_and_the_new_one_works(back
     assert_eq!(key.reference(), customer.reference);
     let refused = world.send(&customer.live, "12345678").await;
     assert_eq!(refused, Err(SendError::Refused(Reason::ApiInvalid)));
-    let read = world.service.authorize(Some(customer.live.expose())).await;
+    let read = world
+        .service
+        .messages()
+        .authorize(Some(customer.live.expose()))
+        .await;
     assert_eq!(read, Err(Reason::ApiInvalid));
     world.send(&key, "12345678").await.unwrap();
     world.send(&customer.test, "12345678").await.unwrap();
@@ -167,9 +228,16 @@ async fn of_two_replacements_of_one_key_one_is_refused(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("twice@example.org", "1").await;
     let (owner, reference) = (customer.account.id, customer.reference);
+    let applications = world.service.applications();
     let replace = |last_four| {
-        let (service, kind) = (&world.service, KeyKind::Live);
-        service.replace_key(owner, reference, kind, PASSWORD, "t", Some(last_four))
+        applications.replace_key(
+            owner,
+            reference,
+            KeyKind::Live,
+            PASSWORD,
+            "t",
+            Some(last_four),
+        )
     };
     // Two tabs show the same key.
     let shown = customer.live.last_four();
@@ -195,16 +263,30 @@ async fn its_owner_reads_what_was_done_with_an_application(backend: Backend) {
     let (owner, reference) = (customer.account.id, customer.reference);
     let other = world.account("other@example.org").await;
     let staff = Actor::Account(world.account("staff@example.org").await.id);
-    service.request_activation(owner, reference).await.unwrap();
-    service.approve(&staff, reference).await.unwrap();
+    service
+        .applications()
+        .request_activation(owner, reference)
+        .await
+        .unwrap();
+    service
+        .applications()
+        .approve(&staff, reference)
+        .await
+        .unwrap();
     world.deposit("bank-1", reference, "12.5").await;
     // Only staff see that staff viewed the application.
-    let visit = service.visit_application(&staff, owner, reference);
+    let support = service.support();
+    let visit = support.visit_application(&staff, owner, reference);
     visit.await.unwrap();
-    let suspending = service.suspend(&staff, reference, "A payment was disputed.");
+    let applications = service.applications();
+    let suspending = applications.suspend(&staff, reference, "A payment was disputed.");
     suspending.await.unwrap();
 
-    let history = service.application_history(owner, reference).await.unwrap();
+    let history = service
+        .applications()
+        .application_history(owner, reference)
+        .await
+        .unwrap();
     let done: Vec<_> = (history.iter().rev())
         .map(|entry| (entry.action, entry.author))
         .collect();
@@ -226,7 +308,10 @@ async fn its_owner_reads_what_was_done_with_an_application(backend: Backend) {
     assert_eq!(balances, (Some("0"), Some("12.5")));
     // Only staff see the payer's text.
     assert_eq!(deposit.detail, None);
-    let refused = service.application_history(other.id, reference).await;
+    let refused = service
+        .applications()
+        .application_history(other.id, reference)
+        .await;
     assert_eq!(
         refused.unwrap_err().refusal(),
         Some(&Refusal::NoSuchApplication)
@@ -240,10 +325,14 @@ async fn its_owner_reads_every_request_for_a_sender_name(backend: Backend) {
     let (owner, reference) = (customer.account.id, customer.reference);
     for text in ["First", "Second", "Third"] {
         let name = name(text);
-        let asking = service.request_sender_name(owner, reference, &name);
+        let applications = service.applications();
+        let asking = applications.request_sender_name(owner, reference, &name);
         asking.await.unwrap();
     }
-    let requests = service.sender_names_asked_for(owner, reference).await;
+    let requests = service
+        .applications()
+        .sender_names_asked_for(owner, reference)
+        .await;
     let requests: Vec<_> = (requests.unwrap().into_iter())
         .map(|request| (request.name, request.status))
         .collect();
@@ -256,7 +345,10 @@ async fn its_owner_reads_every_request_for_a_sender_name(backend: Backend) {
         ]
     );
     let other = world.account("other@example.org").await;
-    let refused = service.sender_names_asked_for(other.id, reference).await;
+    let refused = service
+        .applications()
+        .sender_names_asked_for(other.id, reference)
+        .await;
     assert_eq!(
         refused.unwrap_err().refusal(),
         Some(&Refusal::NoSuchApplication)
@@ -269,7 +361,13 @@ async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
     let customer = world.pending("keys@example.org").await;
     let (owner, reference) = (customer.account.id, customer.reference);
     let made_at = world.now();
-    let records = async || service.key_records(owner, reference).await.unwrap();
+    let records = async || {
+        service
+            .applications()
+            .key_records(owner, reference)
+            .await
+            .unwrap()
+    };
     let [live, test] = records().await.try_into().unwrap();
     assert_eq!((live.kind, test.kind), (KeyKind::Live, KeyKind::Test));
     assert!(customer.live.expose().ends_with(&live.last_four));
@@ -278,13 +376,15 @@ async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
 
     let from = "192.0.2.7".parse().unwrap();
     world.pass(60_000);
-    service.note_key_use(&customer.live, None);
+    service.applications().note_key_use(&customer.live, None);
     world.pass(3_600_000);
-    service.note_key_use(&customer.live, Some(from));
+    service
+        .applications()
+        .note_key_use(&customer.live, Some(from));
     let used_at = world.now();
-    service.store_key_uses().await.unwrap();
+    service.applications().store_key_uses().await.unwrap();
     // Storing again counts nothing twice.
-    service.store_key_uses().await.unwrap();
+    service.applications().store_key_uses().await.unwrap();
     let [live, test] = records().await.try_into().unwrap();
     assert_eq!((live.used_at, live.calls), (Some(used_at), 2));
     assert_eq!(live.used_from.as_deref(), Some("192.0.2.7"));
@@ -292,16 +392,21 @@ async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
 
     // Calls are counted for one day.
     world.pass(24 * 3_600_000);
-    service.note_key_use(&customer.test, Some(from));
-    service.store_key_uses().await.unwrap();
+    service
+        .applications()
+        .note_key_use(&customer.test, Some(from));
+    service.applications().store_key_uses().await.unwrap();
     assert_eq!(records().await[0].calls, 1);
 
     // Uses of the old key don't count for the new one, whenever they are stored.
-    service.note_key_use(&customer.live, Some(from));
+    service
+        .applications()
+        .note_key_use(&customer.live, Some(from));
     world.pass(1);
-    let replacing = service.replace_key(owner, reference, KeyKind::Live, PASSWORD, "", None);
+    let applications = service.applications();
+    let replacing = applications.replace_key(owner, reference, KeyKind::Live, PASSWORD, "", None);
     let key = replacing.await.unwrap();
-    service.store_key_uses().await.unwrap();
+    service.applications().store_key_uses().await.unwrap();
     let [live, test] = records().await.try_into().unwrap();
     assert!(key.expose().ends_with(&live.last_four));
     assert_eq!(
@@ -311,7 +416,10 @@ async fn its_owner_reads_when_keys_were_made_and_used(backend: Backend) {
     assert_eq!(test.calls, 1);
 
     let other = world.account("other@example.org").await;
-    let refused = service.key_records(other.id, reference).await;
+    let refused = service
+        .applications()
+        .key_records(other.id, reference)
+        .await;
     assert_eq!(
         refused.unwrap_err().refusal(),
         Some(&Refusal::NoSuchApplication)

@@ -31,6 +31,7 @@ async fn staff(world: &World, email: &str) -> AccountRecord {
     let account = world.account(email).await;
     world
         .service
+        .accounts()
         .promote_account(&OPERATOR, email)
         .await
         .unwrap();
@@ -56,7 +57,7 @@ fn a_price(prefix: &str) -> StaffAct {
 
 /// Returns the ID of the only waiting request.
 async fn waiting(world: &World) -> i64 {
-    let waiting = world.service.approvals().await.unwrap();
+    let waiting = world.service.support().approvals().await.unwrap();
     assert_eq!(waiting.len(), 1, "{waiting:?}");
     waiting[0].id
 }
@@ -65,8 +66,9 @@ async fn one_member_of_staff_asks_and_another_one_approves(backend: Backend) {
     let (world, one, two) = strict(backend).await;
     let service = &world.service;
     let customer = world.pending("customer@example.org").await;
-    let secret = service.new_totp_secret();
-    let given = service.give_factor(&OPERATOR, customer.account.id, &secret);
+    let secret = service.accounts().new_totp_secret();
+    let accounts = service.accounts();
+    let given = accounts.give_factor(&OPERATOR, customer.account.id, &secret);
     given.await.unwrap();
     world
         .deposit("bank-1", Reference::from_number(1), "7")
@@ -84,25 +86,34 @@ async fn one_member_of_staff_asks_and_another_one_approves(backend: Backend) {
         StaffAct::ResetFactor { email },
     ];
     let state = async || {
-        let account = service.account(customer.account.id).await.unwrap().unwrap();
+        let account = service
+            .accounts()
+            .account(customer.account.id)
+            .await
+            .unwrap()
+            .unwrap();
         let balance = world.balance(&customer.live).await;
-        let prices = service.price_changes().await.unwrap().len();
+        let prices = service.money().price_changes().await.unwrap().len();
         (balance, prices, account.staff, account.second_factor)
     };
     for act in acts {
         let before = state().await;
-        assert!(!service.act(one.id, act.clone()).await.unwrap(), "{act}");
+        assert!(
+            !service.support().act(one.id, act.clone()).await.unwrap(),
+            "{act}"
+        );
         assert_eq!(state().await, before, "{act}");
         let id = waiting(&world).await;
         assert_eq!(
-            refusal(service.approve_act(one.id, id)).await,
+            refusal(service.support().approve_act(one.id, id)).await,
             Refusal::OwnRequest
         );
-        service.approve_act(two.id, id).await.unwrap();
+        service.support().approve_act(two.id, id).await.unwrap();
         assert_ne!(state().await, before, "{act}");
-        let again = service.approve_act(two.id, id);
+        let support = service.support();
+        let again = support.approve_act(two.id, id);
         assert_eq!(refusal(again).await, Refusal::NoSuchApproval);
-        assert_eq!(service.approvals().await.unwrap(), []);
+        assert_eq!(service.support().approvals().await.unwrap(), []);
     }
     world.assert_sound().await;
 }
@@ -110,33 +121,36 @@ async fn one_member_of_staff_asks_and_another_one_approves(backend: Backend) {
 async fn what_cannot_be_done_is_refused_when_it_is_asked_for(backend: Backend) {
     let (world, one, two) = strict(backend).await;
     let service = &world.service;
-    let asked = service.act(one.id, StaffAct::Promote { email: two.email });
+    let support = service.support();
+    let asked = support.act(one.id, StaffAct::Promote { email: two.email });
     assert_eq!(refusal(asked).await, Refusal::StaffAlready);
-    let asked = service.act(one.id, StaffAct::ConfirmStatement { id: 7 });
+    let support = service.support();
+    let asked = support.act(one.id, StaffAct::ConfirmStatement { id: 7 });
     assert_eq!(refusal(asked).await, Refusal::StatementConfirmed);
-    assert_eq!(service.approvals().await.unwrap(), []);
+    assert_eq!(service.support().approvals().await.unwrap(), []);
 }
 
 async fn of_several_decisions_at_once_one_counts(backend: Backend) {
     let (world, one, two) = strict(backend).await;
     let three = staff(&world, "three@example.org").await;
     let service = &world.service;
-    let mut set = service.price_changes().await.unwrap().len();
+    let mut set = service.money().price_changes().await.unwrap().len();
     for prefix in 1..=9 {
         let act = a_price(&format!("27{prefix}"));
-        service.act(one.id, act).await.unwrap();
+        service.support().act(one.id, act).await.unwrap();
         let id = waiting(&world).await;
+        let support = service.support();
         let (first, second, declined) = tokio::join!(
-            service.approve_act(two.id, id),
-            service.approve_act(three.id, id),
-            service.decline_act(one.id, id),
+            support.approve_act(two.id, id),
+            support.approve_act(three.id, id),
+            support.decline_act(one.id, id),
         );
         let done = [&first, &second, &declined];
         let done: Vec<_> = done.iter().map(|decided| decided.is_ok()).collect();
         let count = done.iter().filter(|done| **done).count();
         assert_eq!(count, 1, "{done:?}");
         set += usize::from(!done[2]);
-        assert_eq!(service.price_changes().await.unwrap().len(), set);
+        assert_eq!(service.money().price_changes().await.unwrap().len(), set);
     }
 }
 
@@ -147,24 +161,29 @@ async fn a_statement_credits_no_application_of_the_two(backend: Backend) {
     let mut text = format!("id;reference;amount\nbank-0;{};7\n", customer.reference);
     let mut own = Vec::new();
     for account in [&one, &two] {
-        let made = service.create_application(account.id, domain::Category::Sms, None);
+        let applications = service.applications();
+        let made = applications.create_application(account.id, domain::Category::Sms, None);
         let made = made.await.unwrap();
         writeln!(text, "bank-{};{};7", account.id, made.reference).unwrap();
         own.push(made.live_key);
     }
     let id = stored(&world, &text).await;
     let act = StaffAct::ConfirmStatement { id };
-    service.act(one.id, act).await.unwrap();
-    service.credit_statements().await.unwrap();
+    service.support().act(one.id, act).await.unwrap();
+    service.money().credit_statements().await.unwrap();
     assert_eq!(world.balance(&customer.live).await, money("0"));
     let request = waiting(&world).await;
-    service.approve_act(two.id, request).await.unwrap();
-    service.credit_statements().await.unwrap();
+    service
+        .support()
+        .approve_act(two.id, request)
+        .await
+        .unwrap();
+    service.money().credit_statements().await.unwrap();
     assert_eq!(world.balance(&customer.live).await, money("7"));
     for key in &own {
         assert_eq!(world.balance(key).await, money("0"));
     }
-    assert_eq!(service.unmatched_deposits().await.unwrap().len(), 2);
+    assert_eq!(service.money().unmatched_deposits().await.unwrap().len(), 2);
     world.assert_sound().await;
 }
 
@@ -172,6 +191,7 @@ async fn nobody_approves_for_an_application_of_their_own(backend: Backend) {
     let (world, one, two) = strict(backend).await;
     let service = &world.service;
     let own = service
+        .applications()
         .create_application(one.id, domain::Category::Sms, None)
         .await
         .unwrap();
@@ -182,14 +202,16 @@ async fn nobody_approves_for_an_application_of_their_own(backend: Backend) {
         bank_id: "bank-1".to_owned(),
         reference: own.reference,
     };
-    let asked = service.act(one.id, act.clone());
+    let support = service.support();
+    let asked = support.act(one.id, act.clone());
     assert_eq!(refusal(asked).await, Refusal::OwnApplication);
-    service.act(two.id, act).await.unwrap();
+    service.support().act(two.id, act).await.unwrap();
     let id = waiting(&world).await;
-    let approved = service.approve_act(one.id, id);
+    let support = service.support();
+    let approved = support.approve_act(one.id, id);
     assert_eq!(refusal(approved).await, Refusal::OwnApplication);
     let third = staff(&world, "three@example.org").await;
-    service.approve_act(third.id, id).await.unwrap();
+    service.support().approve_act(third.id, id).await.unwrap();
     assert_eq!(world.balance(&own.live_key).await, money("7"));
 }
 
@@ -197,15 +219,21 @@ async fn a_request_ends_after_a_week_and_with_its_author(backend: Backend) {
     let (world, one, two) = strict(backend).await;
     let service = &world.service;
     let act = a_price("27");
-    service.act(one.id, act.clone()).await.unwrap();
+    service.support().act(one.id, act.clone()).await.unwrap();
     let id = waiting(&world).await;
     world.pass(7 * 24 * HOUR_MS);
-    let late = service.approve_act(two.id, id);
+    let support = service.support();
+    let late = support.approve_act(two.id, id);
     assert_eq!(refusal(late).await, Refusal::NoSuchApproval);
-    service.act(one.id, act).await.unwrap();
+    service.support().act(one.id, act).await.unwrap();
     let id = waiting(&world).await;
-    service.demote_account(&OPERATOR, &one.email).await.unwrap();
-    let gone = service.approve_act(two.id, id);
+    service
+        .accounts()
+        .demote_account(&OPERATOR, &one.email)
+        .await
+        .unwrap();
+    let support = service.support();
+    let gone = support.approve_act(two.id, id);
     assert_eq!(refusal(gone).await, Refusal::NoSuchApproval);
 }
 
@@ -220,6 +248,6 @@ async fn without_the_setting_one_is_enough(backend: Backend) {
         bank_id: "bank-1".to_owned(),
         reference: customer.reference,
     };
-    assert!(world.service.act(one.id, act).await.unwrap());
+    assert!(world.service.support().act(one.id, act).await.unwrap());
     assert_eq!(world.balance(&customer.live).await, money("7"));
 }

@@ -22,7 +22,7 @@ async fn list(world: &World, filter: AuditFilter) -> Vec<AuditRecord> {
         limit: 100,
         ..filter
     };
-    world.service.audit(&filter).await.unwrap().items
+    world.service.support().audit(&filter).await.unwrap().items
 }
 
 fn about(subject: &str) -> AuditFilter {
@@ -42,7 +42,11 @@ async fn an_entry_says_who_from_where_and_what_changed(backend: Backend) {
     };
     let asked = world.service.asked_by(client, None);
     let actor = Actor::Account(staff.id);
-    asked.approve(&actor, customer.reference).await.unwrap();
+    asked
+        .applications()
+        .approve(&actor, customer.reference)
+        .await
+        .unwrap();
     let reference = customer.reference.to_string();
     let entries = list(&world, about(&reference)).await;
     let entry = &entries[0];
@@ -56,9 +60,8 @@ async fn an_entry_says_who_from_where_and_what_changed(backend: Backend) {
     );
     assert_eq!(entry.action, "application.approve");
 
-    let promoting = world
-        .service
-        .promote_account(&STAFF, "customer@example.org");
+    let accounts = world.service.accounts();
+    let promoting = accounts.promote_account(&STAFF, "customer@example.org");
     promoting.await.unwrap();
     let entries = list(&world, about("customer@example.org")).await;
     let entry = &entries[0];
@@ -78,11 +81,20 @@ async fn entries_are_filtered_and_read_page_by_page(backend: Backend) {
     let (service, account) = (&world.service, customer.account.id);
     world.pass(HOUR_MS);
     let begin = world.now();
-    let requested = service.request_activation(account, customer.reference);
+    let applications = service.applications();
+    let requested = applications.request_activation(account, customer.reference);
     requested.await.unwrap();
     world.pass(HOUR_MS);
-    service.approve(&STAFF, customer.reference).await.unwrap();
-    service.approve(&STAFF, other.reference).await.unwrap();
+    service
+        .applications()
+        .approve(&STAFF, customer.reference)
+        .await
+        .unwrap();
+    service
+        .applications()
+        .approve(&STAFF, other.reference)
+        .await
+        .unwrap();
 
     let actions = async |filter: AuditFilter| -> Vec<String> {
         let entries = list(&world, filter).await;
@@ -113,7 +125,7 @@ async fn entries_are_filtered_and_read_page_by_page(backend: Backend) {
         ..AuditFilter::default()
     };
     loop {
-        let page = service.audit(&filter).await.unwrap();
+        let page = service.support().audit(&filter).await.unwrap();
         assert!(page.items.len() <= 2);
         read.extend(page.items);
         filter.cursor = page.next;
@@ -124,7 +136,7 @@ async fn entries_are_filtered_and_read_page_by_page(backend: Backend) {
     assert_eq!(read, all);
     assert!(read.is_sorted_by_key(|entry| std::cmp::Reverse(entry.id)));
     filter.cursor = Some("x".to_owned());
-    let error = service.audit(&filter).await.unwrap_err();
+    let error = service.support().audit(&filter).await.unwrap_err();
     assert_eq!(error.refusal(), Some(&Refusal::InvalidCursor));
 }
 
@@ -136,7 +148,8 @@ async fn a_visit_is_recorded_once_an_hour(backend: Backend) {
     let (account, reference) = (customer.account.id, customer.reference);
     let visit = async |id: i64, account: i64| {
         let actor = Actor::Account(id);
-        let visiting = world.service.visit_application(&actor, account, reference);
+        let support = world.service.support();
+        let visiting = support.visit_application(&actor, account, reference);
         visiting.await.map(|application| application.email)
     };
     let visits = async || {
@@ -195,7 +208,8 @@ async fn a_changed_log_is_found(backend: Backend) {
         let customer = world.active("customer@example.org", "10").await;
         let acme = name("Acme");
         let (account, reference) = (customer.account.id, customer.reference);
-        let asked = world.service.request_sender_name(account, reference, &acme);
+        let applications = world.service.applications();
+        let asked = applications.request_sender_name(account, reference, &acme);
         asked.await.unwrap();
         world.assert_sound().await;
         let mut conn = world.database.connect().await;
@@ -203,7 +217,7 @@ async fn a_changed_log_is_found(backend: Backend) {
             conn.execute(*unlock).await.unwrap();
         }
         conn.execute(AssertSqlSafe(statement)).await.unwrap();
-        let found = world.service.check().await.unwrap();
+        let found = world.service.operations().check().await.unwrap();
         assert!(
             found.iter().any(|what| what.contains(words)),
             "{statement}: {found:?}"
@@ -223,7 +237,7 @@ async fn writers_of_a_chain_take_turns(backend: Backend) {
             let reference = customers[n % 4].reference;
             tokio::spawn(async move {
                 let order = order(&format!("bank-{n}"), reference.as_str(), "1");
-                service.add_deposit(&STAFF, &order).await.map(drop)
+                service.money().add_deposit(&STAFF, &order).await.map(drop)
             })
         })
         .collect();

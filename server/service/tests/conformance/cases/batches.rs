@@ -47,7 +47,12 @@ fn to_all(text: &str) -> BatchRequest {
 async fn dispatch(world: &World, outcome: &SubmitOutcome) -> Vec<Receipt> {
     let mut receipts = Vec::new();
     loop {
-        let (lease, claimed) = world.service.claim(SANDBOX_CARRIER, 500).await.unwrap();
+        let (lease, claimed) = world
+            .service
+            .delivery()
+            .claim(SANDBOX_CARRIER, 500)
+            .await
+            .unwrap();
         if claimed.is_empty() {
             return receipts;
         }
@@ -91,7 +96,7 @@ async fn an_upload_is_reserved_expanded_and_sent_to_its_end(backend: Backend) {
     world.assert_sound().await;
 
     // Each step expands some thousand rows, and is atomic.
-    world.service.expand(id).await.unwrap();
+    world.service.messages().expand(id).await.unwrap();
     world.assert_sound().await;
     world.database.assert_spools(1).await;
     world.expand_all().await;
@@ -106,7 +111,12 @@ async fn an_upload_is_reserved_expanded_and_sent_to_its_end(backend: Backend) {
     let record = batch(&world, &customer, id).await;
     assert_eq!((record.counts.submitted, record.done_at), (5001, None));
     world.assert_sound().await;
-    world.service.record_receipts(receipts).await.unwrap();
+    world
+        .service
+        .delivery()
+        .record_receipts(receipts)
+        .await
+        .unwrap();
     let record = batch(&world, &customer, id).await;
     assert_eq!(
         (record.counts.delivered, record.status),
@@ -134,7 +144,8 @@ async fn rows_keep_their_order_their_text_and_their_price(backend: Backend) {
     };
     let found = world
         .service
-        .messages(&access, &filter)
+        .messages()
+        .list(&access, &filter)
         .await
         .unwrap()
         .items;
@@ -145,7 +156,12 @@ async fn rows_keep_their_order_their_text_and_their_price(backend: Backend) {
     assert_eq!((second.pages, second.segments), (2, 2));
     assert_eq!(second.cost, money("0.5"));
     assert_eq!(first.created_at, world.now());
-    let detail = world.service.message(&access, first.transid).await.unwrap();
+    let detail = world
+        .service
+        .messages()
+        .message(&access, first.transid)
+        .await
+        .unwrap();
     assert_eq!(detail.unwrap().charge.charged, first.cost);
 }
 
@@ -217,7 +233,15 @@ async fn a_dry_run_answers_and_leaves_nothing(backend: Backend) {
         world.balance(&customer.live).await,
         Money::from_units(1).unwrap()
     );
-    assert_eq!(world.service.next_unexpanded(None).await.unwrap(), None);
+    assert_eq!(
+        world
+            .service
+            .messages()
+            .next_unexpanded(None)
+            .await
+            .unwrap(),
+        None
+    );
     world.assert_sound().await;
 }
 
@@ -229,6 +253,7 @@ async fn an_upload_under_an_idempotency_key_is_charged_once(backend: Backend) {
     let first = send(&rows(20)).await.unwrap();
     world
         .service
+        .applications()
         .suspend(&STAFF, customer.reference, "why")
         .await
         .unwrap();
@@ -247,6 +272,7 @@ async fn an_upload_under_an_idempotency_key_is_charged_once(backend: Backend) {
     assert_eq!(refused, Err(SendError::Refused(Reason::ApiSuspended)));
     world
         .service
+        .applications()
         .reinstate(&STAFF, customer.reference)
         .await
         .unwrap();
@@ -263,6 +289,7 @@ async fn uploads_under_way_are_limited_to_eight_an_application_and_one_an_idempo
         let key = idempotency.map(|key| service::IdempotencyKey::parse(key).unwrap());
         world
             .service
+            .messages()
             .begin_bulk(Some(customer.live.expose()), key)
             .await
     };
@@ -301,6 +328,7 @@ async fn a_repeated_upload_is_answered_even_when_too_many_uploads_are_under_way(
         tickets.push(
             world
                 .service
+                .messages()
                 .begin_bulk(Some(key.expose()), None)
                 .await
                 .unwrap(),
@@ -325,7 +353,13 @@ async fn a_repeated_upload_is_answered_even_when_too_many_uploads_are_under_way(
 async fn a_test_key_has_two_uploads_at_a_time(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "2").await;
-    let begin = async |key: &ApiKey| world.service.begin_bulk(Some(key.expose()), None).await;
+    let begin = async |key: &ApiKey| {
+        world
+            .service
+            .messages()
+            .begin_bulk(Some(key.expose()), None)
+            .await
+    };
     let first = begin(&customer.test).await.unwrap();
     let _second = begin(&customer.test).await.unwrap();
     let refused = begin(&customer.test).await.err();
@@ -350,7 +384,12 @@ async fn repetitions_take_no_places_and_store_nothing(backend: Backend) {
     for _ in 0..40 {
         let key = IdempotencyKey::parse("k");
         let test = Some(customer.test.expose());
-        let permit = world.service.begin_bulk(test, key).await.unwrap();
+        let permit = world
+            .service
+            .messages()
+            .begin_bulk(test, key)
+            .await
+            .unwrap();
         let begun = permit.upload(BulkMode::OneToOne, BulkWriting::Plain).await;
         let mut upload = begun.unwrap();
         upload.write(b"1").await.unwrap();
@@ -373,14 +412,21 @@ async fn a_repetition_that_comes_too_late_is_to_be_tried_again(backend: Backend)
         .await
         .unwrap();
     let known = IdempotencyKey::parse("k");
-    let permit = service.begin_bulk(Some(key.expose()), known).await.unwrap();
+    let permit = service
+        .messages()
+        .begin_bulk(Some(key.expose()), known)
+        .await
+        .unwrap();
     let begun = permit.upload(BulkMode::OneToOne, BulkWriting::Plain).await;
     let mut repeated = begun.unwrap();
     repeated.write(rows(1).as_bytes()).await.unwrap();
     let spooled = repeated.finish().await.unwrap();
     // The stored answer has expired when the file is complete.
     world.pass(24 * HOUR_MS + 1);
-    let accepted = service.accept_batch(&permit, spooled, plain()).await;
+    let accepted = service
+        .messages()
+        .accept_batch(&permit, spooled, plain())
+        .await;
     assert_eq!(accepted, Err(SendError::Refused(Reason::Unavailable)));
     let again = upload(service, key, Some("k"), &rows(1), plain())
         .await
@@ -415,6 +461,7 @@ async fn the_first_reserved_number_of_an_upload_decides_its_answer(backend: Back
     world.assert_sound().await;
     world
         .service
+        .applications()
         .suspend(&STAFF, customer.reference, "why")
         .await
         .unwrap();
@@ -428,7 +475,7 @@ async fn rows_that_cannot_be_read_are_rejected_and_given_back(backend: Backend) 
     let gone = accepted(&world, &customer, &rows(100)).await;
     world.database.lose_spool().await;
     let damaged = accepted(&world, &customer, &rows(4500)).await;
-    world.service.expand(damaged).await.unwrap();
+    world.service.messages().expand(damaged).await.unwrap();
     world.database.damage_spool().await;
     world.expand_all().await;
     let record = batch(&world, &customer, gone).await;
@@ -446,6 +493,7 @@ async fn rows_that_cannot_be_read_are_rejected_and_given_back(backend: Backend) 
     assert_eq!(world.balance(&customer.live).await, money("187.5"));
     let lines = world
         .service
+        .applications()
         .statement(customer.account.id, customer.reference, whole(None, 10))
         .await
         .unwrap()
@@ -459,10 +507,10 @@ async fn an_upload_that_waited_too_long_expires_and_is_given_back(backend: Backe
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "400").await;
     let id = accepted(&world, &customer, &rows(4500)).await;
-    world.service.expand(id).await.unwrap();
+    world.service.messages().expand(id).await.unwrap();
     // The IDs of so many rows extend into the milliseconds after their acceptance.
     world.pass(48 * HOUR_MS + 10);
-    world.service.expire().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
     world.expand_all().await;
     let record = batch(&world, &customer, id).await;
     assert_eq!(
@@ -519,6 +567,7 @@ async fn a_test_upload_costs_play_money_and_is_seen_with_the_test_key_alone(back
     assert!(
         world
             .service
+            .messages()
             .batches(&live, &filter)
             .await
             .unwrap()
@@ -526,7 +575,13 @@ async fn a_test_upload_costs_play_money_and_is_seen_with_the_test_key_alone(back
             .is_empty()
     );
     let test = world.access(&customer.test).await;
-    let seen = world.service.batches(&test, &filter).await.unwrap().items;
+    let seen = world
+        .service
+        .messages()
+        .batches(&test, &filter)
+        .await
+        .unwrap()
+        .items;
     assert_eq!(
         seen.iter().map(|batch| batch.batchid).collect::<Vec<_>>(),
         [id]
@@ -540,6 +595,7 @@ async fn an_upload_of_a_suspended_application_waits_until_it_is_reinstated(backe
     let id = accepted(&world, &customer, &rows(1100)).await;
     world
         .service
+        .applications()
         .suspend(&STAFF, customer.reference, "why")
         .await
         .unwrap();
@@ -548,10 +604,11 @@ async fn an_upload_of_a_suspended_application_waits_until_it_is_reinstated(backe
     assert_eq!(batch(&world, &customer, id).await.counts.queued, 1100);
     world
         .service
+        .applications()
         .reinstate(&STAFF, customer.reference)
         .await
         .unwrap();
-    world.service.resume_deferred().await.unwrap();
+    world.service.delivery().resume_deferred().await.unwrap();
     assert_eq!(dispatch(&world, &taken()).await.len(), 1100);
     world.assert_sound().await;
 }
@@ -563,7 +620,12 @@ async fn a_single_message_is_claimed_before_those_of_an_upload(backend: Backend)
     world.expand_all().await;
     world.pass(1);
     let sent = world.send(&customer.live, "12345678").await.unwrap();
-    let (_, claimed) = world.service.claim(SANDBOX_CARRIER, 8).await.unwrap();
+    let (_, claimed) = world
+        .service
+        .delivery()
+        .claim(SANDBOX_CARRIER, 8)
+        .await
+        .unwrap();
     assert!(
         claimed
             .iter()

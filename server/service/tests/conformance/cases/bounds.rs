@@ -38,7 +38,8 @@ async fn messages(world: &World, key: &ApiKey) -> Vec<MessageRecord> {
     };
     world
         .service
-        .messages(&access, &filter)
+        .messages()
+        .list(&access, &filter)
         .await
         .unwrap()
         .items
@@ -53,7 +54,12 @@ fn to_all(text: &str) -> BatchRequest {
 
 /// Claims all waiting messages, which the carrier accepts. Returns their texts.
 async fn submit_all(world: &World) -> Vec<String> {
-    let (lease, claimed) = world.service.claim(SANDBOX_CARRIER, 100).await.unwrap();
+    let (lease, claimed) = world
+        .service
+        .delivery()
+        .claim(SANDBOX_CARRIER, 100)
+        .await
+        .unwrap();
     let taken = || SubmitOutcome::Accepted {
         carrier_message_id: None,
     };
@@ -88,8 +94,8 @@ async fn a_text_that_all_rows_share_is_stored_once(backend: Backend) {
 
     // The text is deleted with the messages, although the batch stays.
     world.pass(402 * DAY_MS);
-    world.service.expire().await.unwrap();
-    world.service.drop_history().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
+    world.service.operations().drop_history().await.unwrap();
     assert_eq!(count(&world, "messages").await, 0);
     assert_eq!(count(&world, "batches WHERE body IS NOT NULL").await, 0);
     world.assert_sound().await;
@@ -125,18 +131,18 @@ async fn messages_of_a_test_key_are_kept_for_a_week(backend: Backend) {
 
     world.pass(6 * DAY_MS);
     world.expand_all().await;
-    world.service.expire().await.unwrap();
-    world.service.drop_tests().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
+    world.service.operations().drop_tests().await.unwrap();
     assert_eq!(messages(&world, &customer.test).await.len(), 6);
     world.pass(DAY_MS);
-    world.service.expire().await.unwrap();
-    world.service.drop_tests().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
+    world.service.operations().drop_tests().await.unwrap();
     assert_eq!(messages(&world, &customer.test).await.len(), 1);
     assert_eq!(count(&world, "batches WHERE test = 1").await, 0);
     world.assert_sound().await;
     world.pass(DAY_MS);
-    world.service.expire().await.unwrap();
-    world.service.drop_tests().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
+    world.service.operations().drop_tests().await.unwrap();
     for rows in KEPT {
         assert_eq!(count(&world, rows).await, 0, "{rows}");
     }
@@ -155,6 +161,7 @@ async fn an_account_without_a_deposit_sends_so_many_test_messages_a_day(backend:
     let left = async || {
         world
             .service
+            .messages()
             .test_messages_left(&customer.test)
             .await
             .unwrap()
@@ -177,7 +184,7 @@ async fn an_account_without_a_deposit_sends_so_many_test_messages_a_day(backend:
     assert_eq!(refused.count(), 13);
     let mut dry = request(&customer.test, "57000001", "hello");
     dry.dry_run = true;
-    assert_eq!(world.service.send(dry).await, used_up);
+    assert_eq!(world.service.messages().send(dry).await, used_up);
     assert_eq!(put(1).await.err(), used_up.err());
     assert_eq!(left().await, Some(0));
 
@@ -203,39 +210,54 @@ async fn what_changes_nothing_is_not_recorded(backend: Backend) {
         .unwrap();
     let customer = account.id;
     let new = (world.service)
+        .applications()
         .create_application(customer, domain::Category::Sms, None)
         .await
         .unwrap();
     let (service, reference) = (&world.service, new.reference);
     let change_all = async || {
-        service.cancel_email_change(customer).await.unwrap();
+        service
+            .accounts()
+            .cancel_email_change(customer)
+            .await
+            .unwrap();
         let mails = [MailKind::Deposit];
-        service.set_unwanted_mails(customer, &mails).await.unwrap();
+        service
+            .accounts()
+            .set_unwanted_mails(customer, &mails)
+            .await
+            .unwrap();
         let low = Some(crate::world::money("5"));
         service
+            .operations()
             .set_notices(customer, reference, low, true)
             .await
             .unwrap();
         let resend = domain::LostAnswer::Resend;
         service
+            .applications()
             .set_lost_answer(customer, reference, resend)
             .await
             .unwrap();
         service
+            .applications()
             .request_activation(customer, reference)
             .await
             .unwrap();
         let acme = name("Acme");
         service
+            .applications()
             .request_sender_name(customer, reference, &acme)
             .await
             .unwrap();
         service
+            .accounts()
             .sign_out_others(customer, PASSWORD, "")
             .await
             .unwrap();
         let list = domain::decision::StaffList::ReservedWords;
         service
+            .applications()
             .set_staff_list(&Actor::CommandLine, list, "bank")
             .await
             .unwrap();
@@ -245,7 +267,7 @@ async fn what_changes_nothing_is_not_recorded(backend: Backend) {
             limit: 100,
             ..AuditFilter::default()
         };
-        let entries = service.audit(&filter).await.unwrap().items;
+        let entries = service.support().audit(&filter).await.unwrap().items;
         let actions: Vec<_> = entries.iter().map(|entry| entry.action.clone()).collect();
         let mut rows = Vec::new();
         for table in ["security_events", "sender_requests", "outbox"] {
@@ -279,8 +301,9 @@ async fn an_application_requests_so_many_sender_names_a_day(backend: Backend) {
     let customer = world.pending("one@example.org").await;
     let ask = async |n: i64| {
         let name = name(&format!("Name{n}"));
+        let applications = (world.service).applications();
         let asking =
-            (world.service).request_sender_name(customer.account.id, customer.reference, &name);
+            applications.request_sender_name(customer.account.id, customer.reference, &name);
         asking.await.map_err(|error| error.refusal().cloned())
     };
     for n in 0..SENDER_REQUESTS_PER_DAY {

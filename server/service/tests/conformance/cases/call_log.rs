@@ -29,17 +29,27 @@ async fn its_owner_sees_the_last_calls(backend: Backend) {
     let service = &world.service;
     let customer = world.pending("calls@example.org").await;
     let (owner, reference) = (customer.account.id, customer.reference);
-    let calls = async || service.api_calls(owner, reference).await.unwrap();
+    let calls = async || {
+        service
+            .applications()
+            .api_calls(owner, reference)
+            .await
+            .unwrap()
+    };
     assert_eq!(calls().await, []);
 
     let first = world.now();
-    service.note_call(&customer.live, call(None, true));
+    service
+        .applications()
+        .note_call(&customer.live, call(None, true));
     world.pass(1000);
-    service.note_call(&customer.test, call(Some(Reason::InvalidNumber), true));
+    service
+        .applications()
+        .note_call(&customer.test, call(Some(Reason::InvalidNumber), true));
     assert_eq!(calls().await, []);
-    service.store_calls().await.unwrap();
+    service.applications().store_calls().await.unwrap();
     // Storing again changes nothing.
-    service.store_calls().await.unwrap();
+    service.applications().store_calls().await.unwrap();
     let [refused, sent] = calls().await.try_into().unwrap();
     assert_eq!((sent.at, sent.kind), (first, KeyKind::Live));
     assert_eq!((sent.reason, sent.detail), (None, None));
@@ -52,27 +62,39 @@ async fn its_owner_sees_the_last_calls(backend: Backend) {
 
     // Only the last calls stay, and they don't displace those of another application.
     let other = world.pending("other@example.org").await;
-    service.note_call(&other.live, call(None, true));
+    service
+        .applications()
+        .note_call(&other.live, call(None, true));
     for _ in 0..49 {
         world.pass(1);
-        service.note_call(&customer.live, call(None, true));
+        service
+            .applications()
+            .note_call(&customer.live, call(None, true));
     }
-    service.store_calls().await.unwrap();
+    service.applications().store_calls().await.unwrap();
     let kept = calls().await;
     assert_eq!(kept.len(), 50);
     assert_eq!(kept[49].reason, Some(Reason::InvalidNumber));
     for _ in 0..10_000 {
-        service.note_call(&customer.live, call(Some(Reason::ApiPending), true));
+        service
+            .applications()
+            .note_call(&customer.live, call(Some(Reason::ApiPending), true));
     }
-    service.store_calls().await.unwrap();
+    service.applications().store_calls().await.unwrap();
     let kept = calls().await;
     assert_eq!(kept.len(), 50);
     let pending = |reason| reason == Some(Reason::ApiPending);
     assert!(kept.iter().all(|call| pending(call.reason)));
-    let others = service.api_calls(other.account.id, other.reference).await;
+    let others = service
+        .applications()
+        .api_calls(other.account.id, other.reference)
+        .await;
     assert_eq!(others.unwrap().len(), 1);
 
-    let refused = service.api_calls(other.account.id, reference).await;
+    let refused = service
+        .applications()
+        .api_calls(other.account.id, reference)
+        .await;
     assert_eq!(
         refused.unwrap_err().refusal(),
         Some(&Refusal::NoSuchApplication)
@@ -85,10 +107,19 @@ async fn a_key_that_was_replaced_within_a_day_is_its_owners(backend: Backend) {
     let customer = world.pending("calls@example.org").await;
     let other = world.pending("other@example.org").await;
     let (owner, reference) = (customer.account.id, customer.reference);
-    let count = async || service.api_calls(owner, reference).await.unwrap().len();
+    let count = async || {
+        service
+            .applications()
+            .api_calls(owner, reference)
+            .await
+            .unwrap()
+            .len()
+    };
     let note = async |key, reason| {
-        service.note_call(key, call(Some(reason), false));
-        service.store_calls().await.unwrap();
+        service
+            .applications()
+            .note_call(key, call(Some(reason), false));
+        service.applications().store_calls().await.unwrap();
     };
     // The key is valid, although the call was answered without checking it.
     note(&customer.live, Reason::Unavailable).await;
@@ -99,7 +130,9 @@ async fn a_key_that_was_replaced_within_a_day_is_its_owners(backend: Backend) {
     assert_eq!(count().await, 1);
 
     let replace = async || {
-        let replacing = service.replace_key(owner, reference, KeyKind::Live, PASSWORD, "", None);
+        let applications = service.applications();
+        let replacing =
+            applications.replace_key(owner, reference, KeyKind::Live, PASSWORD, "", None);
         replacing.await.unwrap()
     };
     let second = replace().await;
@@ -118,12 +151,19 @@ async fn a_key_that_was_replaced_within_a_day_is_its_owners(backend: Backend) {
     // Only some of many calls with invalid keys are looked up. Calls with valid keys have their own
     // limit.
     for _ in 0..10_000 {
-        service.note_call(&forged, call(Some(Reason::ApiInvalid), false));
+        service
+            .applications()
+            .note_call(&forged, call(Some(Reason::ApiInvalid), false));
     }
-    service.note_call(&other.live, call(None, true));
+    service
+        .applications()
+        .note_call(&other.live, call(None, true));
     note(&second, Reason::ApiInvalid).await;
     assert_eq!(count().await, 4);
-    let others = service.api_calls(other.account.id, other.reference).await;
+    let others = service
+        .applications()
+        .api_calls(other.account.id, other.reference)
+        .await;
     assert_eq!(others.unwrap().len(), 1);
 }
 
@@ -132,15 +172,30 @@ async fn the_calls_go_with_the_account(backend: Backend) {
     let service = &world.service;
     let customer = world.pending("calls@example.org").await;
     let (owner, reference) = (customer.account.id, customer.reference);
-    let replacing = service.replace_key(owner, reference, KeyKind::Test, PASSWORD, "", None);
+    let applications = service.applications();
+    let replacing = applications.replace_key(owner, reference, KeyKind::Test, PASSWORD, "", None);
     replacing.await.unwrap();
-    service.note_call(&customer.live, call(None, true));
-    service.store_calls().await.unwrap();
+    service
+        .applications()
+        .note_call(&customer.live, call(None, true));
+    service.applications().store_calls().await.unwrap();
     // These calls are stored after the account is closed.
-    service.note_call(&customer.live, call(None, true));
-    service.note_call(&customer.test, call(Some(Reason::ApiInvalid), false));
-    let closing = service.close_account(&customer.account, PASSWORD, reference.as_str());
+    service
+        .applications()
+        .note_call(&customer.live, call(None, true));
+    service
+        .applications()
+        .note_call(&customer.test, call(Some(Reason::ApiInvalid), false));
+    let accounts = service.accounts();
+    let closing = accounts.close_account(&customer.account, PASSWORD, reference.as_str());
     closing.await.unwrap();
-    service.store_calls().await.unwrap();
-    assert_eq!(service.api_calls(owner, reference).await.unwrap(), []);
+    service.applications().store_calls().await.unwrap();
+    assert_eq!(
+        service
+            .applications()
+            .api_calls(owner, reference)
+            .await
+            .unwrap(),
+        []
+    );
 }

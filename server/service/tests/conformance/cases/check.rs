@@ -29,8 +29,14 @@ async fn tampered(
             .await
             .unwrap();
     }
-    let first = world.service.next_unexpanded(None).await.unwrap().unwrap();
-    world.service.expand(first).await.unwrap();
+    let first = world
+        .service
+        .messages()
+        .next_unexpanded(None)
+        .await
+        .unwrap()
+        .unwrap();
+    world.service.messages().expand(first).await.unwrap();
     world
         .deposit("bank-2", domain::Reference::from_number(1), "2")
         .await;
@@ -179,7 +185,7 @@ async fn every_broken_invariant_is_found(backend: Backend) {
     for (statement, word) in CASES {
         let (world, _conn, done) = tampered(backend, statement).await;
         done.unwrap();
-        let found = world.service.check().await.unwrap();
+        let found = world.service.operations().check().await.unwrap();
         assert!(
             found.iter().any(|what| what.contains(word)),
             "{statement}: {found:?}"

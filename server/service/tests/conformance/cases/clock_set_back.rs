@@ -44,10 +44,10 @@ async fn an_upload_after_the_clock_was_set_back_expires_all_the_same(backend: Ba
     world.pass(72 * HOUR_MS);
     world.send(&customer.live, "12345678").await.unwrap();
     world.pass(72 * HOUR_MS);
-    world.service.expire().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
     world.pass(-144 * HOUR_MS);
     // The recount uses the time of the last sweep.
-    world.service.expire().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
     let file = "12345678,a\n12345678,b\n";
     upload(&world.service, &customer.live, None, file, plain())
         .await
@@ -56,7 +56,7 @@ async fn an_upload_after_the_clock_was_set_back_expires_all_the_same(backend: Ba
     world.expand_all().await;
     world.assert_sound().await;
     world.pass(200 * HOUR_MS);
-    assert_eq!(world.service.expire().await.unwrap(), 2);
+    assert_eq!(world.service.delivery().expire().await.unwrap(), 2);
     assert_eq!(world.balance(&customer.live).await, money("10"));
     world.assert_sound().await;
 }

@@ -31,7 +31,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// Adds a connection with this many free slots.
 fn consumer(world: &World, credit: usize) -> Consumer {
-    let consumer = world.service.consume(CARRIER);
+    let consumer = world.service.delivery().consume(CARRIER);
     consumer.credit().refresh(|| credit);
     consumer
 }
@@ -94,7 +94,16 @@ async fn a_send_is_handed_to_a_connection_that_has_a_place_for_it(backend: Backe
         world.status(&customer, messages[0].id).await,
         MessageStatus::Submitted
     );
-    assert_eq!(world.service.queue_state().await.unwrap().waiting, 0);
+    assert_eq!(
+        world
+            .service
+            .delivery()
+            .queue_state()
+            .await
+            .unwrap()
+            .waiting,
+        0
+    );
     world.assert_sound().await;
 }
 
@@ -112,7 +121,16 @@ async fn no_connection_is_handed_more_than_it_has_places_for(backend: Backend) {
     // No slot is free, so the other messages wait and nothing arrives.
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
-    assert_eq!(world.service.queue_state().await.unwrap().waiting, 7);
+    assert_eq!(
+        world
+            .service
+            .delivery()
+            .queue_state()
+            .await
+            .unwrap()
+            .waiting,
+        7
+    );
     free(&consumer, 3, 3);
     let second = take(&mut consumer, 3).await;
     free(&consumer, 3, 3);
@@ -149,13 +167,19 @@ async fn a_drained_carrier_is_handed_nothing(backend: Backend) {
     let actor = Actor::CommandLine;
     world
         .service
+        .delivery()
         .drain_carrier(&actor, CARRIER, true)
         .await
         .unwrap();
     world.send(&customer.live, "57000001").await.unwrap();
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
-    world.service.resume_carrier(&actor, CARRIER).await.unwrap();
+    world
+        .service
+        .delivery()
+        .resume_carrier(&actor, CARRIER)
+        .await
+        .unwrap();
     // The process that serves the carrier also refreshes the credit after a resume.
     free(&consumer, 0, 0);
     free(&consumer, 0, 10);
@@ -171,14 +195,20 @@ async fn messages_of_a_suspended_application_are_handed_to_nobody(backend: Backe
     let reference = customer.reference;
     world
         .service
+        .applications()
         .suspend(&actor, reference, "a reason")
         .await
         .unwrap();
     let mut consumer = consumer(&world, 10);
     let nothing = tokio::time::timeout(Duration::from_millis(50), consumer.next()).await;
     assert!(nothing.is_err());
-    world.service.reinstate(&actor, reference).await.unwrap();
-    world.service.resume_deferred().await.unwrap();
+    world
+        .service
+        .applications()
+        .reinstate(&actor, reference)
+        .await
+        .unwrap();
+    world.service.delivery().resume_deferred().await.unwrap();
     take(&mut consumer, 1).await;
     world.assert_sound().await;
 }
@@ -248,9 +278,10 @@ async fn an_input_that_cannot_be_stored_fails_alone(backend: Backend) {
             }
         })
         .collect();
+    let messages = world.service.messages();
     let sends = numbers
         .iter()
-        .map(|number| world.service.send(request(&customer.live, number, "hello")));
+        .map(|number| messages.send(request(&customer.live, number, "hello")));
     let answers = join_all(sends).await;
     for (number, answer) in numbers.iter().zip(answers) {
         if number == "57000666" {
@@ -270,7 +301,11 @@ async fn results_that_come_after_their_lease_change_no_status(backend: Backend) 
     world.send(&customer.live, "57000001").await.unwrap();
     let (lease, messages) = next(&mut consumer).await;
     world.pass(2 * 60_000);
-    let ended = world.service.end_leases(service::Leases::Over).await;
+    let ended = world
+        .service
+        .delivery()
+        .end_leases(service::Leases::Over)
+        .await;
     assert_eq!(ended.unwrap(), 1);
     let results = vec![answered(&messages[0], taken_as("late"))];
     let taken = world.record(CARRIER, &lease, results).await;
@@ -282,10 +317,8 @@ async fn of_two_requests_with_one_key_and_money_for_one_the_second_is_a_replay(b
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "0.05").await;
     let with_key = || keyed("once", request(&customer.live, "57000001", "hello"));
-    let (one, other) = tokio::join!(
-        world.service.send(with_key()),
-        world.service.send(with_key())
-    );
+    let messages = world.service.messages();
+    let (one, other) = tokio::join!(messages.send(with_key()), messages.send(with_key()));
     let (one, other) = (one.unwrap(), other.unwrap());
     assert_eq!((one.transid, one.balance), (other.transid, other.balance));
     assert_eq!(

@@ -25,7 +25,12 @@ async fn deposits_are_listed_page_by_page(backend: Backend) {
     world.deposit("bank-0", customer.reference, "1").await;
     for bank_id in ["bank-2", "bank-1", "=bank-3"] {
         let unmatched = order(bank_id, "nobody's", "2");
-        world.service.add_deposit(&STAFF, &unmatched).await.unwrap();
+        world
+            .service
+            .money()
+            .add_deposit(&STAFF, &unmatched)
+            .await
+            .unwrap();
         if bank_id == "bank-1" {
             world.pass(1);
         }
@@ -39,7 +44,11 @@ async fn deposits_are_listed_page_by_page(backend: Backend) {
     ] {
         let (mut found, mut cursor) = (Vec::new(), None::<String>);
         loop {
-            let page = world.service.deposit_list(list, cursor.as_deref(), 1).await;
+            let page = world
+                .service
+                .money()
+                .deposit_list(list, cursor.as_deref(), 1)
+                .await;
             let page = page.unwrap();
             found.extend(page.items.into_iter().map(|case| case.deposit.bank_id));
             cursor = page.next;
@@ -50,9 +59,8 @@ async fn deposits_are_listed_page_by_page(backend: Backend) {
         assert_eq!(found, expected);
     }
     for cursor in ["", "x", "1", "1-\0"] {
-        let refused = world
-            .service
-            .deposit_list(DepositList::All, Some(cursor), 1);
+        let money = world.service.money();
+        let refused = money.deposit_list(DepositList::All, Some(cursor), 1);
         let refused = refused.await.unwrap_err();
         assert_eq!(refused.refusal(), Some(&Refusal::InvalidCursor));
     }
@@ -94,10 +102,14 @@ async fn references_with_one_mistake_are_suggested(backend: Backend) {
     {
         let bank_id = format!("bank-{place}");
         let deposit = order(&bank_id, &text, "1");
-        world.service.add_deposit(&STAFF, &deposit).await.unwrap();
-        let page = world
+        world
             .service
-            .deposit_list(DepositList::Unmatched, None, 100);
+            .money()
+            .add_deposit(&STAFF, &deposit)
+            .await
+            .unwrap();
+        let money = world.service.money();
+        let page = money.deposit_list(DepositList::Unmatched, None, 100);
         let cases = page.await.unwrap().items;
         let case = cases.iter().find(|case| case.deposit.bank_id == bank_id);
         let expected: &[Reference] = if is_suggested { &[meant] } else { &[] };
@@ -111,8 +123,14 @@ async fn of_two_assignments_one_wins_and_the_other_is_told(backend: Backend) {
     let one = world.pending("one@example.org").await;
     let other = world.pending("other@example.org").await;
     let unmatched = order("bank-1", "nobody's", "2");
-    world.service.add_deposit(&STAFF, &unmatched).await.unwrap();
-    let assign = |reference| world.service.assign_deposit(&STAFF, "bank-1", reference);
+    world
+        .service
+        .money()
+        .add_deposit(&STAFF, &unmatched)
+        .await
+        .unwrap();
+    let ledger = world.service.money();
+    let assign = |reference| ledger.assign_deposit(&STAFF, "bank-1", reference);
     let (first, second) = tokio::join!(assign(one.reference), assign(other.reference));
     let (winner, loser, told) = match (first, second) {
         (Ok(_), Err(told)) => (&one, &other, told),
@@ -122,7 +140,13 @@ async fn of_two_assignments_one_wins_and_the_other_is_told(backend: Backend) {
     assert_eq!(told.refusal(), Some(&Refusal::DepositAssigned));
     assert_eq!(world.balance(&winner.live).await, money("2"));
     assert_eq!(world.balance(&loser.live).await, money("0"));
-    let deposit = world.service.deposit("bank-1").await.unwrap().unwrap();
+    let deposit = world
+        .service
+        .money()
+        .deposit("bank-1")
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(deposit.assigned_to, Some(winner.reference));
     world.assert_sound().await;
 }
@@ -139,11 +163,16 @@ async fn an_import_of_several_transactions_is_idempotent(backend: Backend) {
         .collect();
     // Simulates a stop in the middle: some are credited, and the service is opened again.
     let part = &orders[..MANY / 2];
-    world.service.import_deposits(&STAFF, part).await.unwrap();
+    world
+        .service
+        .money()
+        .import_deposits(&STAFF, part)
+        .await
+        .unwrap();
     let world = world.reopen().await;
     for (credited, skipped) in [(MANY - MANY / 2, MANY / 2), (0, MANY)] {
-        world.service.check_deposits(&orders).await.unwrap();
-        let counts = world.service.import_deposits(&STAFF, &orders).await;
+        world.service.money().check_deposits(&orders).await.unwrap();
+        let counts = world.service.money().import_deposits(&STAFF, &orders).await;
         let counts = counts.unwrap();
         assert_eq!((counts.credited, counts.skipped), (credited, skipped));
     }
@@ -159,7 +188,12 @@ async fn a_conflict_in_an_import_is_found_before_anything_is_credited(backend: B
         .map(|place| order(&format!("bank-{place}"), reference, "1"))
         .collect();
     orders.push(order("bank-0", reference, "2"));
-    let refused = world.service.check_deposits(&orders).await.unwrap_err();
+    let refused = world
+        .service
+        .money()
+        .check_deposits(&orders)
+        .await
+        .unwrap_err();
     assert!(
         matches!(
             refused.refusal(),
@@ -185,17 +219,16 @@ async fn a_bank_id_with_a_control_character_is_refused(backend: Backend) {
         &"b".repeat(256),
     ] {
         let request = order(bank_id, reference, "5");
-        let added = world.service.add_deposit(&STAFF, &request).await;
+        let added = world.service.money().add_deposit(&STAFF, &request).await;
         let refusal = added.unwrap_err();
         assert_eq!(
             refusal.refusal(),
             Some(&Refusal::InvalidBankId),
             "{bank_id:?}"
         );
-        assert_eq!(world.service.deposit(bank_id).await.unwrap(), None);
-        let assigned = world
-            .service
-            .assign_deposit(&STAFF, bank_id, customer.reference);
+        assert_eq!(world.service.money().deposit(bank_id).await.unwrap(), None);
+        let money = world.service.money();
+        let assigned = money.assign_deposit(&STAFF, bank_id, customer.reference);
         let refusal = assigned.await.unwrap_err();
         assert_eq!(
             refusal.refusal(),

@@ -27,7 +27,8 @@ async fn accounts_are_found_by_a_part_of_the_email_page_by_page(backend: Backend
     let mut cursor = None;
     let mut found = Vec::new();
     loop {
-        let page = world.service.account_list(" ONE.", cursor.as_deref(), 2);
+        let support = world.service.support();
+        let page = support.account_list(" ONE.", cursor.as_deref(), 2);
         let page = page.await.unwrap();
         found.extend(page.items.into_iter().map(|line| line.account.email));
         cursor = page.next;
@@ -36,11 +37,21 @@ async fn accounts_are_found_by_a_part_of_the_email_page_by_page(backend: Backend
         }
     }
     assert_eq!(found, ["a@one.example", "b@one.example", "c@one.example"]);
-    let all = world.service.account_list("", None, 100).await.unwrap();
+    let all = world
+        .service
+        .support()
+        .account_list("", None, 100)
+        .await
+        .unwrap();
     assert_eq!(all.items.len(), 4);
     // Characters that are special in PostgreSQL's patterns match only themselves.
     for odd in ["%", "_", "nobody", "\0zz"] {
-        let none = world.service.account_list(odd, None, 100).await.unwrap();
+        let none = world
+            .service
+            .support()
+            .account_list(odd, None, 100)
+            .await
+            .unwrap();
         assert!(none.items.is_empty(), "{odd}");
     }
 }
@@ -49,17 +60,25 @@ async fn an_account_is_shown_with_all_that_belongs_to_it(backend: Backend) {
     let world = World::new(backend).await;
     let customer = world.pending("customer@example.org").await;
     let service = &world.service;
-    let disabling = service.disable_account(&STAFF, "customer@example.org", "unpaid");
+    let accounts = service.accounts();
+    let disabling = accounts.disable_account(&STAFF, "customer@example.org", "unpaid");
     disabling.await.unwrap();
-    let file = service.account_file(customer.account.id).await.unwrap();
+    let file = service
+        .support()
+        .account_file(customer.account.id)
+        .await
+        .unwrap();
     assert_eq!(file.account.email, "customer@example.org");
     assert_eq!(file.disabled_reason.as_deref(), Some("unpaid"));
     assert_eq!(file.applications[0].reference, customer.reference);
     assert_eq!(file.audit[0].action, "account.disable");
     assert_eq!((file.devices, file.factor_since), (0, None));
-    let unknown = service.account_file(999_999).await.unwrap_err();
+    let unknown = service.support().account_file(999_999).await.unwrap_err();
     assert_eq!(unknown.refusal(), Some(&Refusal::NoSuchAccount));
-    let unknown = service.issue_reset(&STAFF, "nobody@example.org").await;
+    let unknown = service
+        .accounts()
+        .issue_reset(&STAFF, "nobody@example.org")
+        .await;
     assert_eq!(
         unknown.unwrap_err().refusal(),
         Some(&Refusal::NoSuchAccount)
@@ -74,10 +93,11 @@ async fn a_note_is_kept_audited_and_never_changed(backend: Backend) {
     let actor = Actor::Account(staff.id);
     let longest = "é".repeat(NOTE_CHARS_MAX);
     for text in ["Called.\r\nPays tomorrow.", &longest] {
-        let noted = service.add_note(&actor, "customer@example.org", text);
+        let support = service.support();
+        let noted = support.add_note(&actor, "customer@example.org", text);
         noted.await.unwrap();
     }
-    let notes = service.account_notes(customer.id).await.unwrap();
+    let notes = service.support().account_notes(customer.id).await.unwrap();
     let texts: Vec<_> = notes.iter().map(|note| note.text.as_str()).collect();
     assert_eq!(texts, [longest.as_str(), "Called.\nPays tomorrow."]);
     assert_eq!(notes[0].author, "staff@example.org");
@@ -86,13 +106,22 @@ async fn a_note_is_kept_audited_and_never_changed(backend: Backend) {
         limit: 10,
         ..AuditFilter::default()
     };
-    assert_eq!(service.audit(&filter).await.unwrap().items.len(), 2);
+    assert_eq!(
+        service.support().audit(&filter).await.unwrap().items.len(),
+        2
+    );
 
     let too_long = "é".repeat(NOTE_CHARS_MAX + 1);
     for text in ["", " \n ", "a\0b", "\u{1b}[1m", &too_long] {
-        let refused = service.add_note(&actor, "customer@example.org", text).await;
+        let refused = service
+            .support()
+            .add_note(&actor, "customer@example.org", text)
+            .await;
         assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::NoteInvalid));
     }
-    let nobody = service.add_note(&actor, "nobody@example.org", "x").await;
+    let nobody = service
+        .support()
+        .add_note(&actor, "nobody@example.org", "x")
+        .await;
     assert_eq!(nobody.unwrap_err().refusal(), Some(&Refusal::NoSuchAccount));
 }

@@ -31,7 +31,7 @@ on_each_backend![
 const CARRIER: &str = service::SANDBOX_CARRIER;
 
 async fn claim(world: &World) -> (Lease, Vec<Claimed>) {
-    world.service.claim(CARRIER, 100).await.unwrap()
+    world.service.delivery().claim(CARRIER, 100).await.unwrap()
 }
 
 fn accepted(message: &Claimed) -> Submitted {
@@ -79,12 +79,18 @@ async fn a_message_goes_from_queued_to_delivered_and_never_back(backend: Backend
     let delivered = receipt(&messages[0], MessageStatus::Delivered);
     world
         .service
+        .delivery()
         .record_receipts(vec![delivered])
         .await
         .unwrap();
     world.pass(1000);
     let late = receipt(&messages[0], MessageStatus::Failed);
-    world.service.record_receipts(vec![late]).await.unwrap();
+    world
+        .service
+        .delivery()
+        .record_receipts(vec![late])
+        .await
+        .unwrap();
     world
         .record(CARRIER, &lease, vec![refused(&messages[0])])
         .await;
@@ -149,7 +155,12 @@ async fn the_charge_stays_once_a_carrier_took_the_message(backend: Backend) {
         .zip(ends)
         .map(|(message, end)| receipt(message, end))
         .collect();
-    world.service.record_receipts(receipts).await.unwrap();
+    world
+        .service
+        .delivery()
+        .record_receipts(receipts)
+        .await
+        .unwrap();
     assert_eq!(world.balance(&customer.live).await, money("0.85"));
     world.assert_sound().await;
 }
@@ -170,9 +181,25 @@ async fn a_claim_lasts_as_long_as_the_settings_say_and_no_submit_starts_in_its_l
     assert!(lease.not_after >= before + submitting);
     assert!(lease.not_after <= after + submitting);
     world.pass(lease_ms - 1);
-    assert_eq!(world.service.end_leases(Leases::Over).await.unwrap(), 0);
+    assert_eq!(
+        world
+            .service
+            .delivery()
+            .end_leases(Leases::Over)
+            .await
+            .unwrap(),
+        0
+    );
     world.pass(1);
-    assert_eq!(world.service.end_leases(Leases::Over).await.unwrap(), 1);
+    assert_eq!(
+        world
+            .service
+            .delivery()
+            .end_leases(Leases::Over)
+            .await
+            .unwrap(),
+        1
+    );
 }
 
 async fn a_lost_lease_changes_nothing_and_the_message_is_claimed_again(backend: Backend) {
@@ -181,7 +208,15 @@ async fn a_lost_lease_changes_nothing_and_the_message_is_claimed_again(backend: 
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     let (old, messages) = claim(&world).await;
     world.pass(60_000);
-    assert_eq!(world.service.end_leases(Leases::Over).await.unwrap(), 1);
+    assert_eq!(
+        world
+            .service
+            .delivery()
+            .end_leases(Leases::Over)
+            .await
+            .unwrap(),
+        1
+    );
     let (new, again) = claim(&world).await;
     assert_eq!(again[0].id, sent.transid.unwrap());
     world
@@ -236,7 +271,15 @@ async fn a_clean_stop_and_a_restart_give_claims_back(backend: Backend) {
     world.record(CARRIER, &lease, vec![back]).await;
     assert_eq!(claim(&world).await.1.len(), 1);
     let world = world.reopen().await;
-    assert_eq!(world.service.end_leases(Leases::All).await.unwrap(), 2);
+    assert_eq!(
+        world
+            .service
+            .delivery()
+            .end_leases(Leases::All)
+            .await
+            .unwrap(),
+        2
+    );
     assert_eq!(claim(&world).await.1.len(), 2);
     world.assert_sound().await;
 }
@@ -248,26 +291,34 @@ async fn messages_of_a_suspended_application_wait_and_expire(backend: Backend) {
     world.send(&customer.live, "12345678").await.unwrap();
     world
         .service
+        .applications()
         .suspend(&staff, customer.reference, "why")
         .await
         .unwrap();
     assert!(claim(&world).await.1.is_empty());
     world
         .service
+        .applications()
         .reinstate(&staff, customer.reference)
         .await
         .unwrap();
-    world.service.resume_deferred().await.unwrap();
+    world.service.delivery().resume_deferred().await.unwrap();
     assert_eq!(claim(&world).await.1.len(), 1);
     world
         .service
+        .applications()
         .suspend(&staff, customer.reference, "why")
         .await
         .unwrap();
     world.assert_sound().await;
     world.pass(48 * HOUR_MS + 1);
-    world.service.end_leases(Leases::Over).await.unwrap();
-    assert_eq!(world.service.expire().await.unwrap(), 1);
+    world
+        .service
+        .delivery()
+        .end_leases(Leases::Over)
+        .await
+        .unwrap();
+    assert_eq!(world.service.delivery().expire().await.unwrap(), 1);
     assert_eq!(world.balance(&customer.live).await, money("1"));
     world.assert_sound().await;
 }
@@ -284,13 +335,18 @@ async fn after_48_hours_everything_is_final_and_only_what_no_carrier_took_is_giv
     let results = messages.iter().take(10).map(accepted).collect();
     world.record(CARRIER, &lease, results).await;
     world.pass(48 * HOUR_MS - 1);
-    assert_eq!(world.service.expire().await.unwrap(), 0);
+    assert_eq!(world.service.delivery().expire().await.unwrap(), 0);
     world.pass(2);
     world.send(&customer.live, "12345678").await.unwrap();
     // A message doesn't expire while its claim lasts, because its carrier may still respond.
-    world.service.end_leases(Leases::Over).await.unwrap();
-    assert_eq!(world.service.expire().await.unwrap(), 600);
-    assert_eq!(world.service.expire().await.unwrap(), 0);
+    world
+        .service
+        .delivery()
+        .end_leases(Leases::Over)
+        .await
+        .unwrap();
+    assert_eq!(world.service.delivery().expire().await.unwrap(), 600);
+    assert_eq!(world.service.delivery().expire().await.unwrap(), 0);
     // 100 minus 601 × 0.05, plus the released 590 × 0.05.
     assert_eq!(world.balance(&customer.live).await, money("99.45"));
     let access = world.access(&customer.live).await;
@@ -300,6 +356,7 @@ async fn after_48_hours_everything_is_final_and_only_what_no_carrier_took_is_giv
     ] {
         let record = world
             .service
+            .messages()
             .message(&access, message.id)
             .await
             .unwrap()
@@ -324,7 +381,12 @@ async fn a_restart_finds_what_awaits_a_receipt(backend: Backend) {
     let results = messages.iter().map(accepted).collect();
     world.record(CARRIER, &lease, results).await;
     let done = receipt(&messages[2], MessageStatus::Delivered);
-    world.service.record_receipts(vec![done]).await.unwrap();
+    world
+        .service
+        .delivery()
+        .record_receipts(vec![done])
+        .await
+        .unwrap();
     let world = world.reopen().await;
     let mut found = Vec::new();
     let mut after = None;
@@ -332,6 +394,7 @@ async fn a_restart_finds_what_awaits_a_receipt(backend: Backend) {
     loop {
         let page = world
             .service
+            .delivery()
             .outstanding(CARRIER, later, after, 2)
             .await
             .unwrap();
@@ -349,7 +412,7 @@ async fn a_search_by_status_finds_the_messages_that_have_it(backend: Backend) {
     for _ in 0..4 {
         world.send(&customer.live, "12345678").await.unwrap();
     }
-    let (_, claimed) = world.service.claim(CARRIER, 1).await.unwrap();
+    let (_, claimed) = world.service.delivery().claim(CARRIER, 1).await.unwrap();
     let access = world.access(&customer.live).await;
     let filter = |status| MessageFilter {
         status: Some(status),
@@ -358,7 +421,8 @@ async fn a_search_by_status_finds_the_messages_that_have_it(backend: Backend) {
     };
     let sending = world
         .service
-        .messages(&access, &filter(MessageStatus::Sending))
+        .messages()
+        .list(&access, &filter(MessageStatus::Sending))
         .await
         .unwrap();
     assert_eq!(
@@ -367,11 +431,21 @@ async fn a_search_by_status_finds_the_messages_that_have_it(backend: Backend) {
     );
     let queued = world
         .service
-        .messages(&access, &filter(MessageStatus::Queued))
+        .messages()
+        .list(&access, &filter(MessageStatus::Queued))
         .await
         .unwrap();
     assert_eq!(queued.items.len(), 3);
-    assert_eq!(world.service.queue_state().await.unwrap().waiting, 4);
+    assert_eq!(
+        world
+            .service
+            .delivery()
+            .queue_state()
+            .await
+            .unwrap()
+            .waiting,
+        4
+    );
     assert_ne!(world.balance(&customer.live).await, Money::ZERO);
 }
 
@@ -386,7 +460,7 @@ async fn an_expired_message_is_not_claimed(backend: Backend) {
         claimed.iter().map(|message| message.id).collect::<Vec<_>>(),
         [new.transid.unwrap()]
     );
-    assert_eq!(world.service.expire().await.unwrap(), 1);
+    assert_eq!(world.service.delivery().expire().await.unwrap(), 1);
     assert_eq!(
         world.status(&customer, old.transid.unwrap()).await,
         MessageStatus::Expired
@@ -402,15 +476,15 @@ async fn a_claimed_message_does_not_stop_the_expiry_of_later_ones(backend: Backe
         world.send(&customer.live, "12345678").await.unwrap();
     }
     world.pass(48 * HOUR_MS - 10_000);
-    let (lease, messages) = world.service.claim(CARRIER, 1).await.unwrap();
+    let (lease, messages) = world.service.delivery().claim(CARRIER, 1).await.unwrap();
     world.pass(20_000);
-    assert_eq!(world.service.expire().await.unwrap(), 1099);
+    assert_eq!(world.service.delivery().expire().await.unwrap(), 1099);
     let late = vec![accepted(&messages[0])];
     assert_eq!(world.record(CARRIER, &lease, late).await, [messages[0].id]);
-    assert_eq!(world.service.expire().await.unwrap(), 1);
+    assert_eq!(world.service.delivery().expire().await.unwrap(), 1);
     assert_eq!(world.balance(&customer.live).await, money("99.95"));
     world.pass(11 * 60_000);
-    world.service.expire().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
     world.assert_sound().await;
 }
 
@@ -420,11 +494,11 @@ async fn an_expiry_under_a_clock_that_is_ahead_does_not_hide_later_messages_from
     let world = World::new(backend).await;
     let customer = world.active("one@example.org", "1").await;
     world.pass(1000 * HOUR_MS);
-    world.service.expire().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
     world.pass(-1000 * HOUR_MS);
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     world.pass(48 * HOUR_MS + 1);
-    assert_eq!(world.service.expire().await.unwrap(), 1);
+    assert_eq!(world.service.delivery().expire().await.unwrap(), 1);
     assert_eq!(
         world.status(&customer, sent.transid.unwrap()).await,
         MessageStatus::Expired
@@ -438,10 +512,24 @@ async fn a_receipt_that_comes_before_the_submit_is_recorded_is_final(backend: Ba
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     let (_, messages) = claim(&world).await;
     let failed = receipt(&messages[0], MessageStatus::Expired);
-    world.service.record_receipts(vec![failed]).await.unwrap();
+    world
+        .service
+        .delivery()
+        .record_receipts(vec![failed])
+        .await
+        .unwrap();
     world.pass(60_000);
     assert!(claim(&world).await.1.is_empty());
-    assert_eq!(world.service.queue_state().await.unwrap().waiting, 0);
+    assert_eq!(
+        world
+            .service
+            .delivery()
+            .queue_state()
+            .await
+            .unwrap()
+            .waiting,
+        0
+    );
     assert_eq!(
         world.status(&customer, sent.transid.unwrap()).await,
         MessageStatus::Expired

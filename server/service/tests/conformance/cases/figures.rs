@@ -34,7 +34,10 @@ const EACH: QuarterRange = QuarterRange {
 async fn figures(sending: &Sending, range: QuarterRange) -> BTreeMap<i64, Figures> {
     let (account, key) = (sending.customer.account.id, Some(KeyKind::Live));
     let service = &sending.world.service;
-    let found = service.account_figures(account, None, key, &[range]).await;
+    let found = service
+        .messages()
+        .account_figures(account, None, key, &[range])
+        .await;
     let [(reference, periods)] = found.unwrap().try_into().unwrap();
     assert_eq!(reference, sending.customer.reference);
     periods
@@ -89,11 +92,11 @@ async fn messages_are_counted_in_the_quarter_hour_of_their_acceptance(backend: B
     // The rows of single writers are merged once all messages are final.
     world.pass(3 * DAY_MS);
     sending.send().await;
-    world.service.expire().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
     let before = figures(&sending, EACH).await;
     assert_eq!(before[&(quarter + 1)].expired, 1);
     assert_eq!(before[&(quarter + 1)].cost, money("0"));
-    world.service.fold_days().await.unwrap();
+    world.service.operations().fold_days().await.unwrap();
     let mut conn = world.database.connect().await;
     let parts = format!(
         "SELECT COUNT(*) FROM message_quarters \
@@ -109,6 +112,7 @@ async fn messages_are_counted_in_the_quarter_hour_of_their_acceptance(backend: B
     let reference = Some(sending.customer.reference);
     let foreign = world
         .service
+        .messages()
         .account_figures(account, reference, None, &[EACH])
         .await
         .unwrap_err();
@@ -229,7 +233,7 @@ async fn days_that_are_long_over_are_told_as_they_are(backend: Backend) {
     // A message that was pending when its day was first read must be shown as expired afterwards.
     let told = days_told(whole, 0).await;
     assert!(told.values().any(|figures| figures.under_way() > 0));
-    world.service.expire().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
     for ahead in [0, 23, -20] {
         for range in ranges.into_iter().chain(ranges) {
             days_told(range, ahead).await;

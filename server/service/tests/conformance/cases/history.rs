@@ -23,13 +23,23 @@ async fn count(world: &World, customer: &Customer) -> usize {
         limit: 100,
         ..MessageFilter::default()
     };
-    let found = world.service.messages(&access, &filter).await.unwrap();
+    let found = world
+        .service
+        .messages()
+        .list(&access, &filter)
+        .await
+        .unwrap();
     found.items.len()
 }
 
 /// Claims all waiting messages. The first is refused, and the others are delivered.
 async fn end_all(world: &World) {
-    let (lease, claimed) = world.service.claim(SANDBOX_CARRIER, 100).await.unwrap();
+    let (lease, claimed) = world
+        .service
+        .delivery()
+        .claim(SANDBOX_CARRIER, 100)
+        .await
+        .unwrap();
     let outcome = |place| {
         if place == 0 {
             refused()
@@ -51,7 +61,12 @@ async fn end_all(world: &World) {
         error: None,
     });
     let receipts = receipts.collect();
-    world.service.record_receipts(receipts).await.unwrap();
+    world
+        .service
+        .delivery()
+        .record_receipts(receipts)
+        .await
+        .unwrap();
 }
 
 async fn old_days_are_dropped_and_the_sums_of_money_still_agree(backend: Backend) {
@@ -77,15 +92,15 @@ async fn old_days_are_dropped_and_the_sums_of_money_still_agree(backend: Backend
 
     // The day of the first message is the oldest one that is still kept.
     world.pass(399 * DAY_MS);
-    world.service.expire().await.unwrap();
-    world.service.drop_history().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
+    world.service.operations().drop_history().await.unwrap();
     assert_eq!(count(&world, &customer).await, 7);
     world.pass(DAY_MS);
-    world.service.drop_history().await.unwrap();
+    world.service.operations().drop_history().await.unwrap();
     assert_eq!(count(&world, &customer).await, 2);
     world.assert_sound().await;
     world.pass(DAY_MS);
-    world.service.drop_history().await.unwrap();
+    world.service.operations().drop_history().await.unwrap();
     assert_eq!(count(&world, &customer).await, 0);
     world.assert_sound().await;
     assert_eq!(world.balance(&customer.live).await, balance);
@@ -101,11 +116,11 @@ async fn a_day_with_a_message_that_is_not_final_is_not_dropped(backend: Backend)
     let customer = world.active("one@example.org", "10").await;
     world.send(&customer.live, "12345678").await.unwrap();
     world.pass(500 * DAY_MS);
-    world.service.drop_history().await.unwrap();
+    world.service.operations().drop_history().await.unwrap();
     assert_eq!(count(&world, &customer).await, 1);
     world.assert_sound().await;
-    world.service.expire().await.unwrap();
-    world.service.drop_history().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
+    world.service.operations().drop_history().await.unwrap();
     assert_eq!(count(&world, &customer).await, 0);
     assert_eq!(world.balance(&customer.live).await, money("10"));
     world.assert_sound().await;
@@ -151,18 +166,17 @@ async fn the_counts_of_a_day_are_merged_once_all_its_messages_are_final(backend:
     world.send(&customer.live, "12345678").await.unwrap();
 
     // One of the first day's messages still waits.
-    world.service.expire().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
     let parts = rows_of_first_day(&world).await;
     assert!(parts[0] > 0);
-    world.service.fold_days().await.unwrap();
+    world.service.operations().fold_days().await.unwrap();
     assert_eq!(rows_of_first_day(&world).await, parts);
 
     world.pass(2 * DAY_MS);
-    world.service.expire().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
     let days = async || {
-        let days = world
-            .service
-            .account_days(customer.account.id, None, None, (0, i64::MAX));
+        let messages = world.service.messages();
+        let days = messages.account_days(customer.account.id, None, None, (0, i64::MAX));
         days.await.unwrap()
     };
     let before = days().await;
@@ -172,7 +186,7 @@ async fn the_counts_of_a_day_are_merged_once_all_its_messages_are_final(backend:
         (3, 1, 1)
     );
     for _ in 0..2 {
-        world.service.fold_days().await.unwrap();
+        world.service.operations().fold_days().await.unwrap();
         assert_eq!(rows_of_first_day(&world).await, [0, 3, 0]);
         assert_eq!(days().await, before);
         world.assert_sound().await;

@@ -24,18 +24,33 @@ async fn a_bank_id_is_credited_once_and_other_data_under_it_is_refused(backend: 
     let customer = world.pending("one@example.org").await;
     let reference = customer.reference.as_str();
     let first = order("bank-1", reference, "12.5");
-    let done = world.service.add_deposit(&STAFF, &first).await.unwrap();
+    let done = world
+        .service
+        .money()
+        .add_deposit(&STAFF, &first)
+        .await
+        .unwrap();
     assert_eq!(
         (done.status, done.already),
         (DepositStatus::Credited, false)
     );
-    let again = world.service.add_deposit(&STAFF, &first).await.unwrap();
+    let again = world
+        .service
+        .money()
+        .add_deposit(&STAFF, &first)
+        .await
+        .unwrap();
     assert_eq!((again.already, again.balance), (true, Some(money("12.5"))));
     for other in [
         order("bank-1", reference, "12.6"),
         order("bank-1", "000000", "12.5"),
     ] {
-        let refused = world.service.add_deposit(&STAFF, &other).await.unwrap_err();
+        let refused = world
+            .service
+            .money()
+            .add_deposit(&STAFF, &other)
+            .await
+            .unwrap_err();
         assert!(
             matches!(refused.refusal(), Some(Refusal::BankIdConflict { .. })),
             "{refused:?}"
@@ -56,7 +71,14 @@ async fn deposits_at_once_are_all_credited_and_each_once(backend: Backend) {
                 customer.reference.as_str(),
                 "0.000001",
             );
-            tokio::spawn(async move { service.add_deposit(&STAFF, &order).await.unwrap().already })
+            tokio::spawn(async move {
+                service
+                    .money()
+                    .add_deposit(&STAFF, &order)
+                    .await
+                    .unwrap()
+                    .already
+            })
         })
         .collect();
     let mut repeated = 0;
@@ -74,13 +96,15 @@ async fn an_unknown_reference_waits_until_staff_assign_it(backend: Backend) {
     for (bank_id, reference) in [("bank-1", "typo"), ("bank-2", "")] {
         let done = world
             .service
+            .money()
             .add_deposit(&STAFF, &order(bank_id, reference, "3"))
             .await
             .unwrap();
         assert_eq!(done.status, DepositStatus::Unmatched);
     }
     world.assert_sound().await;
-    let assign = |bank_id, reference| world.service.assign_deposit(&STAFF, bank_id, reference);
+    let ledger = world.service.money();
+    let assign = |bank_id, reference| ledger.assign_deposit(&STAFF, bank_id, reference);
     let nobody = Reference::from_number(1);
     assert_eq!(
         assign("bank-1", nobody).await.unwrap_err().refusal(),
@@ -94,9 +118,19 @@ async fn an_unknown_reference_waits_until_staff_assign_it(backend: Backend) {
     let twice = assign("bank-1", customer.reference).await.unwrap_err();
     assert_eq!(twice.refusal(), Some(&Refusal::DepositAssigned));
     assert_eq!(world.balance(&customer.live).await, money("3"));
-    assert_eq!(world.service.unmatched_deposits().await.unwrap().len(), 1);
+    assert_eq!(
+        world
+            .service
+            .money()
+            .unmatched_deposits()
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
     let again = world
         .service
+        .money()
         .add_deposit(&STAFF, &order("bank-1", "typo", "3"))
         .await
         .unwrap();
@@ -111,7 +145,12 @@ async fn a_payer_may_write_anything_for_a_reference(backend: Backend) {
     let world = World::new(backend).await;
     let odd = order("bank-1", "invoice\0 7 'é'", "3");
     for already in [false, true] {
-        let done = world.service.add_deposit(&STAFF, &odd).await.unwrap();
+        let done = world
+            .service
+            .money()
+            .add_deposit(&STAFF, &odd)
+            .await
+            .unwrap();
         let expected = (DepositStatus::Unmatched, already);
         assert_eq!((done.status, done.already), expected);
     }
@@ -127,7 +166,7 @@ async fn an_import_is_checked_first_and_skips_what_is_known(backend: Backend) {
         order("bank-2", reference, "2"),
         order("bank-1", reference, "9"),
     ];
-    let refused = world.service.check_deposits(&bad).await;
+    let refused = world.service.money().check_deposits(&bad).await;
     assert!(
         matches!(
             refused.unwrap_err().refusal(),
@@ -142,7 +181,12 @@ async fn an_import_is_checked_first_and_skips_what_is_known(backend: Backend) {
         order("bank-2", reference, "2"),
         order("bank-3", "nobody", "4"),
     ];
-    let counts = world.service.import_deposits(&STAFF, &good).await.unwrap();
+    let counts = world
+        .service
+        .money()
+        .import_deposits(&STAFF, &good)
+        .await
+        .unwrap();
     assert_eq!(
         (counts.credited, counts.unmatched, counts.skipped),
         (1, 1, 1)
@@ -158,7 +202,12 @@ async fn a_deposit_that_would_overflow_the_balance_is_refused(backend: Backend) 
         .deposit("bank-1", customer.reference, "9223372036854")
         .await;
     let more = order("bank-2", customer.reference.as_str(), "1");
-    let refused = world.service.add_deposit(&STAFF, &more).await.unwrap_err();
+    let refused = world
+        .service
+        .money()
+        .add_deposit(&STAFF, &more)
+        .await
+        .unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::BalanceTooLarge));
     world.assert_sound().await;
 }
@@ -175,6 +224,7 @@ async fn the_statement_lists_every_transfer_with_the_balance_after_it(backend: B
         );
         async move {
             service
+                .applications()
                 .statement(account, reference, whole(cursor.as_deref(), 1))
                 .await
                 .unwrap()
@@ -205,6 +255,7 @@ async fn the_statement_lists_every_transfer_with_the_balance_after_it(backend: B
             ..whole(None, 10)
         };
         let statement = (world.service)
+            .applications()
             .statement(customer.account.id, customer.reference, filter)
             .await
             .unwrap();

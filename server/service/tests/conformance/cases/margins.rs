@@ -50,7 +50,8 @@ async fn a_day_is_counted_when_it_is_over_and_again_when_all_is_final(backend: B
     let day = world.now().day();
     world.pass(1);
     let abroad = PriceChange::Prefix(Prefix::parse("27").unwrap(), Some(money("0.2")));
-    let set = world.service.set_price(&Actor::CommandLine, abroad, None);
+    let ledger = world.service.money();
+    let set = ledger.set_price(&Actor::CommandLine, abroad, None);
     set.await.unwrap();
     let sending = Sending { world, customer };
     // A page in three UCS-2 segments, a page abroad, and one that acme and beta refuse.
@@ -71,15 +72,20 @@ async fn a_day_is_counted_when_it_is_over_and_again_when_all_is_final(backend: B
         .await
         .unwrap();
 
-    world.service.count_margins().await.unwrap();
-    let nothing = world.service.margins((day, day)).await.unwrap();
+    world.service.messages().count_margins().await.unwrap();
+    let nothing = world.service.messages().margins((day, day)).await.unwrap();
     assert_eq!(
         (nothing.counted, nothing.total),
         (None, MarginFigures::default())
     );
     world.pass(25 * HOUR_MS);
-    world.service.count_margins().await.unwrap();
-    let report = world.service.margins((day, day + 1)).await.unwrap();
+    world.service.messages().count_margins().await.unwrap();
+    let report = world
+        .service
+        .messages()
+        .margins((day, day + 1))
+        .await
+        .unwrap();
     assert_eq!((report.counted, report.final_until), (Some(day), None));
     let rules: Vec<_> = report.rules.iter().map(shown).collect();
     assert_eq!(
@@ -98,23 +104,28 @@ async fn a_day_is_counted_when_it_is_over_and_again_when_all_is_final(backend: B
     assert_eq!(report.days.len(), 1);
     assert_eq!(report.days[0].figures, report.total);
     let account = sending.customer.account.id;
-    let paid = world.service.account_paid(account, None, (day, day + 1));
+    let messages = world.service.messages();
+    let paid = messages.account_paid(account, None, (day, day + 1));
     let of_day = vec![(day, money("0.25"))];
     assert_eq!(paid.await.unwrap(), [(reference, of_day)]);
-    let before = world
-        .service
-        .account_paid(account, None, (day - 2, day - 1));
+    let messages = world.service.messages();
+    let before = messages.account_paid(account, None, (day - 2, day - 1));
     assert_eq!(before.await.unwrap(), [(reference, Vec::new())]);
-    let lines = world.service.margin_lines((day, day)).await.unwrap();
+    let lines = world
+        .service
+        .messages()
+        .margin_lines((day, day))
+        .await
+        .unwrap();
     assert_eq!(lines.len(), 2);
 
     // The last day with messages counts as over only once a later message exists.
     world.send(live, "12345678").await.unwrap();
     // All are final two days later, without receipts. Their segments were submitted all the same.
     world.pass(48 * HOUR_MS);
-    world.service.expire().await.unwrap();
-    world.service.count_margins().await.unwrap();
-    let again = world.service.margins((day, day)).await.unwrap();
+    world.service.delivery().expire().await.unwrap();
+    world.service.messages().count_margins().await.unwrap();
+    let again = world.service.messages().margins((day, day)).await.unwrap();
     assert_eq!(again.final_until, Some(day));
     assert_eq!(again.total, report.total);
     world.assert_sound().await;
@@ -124,8 +135,13 @@ async fn the_days_of_a_report_are_bounded(backend: Backend) {
     let world = World::new(backend).await;
     let day = Timestamp::parse_typed("2026-01-01").unwrap().day();
     for days in [(day, day - 1), (day, day + 92)] {
-        let report = world.service.margins(days).await;
+        let report = world.service.messages().margins(days).await;
         assert!(matches!(report, Err(Error::Refused(Refusal::DaysInvalid))));
     }
-    world.service.margins((day, day + 91)).await.unwrap();
+    world
+        .service
+        .messages()
+        .margins((day, day + 91))
+        .await
+        .unwrap();
 }

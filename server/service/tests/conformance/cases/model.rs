@@ -133,6 +133,7 @@ impl Model {
                 let claim = self
                     .world
                     .service
+                    .delivery()
                     .claim(SANDBOX_CARRIER, limit)
                     .await
                     .unwrap();
@@ -157,6 +158,7 @@ impl Model {
         let result = self
             .world
             .service
+            .messages()
             .send(request(key, number, &"x".repeat(pages * 160)))
             .await;
         let expected = if key != current {
@@ -187,7 +189,7 @@ impl Model {
                 &"x".repeat(pages * 160),
             )
         };
-        let result = self.world.service.send(order).await;
+        let result = self.world.service.messages().send(order).await;
         let answered = result.map(|sent| (sent.replayed, sent.balance.micros()));
         let expected = self.expected(who, &key, pages, cost);
         let balance = self.balances[who] - cost;
@@ -242,10 +244,16 @@ impl Model {
     }
 
     async fn expand(&mut self) {
-        let next = self.world.service.next_unexpanded(None).await.unwrap();
+        let next = self
+            .world
+            .service
+            .messages()
+            .next_unexpanded(None)
+            .await
+            .unwrap();
         assert_eq!(next.as_ref(), self.waiting.keys().next());
         let Some(id) = next else { return };
-        self.world.service.expand(id).await.unwrap();
+        self.world.service.messages().expand(id).await.unwrap();
         let (who, rows) = self.waiting.remove(&id).unwrap();
         let access = self.world.access(&self.customers[who].live).await;
         let filter = MessageFilter {
@@ -253,7 +261,13 @@ impl Model {
             limit: 100,
             ..MessageFilter::default()
         };
-        let messages = self.world.service.messages(&access, &filter).await.unwrap();
+        let messages = self
+            .world
+            .service
+            .messages()
+            .list(&access, &filter)
+            .await
+            .unwrap();
         assert_eq!(messages.items.len(), rows);
         for message in messages.items {
             self.open.insert(message.transid, (who, LOCAL, false));
@@ -281,6 +295,7 @@ impl Model {
         let done = self
             .world
             .service
+            .money()
             .add_deposit(&STAFF, &order)
             .await
             .unwrap();
@@ -292,6 +307,7 @@ impl Model {
         let replaced = self
             .world
             .service
+            .applications()
             .replace_key(
                 customer.account.id,
                 customer.reference,
@@ -309,10 +325,18 @@ impl Model {
         let reference = self.customers[who].reference;
         let service = &self.world.service;
         if self.suspended[who] {
-            service.reinstate(&STAFF, reference).await.unwrap();
-            service.resume_deferred().await.unwrap();
+            service
+                .applications()
+                .reinstate(&STAFF, reference)
+                .await
+                .unwrap();
+            service.delivery().resume_deferred().await.unwrap();
         } else {
-            service.suspend(&STAFF, reference, "why").await.unwrap();
+            service
+                .applications()
+                .suspend(&STAFF, reference, "why")
+                .await
+                .unwrap();
         }
         self.suspended[who] = !self.suspended[who];
     }
@@ -380,6 +404,7 @@ impl Model {
         };
         self.world
             .service
+            .delivery()
             .record_receipts(vec![receipt.clone(), receipt])
             .await
             .unwrap();
@@ -388,12 +413,12 @@ impl Model {
     async fn pass(&mut self, ms: i64) {
         self.world.pass(ms);
         let service = &self.world.service;
-        service.end_leases(Leases::Over).await.unwrap();
+        service.delivery().end_leases(Leases::Over).await.unwrap();
         let now = self.world.now();
         let over = self.claims.iter().filter(|(lease, _)| lease.until <= now);
         let over: Vec<_> = over.map(|(lease, _)| lease.token).collect();
         self.holders.retain(|_, token| !over.contains(token));
-        self.world.service.expire().await.unwrap();
+        self.world.service.delivery().expire().await.unwrap();
         if ms > 48 * HOUR_MS {
             for (id, (who, cost, taken)) in std::mem::take(&mut self.open) {
                 self.balances[who] += if taken { 0 } else { cost };
@@ -419,6 +444,7 @@ impl Model {
             let found = self
                 .world
                 .service
+                .messages()
                 .message(&access, *id)
                 .await
                 .unwrap()
@@ -430,6 +456,7 @@ impl Model {
             let found = self
                 .world
                 .service
+                .messages()
                 .message(&access, *id)
                 .await
                 .unwrap()

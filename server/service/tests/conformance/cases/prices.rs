@@ -34,12 +34,13 @@ fn base(local: &str, international: &str) -> PriceChange {
 
 async fn set(world: &World, change: PriceChange, from: Option<Timestamp>) {
     world.pass(1);
-    let set = world.service.set_price(&STAFF, change, from);
+    let money = world.service.money();
+    let set = money.set_price(&STAFF, change, from);
     set.await.unwrap();
 }
 
 async fn refused(world: &World, change: PriceChange, from: Option<Timestamp>) -> Refusal {
-    match world.service.set_price(&STAFF, change, from).await {
+    match world.service.money().set_price(&STAFF, change, from).await {
         Err(Error::Refused(refusal)) => refusal,
         other => panic!("{other:?}"),
     }
@@ -60,7 +61,7 @@ async fn a_price_is_charged_from_its_time_on_and_a_charge_keeps_it(backend: Back
     set(&world, of_prefix("2782", Some("0.1")), Some(later)).await;
     set(&world, base("0.06", "0.3"), Some(later)).await;
     assert_eq!(cost(&world, &customer).await, "0.2");
-    let table = world.service.price_table().await.unwrap();
+    let table = world.service.money().price_table().await.unwrap();
     let shown = |record: &PriceRecord| record.per_page.unwrap().to_string();
     let in_force: Vec<_> = table.in_force.iter().map(shown).collect();
     assert_eq!(in_force, ["0.05", "0.25", "0.2"]);
@@ -79,7 +80,7 @@ async fn a_price_is_charged_from_its_time_on_and_a_charge_keeps_it(backend: Back
     let kept = world.message(&customer, first.transid.unwrap()).await;
     assert_eq!(kept.charge.unit_price, money("0.25"));
     assert_eq!(kept.charge.rule, "international_not_8_digits");
-    let changes = world.service.price_changes().await.unwrap();
+    let changes = world.service.money().price_changes().await.unwrap();
     assert_eq!(changes.len(), 6);
     assert_eq!(changes[5].set_by, "settings");
     assert!(changes[0].set_by.starts_with("command line"));
@@ -101,7 +102,7 @@ async fn a_change_between_two_sends_is_charged_at_once(backend: Backend) {
     let sending: Vec<_> = (0..100)
         .map(|_| {
             let (service, request) = (world.service.clone(), request(&customer.live, ABROAD, "x"));
-            tokio::spawn(async move { service.send(request).await })
+            tokio::spawn(async move { service.messages().send(request).await })
         })
         .collect();
     set(&world, of_prefix("27", Some("0.07")), None).await;
@@ -127,7 +128,7 @@ async fn the_price_of_a_prefix_is_named_by_the_charge(backend: Backend) {
     );
     assert!(charge.why.contains("begins with 27"), "{}", charge.why);
     let number = Number::parse(ABROAD).unwrap();
-    let price = world.service.price_of(&number).await.unwrap();
+    let price = world.service.money().price_of(&number).await.unwrap();
     assert_eq!(
         (price.rule.as_str(), price.price.per_page),
         ("prefix_27", money("0.2"))
@@ -161,7 +162,10 @@ async fn changes_that_begin_in_the_past_or_twice_or_too_cheap_are_refused(backen
     assert_eq!(cheap, named);
     let nothing = refused(&world, of_prefix("27", None), None).await;
     assert_eq!(nothing, Refusal::NoSuchPrefix);
-    assert_eq!(world.service.price_changes().await.unwrap().len(), 2);
+    assert_eq!(
+        world.service.money().price_changes().await.unwrap().len(),
+        2
+    );
     world.assert_sound().await;
 }
 
@@ -172,7 +176,8 @@ async fn uploaded_across(
     (file, order): (&str, BatchRequest),
     change: PriceChange,
 ) -> service::AcceptedBatch {
-    let permit = world.service.begin_bulk(Some(customer.live.expose()), None);
+    let messages = world.service.messages();
+    let permit = messages.begin_bulk(Some(customer.live.expose()), None);
     let permit = permit.await.unwrap();
     let mode = match order.message {
         Some(_) => BulkMode::OneToMany,
@@ -182,7 +187,11 @@ async fn uploaded_across(
     upload.write(file.as_bytes()).await.unwrap();
     set(world, change, None).await;
     let spooled = upload.finish().await.unwrap();
-    let accepted = world.service.accept_batch(&permit, spooled, order).await;
+    let accepted = world
+        .service
+        .messages()
+        .accept_batch(&permit, spooled, order)
+        .await;
     accepted.unwrap()
 }
 
@@ -227,7 +236,7 @@ async fn settings_change_nothing_once_staff_have_set_a_price(backend: Backend) {
     let mut config = world.config();
     config.prices = prices("0.1", "0.2");
     let service = Service::open(config).await.unwrap();
-    let list = service.price_list().await.unwrap();
+    let list = service.money().price_list().await.unwrap();
     assert_eq!(list.prices, prices("0.05", "0.25"));
     service.close().await;
 }
@@ -254,5 +263,8 @@ async fn no_price_is_0(backend: Backend) {
         error.contains("check constraint") || error.contains("CHECK constraint"),
         "{error}"
     );
-    assert_eq!(world.service.price_changes().await.unwrap().len(), 1);
+    assert_eq!(
+        world.service.money().price_changes().await.unwrap().len(),
+        1
+    );
 }

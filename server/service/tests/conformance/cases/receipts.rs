@@ -27,7 +27,7 @@ async fn a_receipt_that_comes_before_the_answer_waits_for_it(backend: Backend) {
         .await;
     sending.answer(&handed, taken_as("c1")).await;
     sending.assert_status(handed.id(), Delivered).await;
-    let carriers = sending.world.service.carriers().await.unwrap();
+    let carriers = sending.world.service.delivery().carriers().await.unwrap();
     let acme = carriers
         .iter()
         .find(|carrier| carrier.name == "acme")
@@ -51,8 +51,14 @@ async fn receipts_that_come_twice_late_or_for_nothing_change_nothing(backend: Ba
     assert_eq!(steps(&after), before + 1);
     assert_eq!(after.record.status, Delivered);
     sending.world.pass(8 * 24 * HOUR_MS);
-    sending.world.service.expire().await.unwrap();
-    sending.world.service.forget_segments().await.unwrap();
+    sending.world.service.delivery().expire().await.unwrap();
+    sending
+        .world
+        .service
+        .delivery()
+        .forget_segments()
+        .await
+        .unwrap();
     sending.receive(receipt("c1", Failed)).await;
     assert_eq!(steps(&sending.detail(handed.id()).await), before + 1);
     sending.assert_sound().await;
@@ -127,7 +133,7 @@ async fn a_name_of_more_than_255_characters_is_dropped(backend: Backend) {
     let unnamed = sending.submitted().await;
     sending.answer(&unnamed, taken_as(&too_long)).await;
     sending.assert_status(unnamed.id(), Submitted).await;
-    let carriers = sending.world.service.carriers().await.unwrap();
+    let carriers = sending.world.service.delivery().carriers().await.unwrap();
     assert!(
         carriers
             .iter()

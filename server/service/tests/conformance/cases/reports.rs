@@ -54,7 +54,12 @@ async fn pages_of_a_report_are_complete_and_in_order(backend: Backend) {
             cursor,
             ..MessageFilter::default()
         };
-        let page = world.service.messages(&access, &filter).await.unwrap();
+        let page = world
+            .service
+            .messages()
+            .list(&access, &filter)
+            .await
+            .unwrap();
         found.extend(page.items.into_iter().map(|record| record.transid));
         cursor = page.next;
         if cursor.is_none() {
@@ -66,7 +71,12 @@ async fn pages_of_a_report_are_complete_and_in_order(backend: Backend) {
         cursor: Some("x".to_owned()),
         ..filter()
     };
-    let refused = world.service.messages(&access, &bad).await.unwrap_err();
+    let refused = world
+        .service
+        .messages()
+        .list(&access, &bad)
+        .await
+        .unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::InvalidCursor));
 }
 
@@ -75,7 +85,14 @@ async fn filters_find_what_they_name_and_from_is_inclusive_and_to_exclusive(back
     let customer = world.active("one@example.org", "10").await;
     let mut named = request(&customer.live, "87654321", "x");
     named.requestid = RequestId::parse("order-7").ok();
-    let first = world.service.send(named).await.unwrap().transid.unwrap();
+    let first = world
+        .service
+        .messages()
+        .send(named)
+        .await
+        .unwrap()
+        .transid
+        .unwrap();
     world.pass(1000);
     let middle = world.now();
     let second = world
@@ -95,7 +112,7 @@ async fn filters_find_what_they_name_and_from_is_inclusive_and_to_exclusive(back
     let find = |filter: MessageFilter| {
         let service = world.service.clone();
         async move {
-            let page = service.messages(&access, &filter).await.unwrap();
+            let page = service.messages().list(&access, &filter).await.unwrap();
             page.items
                 .into_iter()
                 .map(|record| record.transid)
@@ -192,7 +209,12 @@ async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts(back
         .unwrap();
     for (key, own) in [(&one.live, live), (&one.test, test), (&two.live, foreign)] {
         let access = world.access(key).await;
-        let page = world.service.messages(&access, &filter()).await.unwrap();
+        let page = world
+            .service
+            .messages()
+            .list(&access, &filter())
+            .await
+            .unwrap();
         assert_eq!(
             page.items
                 .iter()
@@ -201,13 +223,19 @@ async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts(back
             [own]
         );
         for other in [live, test, foreign] {
-            let found = world.service.message(&access, other).await.unwrap();
+            let found = world
+                .service
+                .messages()
+                .message(&access, other)
+                .await
+                .unwrap();
             assert_eq!(found.is_some(), other == own);
         }
     }
     let account = one.account.id;
     let page = world
         .service
+        .messages()
         .account_messages(account, None, &filter())
         .await
         .unwrap();
@@ -220,6 +248,7 @@ async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts(back
     assert!(
         world
             .service
+            .messages()
             .account_message(account, foreign)
             .await
             .unwrap()
@@ -228,6 +257,7 @@ async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts(back
     assert!(
         world
             .service
+            .messages()
             .account_message(account, test)
             .await
             .unwrap()
@@ -235,6 +265,7 @@ async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts(back
     );
     let refused = world
         .service
+        .messages()
         .account_messages(account, Some(two.reference), &filter())
         .await;
     assert_eq!(
@@ -244,11 +275,13 @@ async fn keys_see_their_own_messages_alone_and_the_portal_sees_the_accounts(back
     let sender = crate::world::name("Power");
     let second = world
         .service
+        .applications()
         .create_application(account, Category::Electricity, Some(&sender))
         .await
         .unwrap();
     let none = world
         .service
+        .messages()
         .account_messages(account, Some(second.reference), &filter())
         .await;
     assert!(none.unwrap().items.is_empty());
@@ -268,18 +301,24 @@ async fn the_portal_tells_messages_of_live_and_test_keys_apart(backend: Backend)
             key: Some(kind),
             ..filter()
         };
-        let found = service.account_messages(account, None, &of_key).await;
+        let found = service
+            .messages()
+            .account_messages(account, None, &of_key)
+            .await;
         let found = found.unwrap().items;
         let ids: Vec<_> = found.iter().map(|record| record.transid).collect();
         assert_eq!(ids, [transid]);
-        let totals = service.account_totals(account, None, Some(kind), of_days);
+        let messages = service.messages();
+        let totals = messages.account_totals(account, None, Some(kind), of_days);
         assert_eq!(totals.await.unwrap().total(), 1);
-        let days = service.account_days(account, None, Some(kind), of_days);
+        let messages = service.messages();
+        let days = messages.account_days(account, None, Some(kind), of_days);
         let days = days.await.unwrap();
         assert_eq!((days.len(), days[0].counts.queued), (1, 1));
     }
     let reference = Some(customer.reference);
-    let totals = service.account_totals(account, reference, None, of_days);
+    let messages = service.messages();
+    let totals = messages.account_totals(account, reference, None, of_days);
     assert_eq!(totals.await.unwrap().queued, 2);
 }
 
@@ -296,6 +335,7 @@ async fn a_message_is_reported_with_its_charge_and_what_was_given_back(backend: 
         let sent = world.send(&customer.live, number).await.unwrap();
         let detail = world
             .service
+            .messages()
             .message(&access, sent.transid.unwrap())
             .await
             .unwrap()
@@ -353,7 +393,7 @@ async fn store_copies(world: &World, of: Transid, copies: i64) {
 /// yet, and the third is delivered.
 async fn end_three(world: &World) -> Vec<Transid> {
     let carrier = service::SANDBOX_CARRIER;
-    let (lease, claimed) = world.service.claim(carrier, 3).await.unwrap();
+    let (lease, claimed) = world.service.delivery().claim(carrier, 3).await.unwrap();
     let outcomes = [refused(), taken_as("a"), taken_as("b")];
     let results = claimed.iter().zip(outcomes);
     let results = results.map(|(message, outcome)| answered(message, outcome));
@@ -366,6 +406,7 @@ async fn end_three(world: &World) -> Vec<Transid> {
     });
     world
         .service
+        .delivery()
         .record_receipts(receipts.collect())
         .await
         .unwrap();
@@ -402,10 +443,19 @@ async fn a_search_by_status_finds_a_message_behind_60000_others_on_its_first_pag
             limit: 50,
             ..MessageFilter::default()
         };
-        let page = world.service.messages(&access, &filter).await.unwrap();
+        let page = world
+            .service
+            .messages()
+            .list(&access, &filter)
+            .await
+            .unwrap();
         assert_eq!((transids(&page), page.next), (expected.clone(), None));
         let account = customer.account.id;
-        let page = world.service.account_messages(account, None, &filter).await;
+        let page = world
+            .service
+            .messages()
+            .account_messages(account, None, &filter)
+            .await;
         let page = page.unwrap();
         let of_test = newest.transid.filter(|_| status == MessageStatus::Queued);
         let both: Vec<_> = of_test.into_iter().chain(expected).collect();
@@ -435,7 +485,11 @@ async fn a_search_that_ran_out_of_time_continues_at_its_cursor_and_misses_nothin
     let (mut found, mut pages) = (Vec::new(), 0);
     loop {
         let account = customer.account.id;
-        let page = world.service.account_messages(account, None, &filter).await;
+        let page = world
+            .service
+            .messages()
+            .account_messages(account, None, &filter)
+            .await;
         let page = page.unwrap();
         found.extend(transids(&page));
         pages += 1;
@@ -468,7 +522,7 @@ async fn every_combination_of_filters_finds_exactly_the_messages_that_match(back
         let number = ["12345678", "22345678", "32345678"][n % 3];
         let mut request = request(key, number, "x");
         request.requestid = (n % 2 == 0).then(|| RequestId::parse("r").unwrap());
-        world.service.send(request).await.unwrap();
+        world.service.messages().send(request).await.unwrap();
         if n % 4 == 0 {
             end_three(&world).await;
         }
@@ -517,7 +571,11 @@ async fn pages(
     let mut found = Vec::new();
     loop {
         let account = customer.account.id;
-        let page = world.service.account_messages(account, None, &filter).await;
+        let page = world
+            .service
+            .messages()
+            .account_messages(account, None, &filter)
+            .await;
         let page = page.unwrap();
         let count = i64::try_from(page.items.len()).unwrap();
         assert!(page.next.is_none() || count == filter.limit, "{filter:?}");

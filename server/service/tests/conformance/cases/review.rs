@@ -20,7 +20,11 @@ const STAFF: Actor = Actor::CommandLine;
 const MINUTE_MS: i64 = 60_000;
 
 async fn listed(service: &Service, list: ApplicationList) -> Vec<Reference> {
-    let page = service.application_list(list, None, 100).await.unwrap();
+    let page = service
+        .applications()
+        .application_list(list, None, 100)
+        .await
+        .unwrap();
     assert_eq!(page.next, None);
     page.items.into_iter().map(|item| item.reference).collect()
 }
@@ -36,13 +40,17 @@ async fn applications_that_wait_are_listed_oldest_first_and_page_by_page(backend
     world.pending("not.asked@example.org").await;
     for (account, reference) in [asked[1], asked[0], asked[2]] {
         world.pass(MINUTE_MS);
-        let requested = service.request_activation(account, reference).await;
+        let requested = service
+            .applications()
+            .request_activation(account, reference)
+            .await;
         requested.unwrap();
     }
     let mut cursor = None;
     let mut found = Vec::new();
     loop {
-        let list = service.application_list(ApplicationList::Waiting, cursor.as_deref(), 2);
+        let applications = service.applications();
+        let list = applications.application_list(ApplicationList::Waiting, cursor.as_deref(), 2);
         let page = list.await.unwrap();
         assert!(page.items.len() <= 2);
         found.extend(page.items.into_iter().map(|item| item.reference));
@@ -53,10 +61,15 @@ async fn applications_that_wait_are_listed_oldest_first_and_page_by_page(backend
     }
     assert_eq!(found, [asked[1].1, asked[0].1, asked[2].1]);
 
-    service.approve(&STAFF, asked[0].1).await.unwrap();
+    service
+        .applications()
+        .approve(&STAFF, asked[0].1)
+        .await
+        .unwrap();
     let waiting = listed(service, ApplicationList::Waiting).await;
     assert_eq!(waiting, [asked[1].1, asked[2].1]);
-    let bad = service.application_list(ApplicationList::Waiting, Some("x"), 2);
+    let applications = service.applications();
+    let bad = applications.application_list(ApplicationList::Waiting, Some("x"), 2);
     assert_eq!(
         bad.await.unwrap_err().refusal(),
         Some(&Refusal::InvalidCursor)
@@ -68,7 +81,8 @@ async fn applications_are_listed_by_status(backend: Backend) {
     let pending = world.pending("pending@example.org").await.reference;
     let active = world.active("active@example.org", "1").await.reference;
     let suspended = world.active("suspended@example.org", "1").await.reference;
-    let suspending = world.service.suspend(&STAFF, suspended, "disputed");
+    let applications = world.service.applications();
+    let suspending = applications.suspend(&STAFF, suspended, "disputed");
     assert_eq!(
         suspending.await.unwrap().status,
         ApplicationStatus::Suspended
@@ -91,23 +105,40 @@ async fn a_sender_name_is_shown_with_what_speaks_against_it(backend: Backend) {
         let (account, reference) = (customer.account.id, customer.reference);
         for text in names {
             let name = name(text);
-            let asked = service.request_sender_name(account, reference, &name);
+            let applications = service.applications();
+            let asked = applications.request_sender_name(account, reference, &name);
             asked.await.unwrap();
         }
-        service.sender_requests(true).await.unwrap().pop().unwrap()
+        service
+            .applications()
+            .sender_requests(true)
+            .await
+            .unwrap()
+            .pop()
+            .unwrap()
     };
     let accepted = ask("first@example.org", &["Modern1"]).await;
-    service.accept_sender(&STAFF, accepted.id).await.unwrap();
+    service
+        .applications()
+        .accept_sender(&STAFF, accepted.id)
+        .await
+        .unwrap();
     let rejected = ask("second@example.org", &["Shop"]).await;
-    let rejecting = service.reject_sender(&STAFF, rejected.id, "too general");
+    let applications = service.applications();
+    let rejecting = applications.reject_sender(&STAFF, rejected.id, "too general");
     rejecting.await.unwrap();
-    let second = service.find_account("second@example.org").await.unwrap();
+    let second = service
+        .accounts()
+        .find_account("second@example.org")
+        .await
+        .unwrap();
     let (account, looks_alike) = (second.unwrap().id, name("M0DEMl"));
-    let asked = service.request_sender_name(account, rejected.reference, &looks_alike);
+    let applications = service.applications();
+    let asked = applications.request_sender_name(account, rejected.reference, &looks_alike);
     asked.await.unwrap();
     ask("third@example.org", &["MyB4nk"]).await;
 
-    let page = service.sender_cases(None, 1).await.unwrap();
+    let page = service.applications().sender_cases(None, 1).await.unwrap();
     let [case] = &page.items[..] else {
         panic!("{page:?}")
     };
@@ -124,7 +155,11 @@ async fn a_sender_name_is_shown_with_what_speaks_against_it(backend: Backend) {
         .collect();
     assert_eq!(earlier, [("Shop", SenderStatus::Rejected)]);
 
-    let page = service.sender_cases(page.next.as_deref(), 1).await.unwrap();
+    let page = service
+        .applications()
+        .sender_cases(page.next.as_deref(), 1)
+        .await
+        .unwrap();
     let [case] = &page.items[..] else {
         panic!("{page:?}")
     };
@@ -137,7 +172,7 @@ async fn a_sender_name_is_shown_with_what_speaks_against_it(backend: Backend) {
 async fn usual_times_are_those_of_the_last_month(backend: Backend) {
     let world = World::new(backend).await;
     let service = &world.service;
-    let usual = async |work| service.usual_answer_ms(work).await.unwrap();
+    let usual = async |work| service.applications().usual_answer_ms(work).await.unwrap();
     assert_eq!(usual(Work::Activations).await, None);
     for (email, minutes) in [
         ("a@example.org", 5),
@@ -147,21 +182,34 @@ async fn usual_times_are_those_of_the_last_month(backend: Backend) {
         let customer = world.pending(email).await;
         let (account, reference) = (customer.account.id, customer.reference);
         service
+            .applications()
             .request_activation(account, reference)
             .await
             .unwrap();
         let acme = name("Acme");
-        let asked = service.request_sender_name(account, reference, &acme);
+        let applications = service.applications();
+        let asked = applications.request_sender_name(account, reference, &acme);
         asked.await.unwrap();
-        let work = service.waiting_work().await.unwrap();
+        let work = service.applications().waiting_work().await.unwrap();
         for kind in [Work::Activations, Work::SenderNames] {
             let waits = work.iter().find(|waiting| waiting.work == kind).unwrap();
             assert_eq!((waits.count, waits.oldest), (1, Some(world.now())));
         }
         world.pass(minutes * MINUTE_MS);
-        service.approve(&STAFF, reference).await.unwrap();
-        let request = service.sender_requests(true).await.unwrap().pop().unwrap();
-        let rejecting = service.reject_sender(&STAFF, request.id, "no");
+        service
+            .applications()
+            .approve(&STAFF, reference)
+            .await
+            .unwrap();
+        let request = service
+            .applications()
+            .sender_requests(true)
+            .await
+            .unwrap()
+            .pop()
+            .unwrap();
+        let applications = service.applications();
+        let rejecting = applications.reject_sender(&STAFF, request.id, "no");
         rejecting.await.unwrap();
     }
     assert_eq!(usual(Work::Activations).await, Some(7 * MINUTE_MS));
@@ -176,21 +224,35 @@ async fn a_list_that_staff_keep_is_replaced_whole(backend: Backend) {
     let world = World::new(backend).await;
     let service = &world.service;
     let list = StaffList::RejectReasons;
-    assert_eq!(service.staff_list(list).await.unwrap().len(), 3);
-    let set = service.set_staff_list(&STAFF, list, " First \r\n\r\nSecond\n");
-    set.await.unwrap();
-    assert_eq!(service.staff_list(list).await.unwrap(), ["First", "Second"]);
-    service.set_staff_list(&STAFF, list, "").await.unwrap();
     assert_eq!(
-        service.staff_list(list).await.unwrap(),
+        service.applications().staff_list(list).await.unwrap().len(),
+        3
+    );
+    let applications = service.applications();
+    let set = applications.set_staff_list(&STAFF, list, " First \r\n\r\nSecond\n");
+    set.await.unwrap();
+    assert_eq!(
+        service.applications().staff_list(list).await.unwrap(),
+        ["First", "Second"]
+    );
+    service
+        .applications()
+        .set_staff_list(&STAFF, list, "")
+        .await
+        .unwrap();
+    assert_eq!(
+        service.applications().staff_list(list).await.unwrap(),
         Vec::<String>::new()
     );
     for text in ["a\n".repeat(101), "a".repeat(501), "a\u{1b}b".to_owned()] {
-        let refused = service.set_staff_list(&STAFF, list, &text).await;
+        let refused = service
+            .applications()
+            .set_staff_list(&STAFF, list, &text)
+            .await;
         assert_eq!(refused.unwrap_err().refusal(), Some(&Refusal::ListInvalid));
     }
     assert_eq!(
-        service.staff_list(list).await.unwrap(),
+        service.applications().staff_list(list).await.unwrap(),
         Vec::<String>::new()
     );
 }
@@ -199,15 +261,18 @@ async fn a_reason_must_be_readable(backend: Backend) {
     let world = World::new(backend).await;
     let reference = world.active("one@example.org", "1").await.reference;
     for reason in ["a".repeat(10_000), "a\u{202e}b\u{7}".to_owned()] {
-        let refused = world.service.suspend(&STAFF, reference, &reason).await;
+        let refused = world
+            .service
+            .applications()
+            .suspend(&STAFF, reference, &reason)
+            .await;
         assert_eq!(
             refused.unwrap_err().refusal(),
             Some(&Refusal::ReasonInvalid)
         );
     }
-    let shown = world
-        .service
-        .suspend(&STAFF, reference, " Line 1\r\nline 2 ");
+    let applications = world.service.applications();
+    let shown = applications.suspend(&STAFF, reference, " Line 1\r\nline 2 ");
     let reason = shown.await.unwrap().suspend_reason;
     assert_eq!(reason.as_deref(), Some("Line 1\nline 2"));
 }

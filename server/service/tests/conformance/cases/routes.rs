@@ -50,7 +50,7 @@ async fn a_message_without_a_route_is_rejected_and_its_price_given_back(backend:
     let (world, live) = (&sending.world, &sending.customer.live);
     let sent = world.send(live, "+12345678901").await.unwrap();
     sending.assert_balance("99.75").await;
-    world.service.reroute("").await.unwrap();
+    world.service.delivery().reroute("").await.unwrap();
     let id = sent.transid.unwrap();
     sending
         .assert_ended(id, MessageStatus::Rejected, "no_route")
@@ -63,17 +63,17 @@ async fn messages_leave_a_carrier_that_cannot_take_them(backend: Backend) {
     let sending = Sending::by_acme_or_beta(backend).await;
     let service = &sending.world.service;
     let waiting = sending.send().await;
-    service.set_usable("acme", false);
+    service.delivery().set_usable("acme", false);
     // A new message goes to beta, and the waiting one follows.
     let new = sending.send().await;
     assert_eq!(sending.claim_one("beta").await.id(), new);
-    service.reroute("acme").await.unwrap();
+    service.delivery().reroute("acme").await.unwrap();
     assert_eq!(sending.claim_one("beta").await.id(), waiting);
     // Without another carrier, the message waits for its first choice.
-    service.set_usable("beta", false);
+    service.delivery().set_usable("beta", false);
     let last = sending.send().await;
-    service.reroute("beta").await.unwrap();
-    service.set_usable("acme", true);
+    service.delivery().reroute("beta").await.unwrap();
+    service.delivery().set_usable("acme", true);
     assert_eq!(sending.claim_one("acme").await.id(), last);
     sending.assert_sound().await;
 }
@@ -89,15 +89,15 @@ async fn one_message_at_a_time_probes_a_carrier_that_is_not_usable(backend: Back
         (by_acme, sending.claim("beta").await.len())
     };
     // A usable carrier isn't probed.
-    service.let_probe("acme", true);
-    service.set_usable("acme", false);
+    service.delivery().let_probe("acme", true);
+    service.delivery().set_usable("acme", false);
     assert_eq!(send_three().await, (0, 3));
-    service.let_probe("acme", true);
-    service.set_usable("acme", false);
+    service.delivery().let_probe("acme", true);
+    service.delivery().set_usable("acme", false);
     assert_eq!(send_three().await, (1, 2));
     assert_eq!(send_three().await, (0, 3));
-    service.let_probe("acme", true);
-    service.let_probe("acme", false);
+    service.delivery().let_probe("acme", true);
+    service.delivery().let_probe("acme", false);
     assert_eq!(send_three().await, (0, 3));
     sending.assert_sound().await;
 }
@@ -139,8 +139,8 @@ async fn a_message_goes_to_another_carrier_when_its_own_is_throttled_or_busy(bac
     let other = sending.submitted().await;
     sending.answer(&other, SubmitOutcome::NotSent).await;
     let service = &sending.world.service;
-    service.set_usable("acme", false);
-    service.reroute("acme").await.unwrap();
+    service.delivery().set_usable("acme", false);
+    service.delivery().reroute("acme").await.unwrap();
     sending.world.pass(1000);
     assert_eq!(sending.claim_one("acme").await.id(), begun.id());
     assert_eq!(sending.claim_one("beta").await.id(), other.id());
@@ -150,12 +150,46 @@ async fn a_message_goes_to_another_carrier_when_its_own_is_throttled_or_busy(bac
 async fn a_drained_carrier_is_listed_until_it_is_resumed(backend: Backend) {
     let sending = Sending::by_acme(backend).await;
     let service = &sending.world.service;
-    assert!(service.drain_carrier(&STAFF, "acme", true).await.unwrap());
-    assert!(!service.drain_carrier(&STAFF, "acme", true).await.unwrap());
-    assert_eq!(service.drained_carriers().await.unwrap(), ["acme"]);
-    assert!(service.drain_carrier(&STAFF, "nobody", true).await.is_err());
-    assert!(service.resume_carrier(&STAFF, "acme").await.unwrap());
-    assert!(service.drained_carriers().await.unwrap().is_empty());
+    assert!(
+        service
+            .delivery()
+            .drain_carrier(&STAFF, "acme", true)
+            .await
+            .unwrap()
+    );
+    assert!(
+        !service
+            .delivery()
+            .drain_carrier(&STAFF, "acme", true)
+            .await
+            .unwrap()
+    );
+    assert_eq!(
+        service.delivery().drained_carriers().await.unwrap(),
+        ["acme"]
+    );
+    assert!(
+        service
+            .delivery()
+            .drain_carrier(&STAFF, "nobody", true)
+            .await
+            .is_err()
+    );
+    assert!(
+        service
+            .delivery()
+            .resume_carrier(&STAFF, "acme")
+            .await
+            .unwrap()
+    );
+    assert!(
+        service
+            .delivery()
+            .drained_carriers()
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 /// The claim itself checks whether the carrier is drained. The process needn't know.
@@ -164,17 +198,32 @@ async fn nothing_is_claimed_for_a_drained_carrier(backend: Backend) {
     let service = &sending.world.service;
     let id = sending.send().await;
     sending.world.pass(10_000);
-    assert!(service.drain_carrier(&STAFF, "acme", true).await.unwrap());
+    assert!(
+        service
+            .delivery()
+            .drain_carrier(&STAFF, "acme", true)
+            .await
+            .unwrap()
+    );
     sending.assert_nothing_due("acme").await;
-    assert_eq!(service.drained_carriers().await.unwrap(), ["acme"]);
-    assert!(service.resume_carrier(&STAFF, "acme").await.unwrap());
+    assert_eq!(
+        service.delivery().drained_carriers().await.unwrap(),
+        ["acme"]
+    );
+    assert!(
+        service
+            .delivery()
+            .resume_carrier(&STAFF, "acme")
+            .await
+            .unwrap()
+    );
     assert_eq!(sending.claim_one("acme").await.id(), id);
     sending.assert_sound().await;
 }
 
 async fn a_message_that_was_deferred_stays_when_the_other_carrier_is_down(backend: Backend) {
     let sending = Sending::by_acme_or_beta(backend).await;
-    sending.world.service.set_usable("beta", false);
+    sending.world.service.delivery().set_usable("beta", false);
     let handed = sending.submitted().await;
     sending.answer(&handed, throttled()).await;
     sending.world.pass(1000);
@@ -189,12 +238,23 @@ async fn a_refused_test_message_goes_to_no_other_carrier(backend: Backend) {
     let sending = Sending::by_acme_or_beta(backend).await;
     let (world, customer) = (&sending.world, &sending.customer);
     let sent = world.send(&customer.test, "00000004").await.unwrap();
-    let (lease, messages) = world.service.claim(SANDBOX_CARRIER, 100).await.unwrap();
+    let (lease, messages) = world
+        .service
+        .delivery()
+        .claim(SANDBOX_CARRIER, 100)
+        .await
+        .unwrap();
     let result = answered(&messages[0], refused());
     world.record(SANDBOX_CARRIER, &lease, vec![result]).await;
     let access = world.access(&customer.test).await;
     let id = sent.transid.unwrap();
-    let found = world.service.message(&access, id).await.unwrap().unwrap();
+    let found = world
+        .service
+        .messages()
+        .message(&access, id)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(found.record.status, MessageStatus::Rejected);
     world.assert_sound().await;
 }
@@ -202,8 +262,14 @@ async fn a_refused_test_message_goes_to_no_other_carrier(backend: Backend) {
 async fn a_message_that_was_not_sent_by_a_carrier_that_is_down_goes_to_another(backend: Backend) {
     let sending = Sending::by_acme_or_beta(backend).await;
     let handed = sending.submitted().await;
-    sending.world.service.set_usable("acme", false);
-    sending.world.service.reroute("acme").await.unwrap();
+    sending.world.service.delivery().set_usable("acme", false);
+    sending
+        .world
+        .service
+        .delivery()
+        .reroute("acme")
+        .await
+        .unwrap();
     sending.answer(&handed, SubmitOutcome::NotSent).await;
     sending.claim_one("beta").await;
     sending.assert_sound().await;

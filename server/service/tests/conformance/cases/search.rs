@@ -18,7 +18,7 @@ on_each_backend![
 ];
 
 async fn search(world: &World, text: &str) -> Found {
-    world.service.desk_search(text).await.unwrap()
+    world.service.support().desk_search(text).await.unwrap()
 }
 
 async fn sent(world: &World, customer: &Customer, number: &str, requestid: &str) -> Transid {
@@ -26,7 +26,7 @@ async fn sent(world: &World, customer: &Customer, number: &str, requestid: &str)
         requestid: Some(RequestId::parse(requestid).unwrap()),
         ..request(&customer.live, number, "secret words")
     };
-    let sent = world.service.send(sending).await.unwrap();
+    let sent = world.service.messages().send(sending).await.unwrap();
     sent.transid.unwrap()
 }
 
@@ -102,25 +102,46 @@ async fn a_text_is_shown_only_with_an_entry(backend: Backend) {
     let customer = world.active("customer@example.org", "100").await;
     let staff = world.account("staff@example.org").await;
     let transid = sent(&world, &customer, "57000001", "r").await;
-    let file = world.service.message_file(transid).await.unwrap().unwrap();
+    let file = world
+        .service
+        .support()
+        .message_file(transid)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((file.record.message.as_str(), file.chars), ("", 12));
     let actor = Actor::Account(staff.id);
-    let text = world.service.show_text(&actor, transid).await.unwrap();
+    let text = world
+        .service
+        .support()
+        .show_text(&actor, transid)
+        .await
+        .unwrap();
     assert_eq!(text, "secret words");
     let filter = AuditFilter {
         subject: Some(transid.to_string()),
         limit: 10,
         ..AuditFilter::default()
     };
-    let entries = world.service.audit(&filter).await.unwrap().items;
+    let entries = world.service.support().audit(&filter).await.unwrap().items;
     assert_eq!(entries.len(), 1);
     assert_eq!(
         (entries[0].action.as_str(), entries[0].who.as_str()),
         ("message.text", "staff@example.org")
     );
     let unknown = Transid(1);
-    assert!(world.service.show_text(&actor, unknown).await.is_err());
-    assert_eq!(world.service.message_file(unknown).await.unwrap(), None);
+    assert!(
+        world
+            .service
+            .support()
+            .show_text(&actor, unknown)
+            .await
+            .is_err()
+    );
+    assert_eq!(
+        world.service.support().message_file(unknown).await.unwrap(),
+        None
+    );
 }
 
 async fn a_message_is_shown_with_what_the_carrier_said(backend: Backend) {
@@ -129,7 +150,12 @@ async fn a_message_is_shown_with_what_the_carrier_said(backend: Backend) {
     let outcomes = [1, 2].map(|n| (n, taken_as(&format!("c{n}"))));
     sending.answer_segments(&handed, 2, &outcomes).await;
     let service = &sending.world.service;
-    let file = service.message_file(handed.id()).await.unwrap().unwrap();
+    let file = service
+        .support()
+        .message_file(handed.id())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(file.carrier.as_deref(), Some("acme"));
     let segments: Vec<_> = (file.segments.iter())
         .map(|segment| (segment.segment, segment.carrier_id.as_deref()))

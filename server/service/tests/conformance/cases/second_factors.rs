@@ -30,9 +30,10 @@ const STEP_MS: i64 = 30_000;
 /// Sets up a second factor, then lets enough time pass for a new code. Returns the secret and the
 /// recovery codes.
 pub async fn set_up(world: &World, account: &AccountRecord) -> (TotpSecret, Vec<String>) {
-    let secret = world.service.new_totp_secret();
+    let secret = world.service.accounts().new_totp_secret();
     let code = secret.code(world.now());
-    let set_up = world.service.set_up_factor(account.id, &secret, &code, "");
+    let accounts = world.service.accounts();
+    let set_up = accounts.set_up_factor(account.id, &secret, &code, "");
     let codes = set_up.await.unwrap();
     world.pass(2 * STEP_MS);
     (secret, codes)
@@ -44,13 +45,24 @@ pub async fn session(service: &Service, token: &str) {
         data: "{}".to_owned(),
         expires_at: service.clock().now(),
     };
-    assert!(service.session_create(token, &row).await.unwrap());
+    assert!(
+        service
+            .accounts()
+            .session_create(token, &row)
+            .await
+            .unwrap()
+    );
 }
 
 /// Creates a session that waits for the second step of an account's sign-in.
 pub async fn half_signed_in(world: &World, token: &str, account: &AccountRecord) {
     session(&world.service, token).await;
-    world.service.await_code(token, account).await.unwrap();
+    world
+        .service
+        .accounts()
+        .await_code(token, account)
+        .await
+        .unwrap();
 }
 
 fn code(secret: &TotpSecret, world: &World, steps: i64) -> SecondStep {
@@ -67,7 +79,13 @@ pub async fn refusal<T>(done: impl Future<Output = service::Result<T>>) -> Refus
 pub async fn with_factor(world: &World, email: &str) -> (AccountRecord, TotpSecret, Vec<String>) {
     let account = world.account(email).await;
     let (secret, codes) = set_up(world, &account).await;
-    let account = world.service.account(account.id).await.unwrap().unwrap();
+    let account = world
+        .service
+        .accounts()
+        .account(account.id)
+        .await
+        .unwrap()
+        .unwrap();
     assert!(account.second_factor);
     (account, secret, codes)
 }
@@ -78,7 +96,7 @@ async fn each_code_works_once_and_no_earlier_one_after_it(backend: Backend) {
     half_signed_in(&world, "a", &account).await;
     let step = async |steps| {
         let code = code(&secret, &world, steps);
-        world.service.sign_in_step("a", &code).await
+        world.service.accounts().sign_in_step("a", &code).await
     };
     assert_eq!(refusal(step(2)).await, Refusal::WrongCode);
     assert_eq!(refusal(step(-2)).await, Refusal::WrongCode);
@@ -91,16 +109,17 @@ async fn each_code_works_once_and_no_earlier_one_after_it(backend: Backend) {
     assert_eq!(refusal(step(0)).await, Refusal::WrongCode);
     step(1).await.unwrap();
     // Setting up a factor uses up the code that confirms it.
-    let new = world.service.new_totp_secret();
+    let new = world.service.accounts().new_totp_secret();
     let shown = new.code(world.now());
     world
         .service
+        .accounts()
         .set_up_factor(account.id, &new, &shown, "")
         .await
         .unwrap();
     half_signed_in(&world, "b", &account).await;
     let again = SecondStep::Code(shown);
-    let refused = refusal(world.service.sign_in_step("b", &again)).await;
+    let refused = refusal(world.service.accounts().sign_in_step("b", &again)).await;
     assert_eq!(refused, Refusal::WrongCode);
 }
 
@@ -111,7 +130,7 @@ async fn of_many_who_bring_one_code_at_once_one_gets_in(backend: Backend) {
     let code = code(&secret, &world, 0);
     let attempts = (0..6).map(|_| {
         let (service, code) = (world.service.clone(), code.clone());
-        tokio::spawn(async move { service.sign_in_step("a", &code).await.is_ok() })
+        tokio::spawn(async move { service.accounts().sign_in_step("a", &code).await.is_ok() })
     });
     let mut in_ = 0;
     for attempt in attempts.collect::<Vec<_>>() {
@@ -129,7 +148,7 @@ async fn a_recovery_code_works_once_for_its_account(backend: Backend) {
     half_signed_in(&world, "b", &other).await;
     let step = async |token: &str, code: &str| {
         let code = SecondStep::RecoveryCode(code.to_owned());
-        world.service.sign_in_step(token, &code).await
+        world.service.accounts().sign_in_step(token, &code).await
     };
     let refused = refusal(step("b", &codes[0])).await;
     assert_eq!(refused, Refusal::WrongRecoveryCode);
@@ -138,10 +157,19 @@ async fn a_recovery_code_works_once_for_its_account(backend: Backend) {
     step("a", &typed).await.unwrap();
     let refused = refusal(step("a", &codes[0])).await;
     assert_eq!(refused, Refusal::WrongRecoveryCode);
-    let left = async || world.service.factor(account.id).await.unwrap().unwrap();
+    let left = async || {
+        world
+            .service
+            .accounts()
+            .factor(account.id)
+            .await
+            .unwrap()
+            .unwrap()
+    };
     assert_eq!(left().await.recovery_codes, 9);
     let renewed = world
         .service
+        .accounts()
         .renew_recovery_codes(account.id)
         .await
         .unwrap();
@@ -160,35 +188,44 @@ async fn wrong_codes_are_throttled(backend: Backend) {
             0 => code(&secret, &world, 10),
             _ => SecondStep::RecoveryCode("aaaa-aaaa-aaaa-aaaa".to_owned()),
         };
-        let refused = refusal(world.service.sign_in_step("a", &wrong)).await;
+        let refused = refusal(world.service.accounts().sign_in_step("a", &wrong)).await;
         assert!(!matches!(refused, Refusal::Throttled { .. }), "{refused:?}");
     }
     for right in [
         code(&secret, &world, 0),
         SecondStep::RecoveryCode(codes[0].clone()),
     ] {
-        let refused = refusal(world.service.sign_in_step("a", &right)).await;
+        let refused = refusal(world.service.accounts().sign_in_step("a", &right)).await;
         assert!(matches!(refused, Refusal::Throttled { .. }), "{refused:?}");
     }
     world.pass(HOUR_MS);
     half_signed_in(&world, "b", &account).await;
     let right = code(&secret, &world, 0);
-    world.service.sign_in_step("b", &right).await.unwrap();
+    world
+        .service
+        .accounts()
+        .sign_in_step("b", &right)
+        .await
+        .unwrap();
 }
 
 async fn wrong_codes_are_mailed_and_wait_longer_but_not_in_the_owners_browser(backend: Backend) {
     let world = World::new(backend).await;
     let (account, secret, _) = with_factor(&world, "one@example.org").await;
     let service = &world.service;
-    let cookie = service.make_device_cookie(account.id).await.unwrap();
+    let cookie = service
+        .accounts()
+        .make_device_cookie(account.id)
+        .await
+        .unwrap();
     let owner = service.asked_by(ClientInfo::default(), cookie);
     half_signed_in(&world, "thief", &account).await;
     let guess = async || {
         let guessed = code(&secret, &world, 10);
-        refusal(service.sign_in_step("thief", &guessed)).await
+        refusal(service.accounts().sign_in_step("thief", &guessed)).await
     };
     let mails = async || {
-        let mails = service.mails(None, 200).await.unwrap().items;
+        let mails = service.operations().mails(None, 200).await.unwrap().items;
         let told = mails
             .iter()
             .filter(|mail| mail.kind == MailKind::WrongCodes);
@@ -210,11 +247,19 @@ async fn wrong_codes_are_mailed_and_wait_longer_but_not_in_the_owners_browser(ba
     assert!(matches!(guess().await, Refusal::Throttled { .. }));
     half_signed_in(&world, "owner again", &account).await;
     let right = code(&secret, &world, 0);
-    owner.sign_in_step("owner again", &right).await.unwrap();
+    owner
+        .accounts()
+        .sign_in_step("owner again", &right)
+        .await
+        .unwrap();
     // After a correct code there are no more waits.
     half_signed_in(&world, "elsewhere", &account).await;
     let right = code(&secret, &world, 1);
-    service.sign_in_step("elsewhere", &right).await.unwrap();
+    service
+        .accounts()
+        .sign_in_step("elsewhere", &right)
+        .await
+        .unwrap();
     assert_eq!(mails().await, 1);
 }
 
@@ -224,24 +269,44 @@ async fn a_session_between_the_steps_opens_nothing_and_ends_after_ten_minutes(ba
     let service = &world.service;
     for token in ["a", "b"] {
         half_signed_in(&world, token, &account).await;
-        assert_eq!(service.session_account(token).await.unwrap(), None);
-        assert_eq!(service.session_follower(token).await.unwrap(), None);
+        assert_eq!(
+            service.accounts().session_account(token).await.unwrap(),
+            None
+        );
+        assert_eq!(
+            service.accounts().session_follower(token).await.unwrap(),
+            None
+        );
     }
-    assert_eq!(service.devices(account.id, "a").await.unwrap(), []);
+    assert_eq!(
+        service.accounts().devices(account.id, "a").await.unwrap(),
+        []
+    );
     world.pass(10 * MINUTE_MS);
-    let refused = refusal(service.sign_in_step("a", &code(&secret, &world, 0))).await;
+    let refused = refusal(
+        service
+            .accounts()
+            .sign_in_step("a", &code(&secret, &world, 0)),
+    )
+    .await;
     assert_eq!(refused, Refusal::SignInOver);
     // Changing the password also ends it.
     half_signed_in(&world, "c", &account).await;
     let new = password("another password");
     service
+        .accounts()
         .change_password(&account, PASSWORD, &new, "")
         .await
         .unwrap();
-    let refused = refusal(service.sign_in_step("c", &code(&secret, &world, 0))).await;
+    let refused = refusal(
+        service
+            .accounts()
+            .sign_in_step("c", &code(&secret, &world, 0)),
+    )
+    .await;
     assert_eq!(refused, Refusal::SignInOver);
     session(service, "d").await;
-    let refused = refusal(service.await_code("d", &account)).await;
+    let refused = refusal(service.accounts().await_code("d", &account)).await;
     assert_eq!(refused, Refusal::WrongCredentials);
 }
 
@@ -251,37 +316,57 @@ async fn no_sign_in_gets_around_the_second_factor(backend: Backend) {
     let (service, client) = (&world.service, ClientInfo::default());
     session(service, "before").await;
     service
+        .accounts()
         .device_sign_in("before", &account, &client)
         .await
         .unwrap();
     // The password was verified before the factor was set up.
     set_up(&world, &account).await;
-    assert_eq!(service.session_account("before").await.unwrap(), None);
+    assert_eq!(
+        service.accounts().session_account("before").await.unwrap(),
+        None
+    );
     session(service, "a").await;
-    let refused = refusal(service.device_sign_in("a", &account, &client)).await;
+    let refused = refusal(service.accounts().device_sign_in("a", &account, &client)).await;
     assert_eq!(refused, Refusal::WrongCredentials);
     service
+        .accounts()
         .device_sign_in_by_code("a", &account, &client)
         .await
         .unwrap();
-    let signed_in = service.session_account("a").await.unwrap().unwrap();
+    let signed_in = service
+        .accounts()
+        .session_account("a")
+        .await
+        .unwrap()
+        .unwrap();
     assert!(signed_in.second_factor);
-    let events = service.security_events(account.id).await.unwrap();
+    let events = service
+        .accounts()
+        .security_events(account.id)
+        .await
+        .unwrap();
     let newest = events.iter().find(|event| event.kind == SignedIn).unwrap();
     assert_eq!(
         newest.detail.as_deref(),
         Some("By password and second factor")
     );
     // A password that was set through a reset link doesn't replace the factor either.
-    let issued = service.issue_reset(&service::Actor::System, "one@example.org");
+    let accounts = service.accounts();
+    let issued = accounts.issue_reset(&service::Actor::System, "one@example.org");
     let new = password("another password");
     let token = issued.await.unwrap();
-    service.reset_password(&token, &new).await.unwrap();
-    let account = service.sign_in("one@example.org", "another password", "x");
+    service
+        .accounts()
+        .reset_password(&token, &new)
+        .await
+        .unwrap();
+    let accounts = service.accounts();
+    let account = accounts.sign_in("one@example.org", "another password", "x");
     let account = account.await.unwrap();
     assert!(account.second_factor);
     session(service, "b").await;
-    let refused = refusal(service.device_sign_in("b", &account, &client)).await;
+    let refused = refusal(service.accounts().device_sign_in("b", &account, &client)).await;
     assert_eq!(refused, Refusal::WrongCredentials);
 }
 
@@ -291,27 +376,38 @@ async fn step_up_is_needed_again_after_ten_minutes(backend: Backend) {
     let account = world.account("one@example.org").await;
     session(service, "a").await;
     service
+        .accounts()
         .device_sign_in("a", &account, &client)
         .await
         .unwrap();
-    service.step_up("a", &account, "").await.unwrap();
+    service.accounts().step_up("a", &account, "").await.unwrap();
     world.pass(10 * MINUTE_MS);
     for (credential, wanted) in [
         ("", Refusal::PasswordNeeded),
         ("wrong password", Refusal::StepUpPasswordWrong),
     ] {
         assert_eq!(
-            refusal(service.step_up("a", &account, credential)).await,
+            refusal(service.accounts().step_up("a", &account, credential)).await,
             wanted
         );
     }
-    service.step_up("a", &account, PASSWORD).await.unwrap();
-    service.step_up("a", &account, "").await.unwrap();
+    service
+        .accounts()
+        .step_up("a", &account, PASSWORD)
+        .await
+        .unwrap();
+    service.accounts().step_up("a", &account, "").await.unwrap();
 
     let (secret, _) = set_up(&world, &account).await;
-    let account = service.account(account.id).await.unwrap().unwrap();
+    let account = service
+        .accounts()
+        .account(account.id)
+        .await
+        .unwrap()
+        .unwrap();
     session(service, "b").await;
     service
+        .accounts()
         .device_sign_in_by_code("b", &account, &client)
         .await
         .unwrap();
@@ -323,16 +419,20 @@ async fn step_up_is_needed_again_after_ten_minutes(backend: Backend) {
         (PASSWORD, Refusal::StepUpCodeWrong),
     ] {
         assert_eq!(
-            refusal(service.step_up("b", &account, credential)).await,
+            refusal(service.accounts().step_up("b", &account, credential)).await,
             wanted
         );
     }
     let shown = secret.code(world.now());
-    service.step_up("b", &account, &shown).await.unwrap();
-    service.step_up("b", &account, "").await.unwrap();
+    service
+        .accounts()
+        .step_up("b", &account, &shown)
+        .await
+        .unwrap();
+    service.accounts().step_up("b", &account, "").await.unwrap();
     // The step-up of one session doesn't apply to another session, nor to one that isn't signed in.
     for token in ["c", "no session"] {
-        let refused = refusal(service.step_up(token, &account, "")).await;
+        let refused = refusal(service.accounts().step_up(token, &account, "")).await;
         assert_eq!(refused, Refusal::CodeNeeded);
     }
 }
@@ -343,26 +443,38 @@ async fn staff_cannot_be_without_a_second_factor(backend: Backend) {
     let email = domain::Email::parse("staff@example.org").unwrap();
     let staff = world
         .service
+        .accounts()
         .add_account(&service::Actor::System, &email, &password(PASSWORD), true)
         .await
         .unwrap();
-    assert!(world.service.must_set_up_factor(&staff));
-    assert!(!world.service.must_set_up_factor(&customer));
+    assert!(world.service.accounts().must_set_up_factor(&staff));
+    assert!(!world.service.accounts().must_set_up_factor(&customer));
     for account in [&staff, &customer] {
         set_up(&world, account).await;
     }
-    let refused = refusal(world.service.remove_factor(staff.id)).await;
+    let refused = refusal(world.service.accounts().remove_factor(staff.id)).await;
     assert_eq!(refused, Refusal::SecondFactorRequired);
-    world.service.remove_factor(customer.id).await.unwrap();
-    let refused = refusal(world.service.remove_factor(customer.id)).await;
+    world
+        .service
+        .accounts()
+        .remove_factor(customer.id)
+        .await
+        .unwrap();
+    let refused = refusal(world.service.accounts().remove_factor(customer.id)).await;
     assert_eq!(refused, Refusal::NoSecondFactor);
-    let refused = refusal(world.service.renew_recovery_codes(customer.id)).await;
+    let refused = refusal(world.service.accounts().renew_recovery_codes(customer.id)).await;
     assert_eq!(refused, Refusal::NoSecondFactor);
     // A stricter rule also applies to existing sessions.
     world.limits.require_second_factor = FactorRule::All;
     let world = world.reopen().await;
-    let customer = world.service.account(customer.id).await.unwrap().unwrap();
-    assert!(world.service.must_set_up_factor(&customer));
+    let customer = world
+        .service
+        .accounts()
+        .account(customer.id)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(world.service.accounts().must_set_up_factor(&customer));
 }
 
 async fn a_secret_is_nowhere_in_the_database_and_opens_after_a_restart(backend: Backend) {
@@ -377,9 +489,21 @@ async fn a_secret_is_nowhere_in_the_database_and_opens_after_a_restart(backend: 
     }
     let world = world.reopen().await;
     let service = &world.service;
-    assert!(service.factor_in_force(account.id, &secret).await.unwrap());
-    let other = service.new_totp_secret();
-    assert!(!service.factor_in_force(account.id, &other).await.unwrap());
+    assert!(
+        service
+            .accounts()
+            .factor_in_force(account.id, &secret)
+            .await
+            .unwrap()
+    );
+    let other = service.accounts().new_totp_secret();
+    assert!(
+        !service
+            .accounts()
+            .factor_in_force(account.id, &other)
+            .await
+            .unwrap()
+    );
     // Another process can open the secret, with its own data folder or the same one.
     let mut config = world.config();
     let folder = tempfile::tempdir().unwrap();
@@ -387,6 +511,12 @@ async fn a_secret_is_nowhere_in_the_database_and_opens_after_a_restart(backend: 
         config.data_dir = folder.path().to_owned();
     }
     let beside = Service::open_beside(config).await.unwrap();
-    assert!(beside.factor_in_force(account.id, &secret).await.unwrap());
+    assert!(
+        beside
+            .accounts()
+            .factor_in_force(account.id, &secret)
+            .await
+            .unwrap()
+    );
     beside.close().await;
 }

@@ -74,7 +74,7 @@ async fn the_charge_stays_when_the_rest_of_a_message_is_refused_or_expires(backe
     let outcomes = [(1, taken_as("d1")), (2, throttled())];
     sending.answer_segments(&second, 2, &outcomes).await;
     sending.world.pass(48 * HOUR_MS + 1);
-    sending.world.service.expire().await.unwrap();
+    sending.world.service.delivery().expire().await.unwrap();
     let error = sending.detail(second.id()).await.record.error;
     assert_eq!(error.as_deref(), Some("expired_in_part"));
     sending.assert_balance("99.9").await;
@@ -89,7 +89,7 @@ async fn a_failed_segment_fails_the_message_though_the_others_have_no_receipt(ba
     sending.receive(receipt("c2", Failed)).await;
     sending.assert_status(handed.id(), Submitted).await;
     sending.world.pass(48 * HOUR_MS + 1);
-    sending.world.service.expire().await.unwrap();
+    sending.world.service.delivery().expire().await.unwrap();
     sending.assert_status(handed.id(), Failed).await;
     sending.assert_balance("99.95").await;
     sending.assert_sound().await;

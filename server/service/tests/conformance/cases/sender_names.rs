@@ -28,8 +28,9 @@ async fn a_pending_or_rejected_first_name_refuses_sends_and_an_accepted_one_is_u
     assert_eq!(refused, Err(SendError::Refused(Reason::SenderPending)));
     world.send(&customer.test, "12345678").await.unwrap();
 
-    let waiting = service.sender_requests(true).await.unwrap();
+    let waiting = service.applications().sender_requests(true).await.unwrap();
     let rejected = service
+        .applications()
         .reject_sender(&STAFF, waiting[0].id, "too general")
         .await
         .unwrap();
@@ -37,6 +38,7 @@ async fn a_pending_or_rejected_first_name_refuses_sends_and_an_accepted_one_is_u
     let refused = world.send(&customer.live, "12345678").await;
     assert_eq!(refused, Err(SendError::Refused(Reason::SenderRejected)));
     let shown = service
+        .applications()
         .application(account, customer.reference)
         .await
         .unwrap()
@@ -45,17 +47,29 @@ async fn a_pending_or_rejected_first_name_refuses_sends_and_an_accepted_one_is_u
         shown.requested_sender.unwrap().reason.as_deref(),
         Some("too general")
     );
-    assert!(service.accept_sender(&STAFF, waiting[0].id).await.is_err());
+    assert!(
+        service
+            .applications()
+            .accept_sender(&STAFF, waiting[0].id)
+            .await
+            .is_err()
+    );
 
     service
+        .applications()
         .request_sender_name(account, customer.reference, &name("AcmeShop"))
         .await
         .unwrap();
-    let waiting = service.sender_requests(true).await.unwrap();
-    service.accept_sender(&STAFF, waiting[0].id).await.unwrap();
+    let waiting = service.applications().sender_requests(true).await.unwrap();
+    service
+        .applications()
+        .accept_sender(&STAFF, waiting[0].id)
+        .await
+        .unwrap();
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     let access = world.access(&customer.live).await;
     let record = service
+        .messages()
         .message(&access, sent.transid.unwrap())
         .await
         .unwrap()
@@ -70,6 +84,7 @@ async fn sent_as(world: &World, customer: &Customer) -> (SenderState, Option<Str
     let sent = world.send(&customer.live, "12345678").await.unwrap();
     let message = world.message(customer, sent.transid.unwrap()).await;
     let shown = (world.service)
+        .applications()
         .application(customer.account.id, customer.reference)
         .await
         .unwrap();
@@ -82,9 +97,10 @@ async fn a_name_that_is_asked_for_later_stops_nothing(backend: Backend) {
     let (service, account) = (&world.service, customer.account.id);
     let ask = async |text| {
         let name = name(text);
-        let asked = service.request_sender_name(account, customer.reference, &name);
+        let applications = service.applications();
+        let asked = applications.request_sender_name(account, customer.reference, &name);
         asked.await.unwrap();
-        service.sender_requests(true).await.unwrap()[0].id
+        service.applications().sender_requests(true).await.unwrap()[0].id
     };
     assert_eq!(sent_as(&world, &customer).await, (SenderState::None, None));
     let first = ask("Acme").await;
@@ -93,20 +109,33 @@ async fn a_name_that_is_asked_for_later_stops_nothing(backend: Backend) {
         (SenderState::Requested, None)
     );
     service
+        .applications()
         .reject_sender(&STAFF, first, "too general")
         .await
         .unwrap();
     assert_eq!(sent_as(&world, &customer).await, (SenderState::None, None));
     let second = ask("AcmeShop").await;
-    service.accept_sender(&STAFF, second).await.unwrap();
+    service
+        .applications()
+        .accept_sender(&STAFF, second)
+        .await
+        .unwrap();
     let as_shop = (SenderState::Accepted, Some("AcmeShop".to_owned()));
     assert_eq!(sent_as(&world, &customer).await, as_shop);
     ask("Other").await;
     assert_eq!(sent_as(&world, &customer).await, as_shop);
-    let withdrawn = service.withdraw_sender_name(account, customer.reference);
+    let applications = service.applications();
+    let withdrawn = applications.withdraw_sender_name(account, customer.reference);
     withdrawn.await.unwrap();
     assert_eq!(sent_as(&world, &customer).await, as_shop);
-    assert!(service.sender_requests(true).await.unwrap().is_empty());
+    assert!(
+        service
+            .applications()
+            .sender_requests(true)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     world.assert_sound().await;
 }
 
@@ -117,8 +146,10 @@ async fn a_request_is_withdrawn_where_the_account_may_have_an_application_withou
     let customer = world.pending_as("one@example.org", Some("Acme")).await;
     world.activate(&customer, "10").await;
     let (service, account) = (&world.service, customer.account.id);
-    let withdraw = || service.withdraw_sender_name(account, customer.reference);
+    let applications = service.applications();
+    let withdraw = || applications.withdraw_sender_name(account, customer.reference);
     let other = service
+        .applications()
         .create_application(account, Category::Electricity, None)
         .await
         .unwrap();
@@ -128,12 +159,14 @@ async fn a_request_is_withdrawn_where_the_account_may_have_an_application_withou
     let refused = world.send(&customer.live, "12345678").await;
     assert_eq!(refused, Err(SendError::Refused(Reason::SenderPending)));
     let power = name("Power");
-    let asked = service.request_sender_name(account, other.reference, &power);
+    let applications = service.applications();
+    let asked = applications.request_sender_name(account, other.reference, &power);
     asked.await.unwrap();
 
     // A rejected name can be withdrawn too.
-    let id = service.sender_requests(true).await.unwrap()[0].id;
+    let id = service.applications().sender_requests(true).await.unwrap()[0].id;
     service
+        .applications()
         .reject_sender(&STAFF, id, "too general")
         .await
         .unwrap();
@@ -144,22 +177,30 @@ async fn a_request_is_withdrawn_where_the_account_may_have_an_application_withou
         limit: 100,
         ..AuditFilter::default()
     };
-    let recorded = async || service.audit(&filter).await.unwrap().items.len();
+    let recorded = async || service.support().audit(&filter).await.unwrap().items.len();
     let before = recorded().await;
     withdraw().await.unwrap();
     assert_eq!(recorded().await, before, "nothing was changed");
 
     // Now the other application can't withdraw its request. If staff reject it, the application's
     // sends work as before.
-    let refused = service.withdraw_sender_name(account, other.reference).await;
+    let refused = service
+        .applications()
+        .withdraw_sender_name(account, other.reference)
+        .await;
     let refused = refused.unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::SenderlessTaken));
-    let id = service.sender_requests(true).await.unwrap()[0].id;
+    let id = service.applications().sender_requests(true).await.unwrap()[0].id;
     service
+        .applications()
         .reject_sender(&STAFF, id, "too general")
         .await
         .unwrap();
-    let shown = service.application(account, other.reference).await.unwrap();
+    let shown = service
+        .applications()
+        .application(account, other.reference)
+        .await
+        .unwrap();
     assert_eq!(shown.unwrap().sender_state, SenderState::Requested);
     world.assert_sound().await;
 }
@@ -174,19 +215,29 @@ async fn an_accepted_name_stays_in_use_until_a_new_one_is_accepted(backend: Back
         ("Third", true, "Third"),
     ] {
         service
+            .applications()
             .request_sender_name(account, customer.reference, &name(text))
             .await
             .unwrap();
         if text != "First" {
             world.send(&customer.live, "12345678").await.unwrap();
         }
-        let id = service.sender_requests(true).await.unwrap()[0].id;
+        let id = service.applications().sender_requests(true).await.unwrap()[0].id;
         if verdict {
-            service.accept_sender(&STAFF, id).await.unwrap();
+            service
+                .applications()
+                .accept_sender(&STAFF, id)
+                .await
+                .unwrap();
         } else {
-            service.reject_sender(&STAFF, id, "no").await.unwrap();
+            service
+                .applications()
+                .reject_sender(&STAFF, id, "no")
+                .await
+                .unwrap();
         }
         let shown = service
+            .applications()
             .application(account, customer.reference)
             .await
             .unwrap()
@@ -194,6 +245,7 @@ async fn an_accepted_name_stays_in_use_until_a_new_one_is_accepted(backend: Back
         assert_eq!(shown.sender_name.as_deref(), Some(used));
     }
     let same = service
+        .applications()
         .request_sender_name(account, customer.reference, &name("Third"))
         .await;
     assert_eq!(
@@ -209,23 +261,31 @@ async fn a_name_accepted_for_one_account_is_not_accepted_for_another(backend: Ba
     for (email, text) in [("one@example.org", "Acme"), ("two@example.org", "ACME")] {
         let account = world.account(email).await;
         service
+            .applications()
             .create_application(account.id, Category::Sms, Some(&name(text)))
             .await
             .unwrap();
-        waiting = service.sender_requests(true).await.unwrap();
+        waiting = service.applications().sender_requests(true).await.unwrap();
     }
-    service.accept_sender(&STAFF, waiting[0].id).await.unwrap();
+    service
+        .applications()
+        .accept_sender(&STAFF, waiting[0].id)
+        .await
+        .unwrap();
     let refused = service
+        .applications()
         .accept_sender(&STAFF, waiting[1].id)
         .await
         .unwrap_err();
     assert_eq!(refused.refusal(), Some(&Refusal::SenderNameTaken));
     service
+        .applications()
         .reject_sender(&STAFF, waiting[1].id, "belongs to another")
         .await
         .unwrap();
     let third = world.account("three@example.org").await;
     let early = service
+        .applications()
         .create_application(third.id, Category::Sms, Some(&name("acme")))
         .await;
     assert_eq!(
@@ -240,12 +300,16 @@ async fn a_newer_request_for_a_name_replaces_one_that_waits(backend: Backend) {
     let customer = world.pending("one@example.org").await;
     for text in ["First", "Second"] {
         let name = name(text);
-        let ask = world
-            .service
-            .request_sender_name(customer.account.id, customer.reference, &name);
+        let applications = world.service.applications();
+        let ask = applications.request_sender_name(customer.account.id, customer.reference, &name);
         ask.await.unwrap();
     }
-    let all = world.service.sender_requests(false).await.unwrap();
+    let all = world
+        .service
+        .applications()
+        .sender_requests(false)
+        .await
+        .unwrap();
     let states: Vec<_> = all.iter().map(|request| request.status).collect();
     assert_eq!(states, [SenderStatus::Replaced, SenderStatus::Pending]);
 }

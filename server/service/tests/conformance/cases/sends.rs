@@ -38,6 +38,7 @@ async fn a_send_is_refused_for_the_first_reason_in_the_contracts_order(backend: 
     );
     let account = pending.account.id;
     service
+        .applications()
         .request_sender_name(account, pending.reference, &name("Acme"))
         .await
         .unwrap();
@@ -46,6 +47,7 @@ async fn a_send_is_refused_for_the_first_reason_in_the_contracts_order(backend: 
         refused(Reason::ApiPending)
     );
     let electricity = service
+        .applications()
         .create_application(account, Category::Electricity, None)
         .await
         .unwrap();
@@ -54,10 +56,11 @@ async fn a_send_is_refused_for_the_first_reason_in_the_contracts_order(backend: 
             world.send(key, "12345678").await,
             refused(Reason::ApiNotApplicable)
         );
-        let read = service.authorize(Some(key.expose())).await;
+        let read = service.messages().authorize(Some(key.expose())).await;
         assert_eq!(read, Err(Reason::ApiNotApplicable));
     }
     service
+        .applications()
         .suspend(&Actor::CommandLine, pending.reference, "why")
         .await
         .unwrap();
@@ -67,14 +70,17 @@ async fn a_send_is_refused_for_the_first_reason_in_the_contracts_order(backend: 
             refused(Reason::ApiSuspended)
         );
     }
-    let read = service.authorize(Some(pending.live.expose())).await;
+    let read = service
+        .messages()
+        .authorize(Some(pending.live.expose()))
+        .await;
     assert!(
         matches!(read, Ok(KeyAccess { .. })),
         "reports can be read while suspended"
     );
     for malformed in [None, Some(""), Some("x"), Some("123456hk_short")] {
         assert_eq!(
-            service.authorize_send(malformed, None).await,
+            service.messages().authorize_send(malformed, None).await,
             Err(Reason::ApiInvalid)
         );
     }
@@ -89,7 +95,7 @@ async fn sixty_four_at_once_never_overdraw_and_their_balances_form_a_chain(backe
                 world.service.clone(),
                 request(&customer.live, "12345678", "x"),
             );
-            tokio::spawn(async move { service.send(request).await })
+            tokio::spawn(async move { service.messages().send(request).await })
         })
         .collect();
     let mut balances = Vec::new();
@@ -115,7 +121,7 @@ async fn a_send_whose_caller_left_is_stored_whole_or_not_at_all(backend: Backend
     for turn in 0..50 {
         let service = world.service.clone();
         let request = request(&customer.live, "12345678", "x");
-        let task = tokio::spawn(async move { service.send(request).await });
+        let task = tokio::spawn(async move { service.messages().send(request).await });
         for _ in 0..turn {
             tokio::task::yield_now().await;
         }
@@ -141,7 +147,7 @@ async fn the_price_is_the_pages_times_the_price_of_the_kind_of_number(backend: B
     let mut left = money("100");
     for (number, length, pages, cost) in cases {
         let request = request(&customer.live, number, &"ü".repeat(length));
-        let sent = world.service.send(request).await.unwrap();
+        let sent = world.service.messages().send(request).await.unwrap();
         left = left.checked_sub(money(cost)).unwrap();
         assert_eq!(
             (sent.pages, sent.cost, sent.balance),
@@ -156,6 +162,7 @@ async fn a_test_key_works_while_pending_on_play_money_that_is_topped_up_daily(ba
     let customer = world.pending("one@example.org").await;
     world
         .service
+        .applications()
         .request_sender_name(customer.account.id, customer.reference, &name("Acme"))
         .await
         .unwrap();
@@ -196,11 +203,15 @@ async fn new_prices_apply_from_the_restart_that_sets_them(backend: Backend) {
     config.prices = crate::world::prices("0.1", "0.2");
     let service = service::Service::open(config.clone()).await.unwrap();
     let second = service
+        .messages()
         .send(request(&customer.live, "12345678", "x"))
         .await
         .unwrap();
     assert_eq!((first.cost, second.cost), (money("0.05"), money("0.1")));
-    assert_eq!(service.check().await.unwrap(), Vec::<String>::new());
+    assert_eq!(
+        service.operations().check().await.unwrap(),
+        Vec::<String>::new()
+    );
     service.close().await;
     "EUR".clone_into(&mut config.currency);
     assert!(
@@ -214,8 +225,13 @@ async fn two_sends_with_one_requestid_are_two_messages(backend: Backend) {
     let customer = world.active("one@example.org", "1").await;
     let mut request = request(&customer.live, "12345678", "x");
     request.requestid = RequestId::parse("mine").ok();
-    let first = world.service.send(request.clone()).await.unwrap();
-    let second = world.service.send(request).await.unwrap();
+    let first = world
+        .service
+        .messages()
+        .send(request.clone())
+        .await
+        .unwrap();
+    let second = world.service.messages().send(request).await.unwrap();
     assert_ne!(first.transid.unwrap(), second.transid.unwrap());
 }
 
@@ -232,7 +248,11 @@ async fn more_sends_than_can_wait_are_told_to_come_again_and_charged_nothing(bac
     for _ in 0..WAITING_AND_HELD + 100 {
         let (service, answers) = (world.service.clone(), answers.clone());
         let request = request(&customer.live, "12345678", "Hi");
-        tokio::spawn(async move { answers.send(service.send(request).await).unwrap() });
+        tokio::spawn(async move {
+            answers
+                .send(service.messages().send(request).await)
+                .unwrap()
+        });
     }
     for _ in 0..100 {
         let refused = answered.recv().await.unwrap();

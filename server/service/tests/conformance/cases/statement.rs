@@ -42,7 +42,12 @@ async fn months(world: &World) -> Customer {
                 carrier_message_id: None,
             }
         };
-        let (lease, claimed) = world.service.claim(SANDBOX_CARRIER, 500).await.unwrap();
+        let (lease, claimed) = world
+            .service
+            .delivery()
+            .claim(SANDBOX_CARRIER, 500)
+            .await
+            .unwrap();
         let results = claimed
             .into_iter()
             .map(|message| answered(&message, outcome.clone()))
@@ -65,7 +70,11 @@ async fn list(
     filter: StatementFilter<'_>,
 ) -> Vec<StatementLine> {
     let (account, reference) = (customer.account.id, customer.reference);
-    let found = world.service.statement(account, reference, filter).await;
+    let found = world
+        .service
+        .applications()
+        .statement(account, reference, filter)
+        .await;
     found.unwrap().items
 }
 
@@ -102,6 +111,7 @@ async fn days_and_months_add_up_to_the_ledger(backend: Backend) {
     while month <= last {
         let found = world
             .service
+            .applications()
             .statement_month(customer.account.id, customer.reference, month)
             .await
             .unwrap();
@@ -179,7 +189,8 @@ async fn a_month_without_transfers_keeps_its_balance(backend: Backend) {
         (this.previous(), Money::ZERO, false),
         (this.next(), Money::from_micros(3_000_000), true),
     ] {
-        let found = world.service.statement_month(account, reference, month);
+        let applications = world.service.applications();
+        let found = applications.statement_month(account, reference, month);
         let found = found.await.unwrap();
         assert_eq!(found.days, []);
         assert_eq!(found.has_older, has_older, "{month}");
@@ -188,6 +199,7 @@ async fn a_month_without_transfers_keeps_its_balance(backend: Backend) {
     }
     // A stranger's account gets the answer that there is no such application.
     let stranger = world.account("two@example.org").await;
-    let refused = world.service.statement_month(stranger.id, reference, this);
+    let applications = world.service.applications();
+    let refused = applications.statement_month(stranger.id, reference, this);
     assert!(refused.await.unwrap_err().refusal().is_some());
 }

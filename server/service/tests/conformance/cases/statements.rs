@@ -29,7 +29,8 @@ fn file(bytes: &[u8]) -> File {
 }
 
 async fn import(world: &World, bytes: &[u8]) -> StatementFile {
-    let imported = world.service.import_statement(file(bytes), false);
+    let money = world.service.money();
+    let imported = money.import_statement(file(bytes), false);
     imported.await.unwrap()
 }
 
@@ -41,7 +42,13 @@ pub async fn stored(world: &World, text: &str) -> i64 {
 }
 
 async fn counts(world: &World, id: i64) -> Vec<(LineOutcome, i64)> {
-    let report = world.service.statement_report(id).await.unwrap().unwrap();
+    let report = world
+        .service
+        .money()
+        .statement_report(id)
+        .await
+        .unwrap()
+        .unwrap();
     let mut counts = report.counts;
     counts.sort();
     counts
@@ -75,10 +82,11 @@ async fn a_statement_is_shown_and_then_credited(backend: Backend) {
     ];
     let id = stored(&world, &text).await;
     assert_eq!(counts(&world, id).await, expected);
-    world.service.credit_statements().await.unwrap();
+    world.service.money().credit_statements().await.unwrap();
     assert_eq!(world.balance(&customer.live).await, money("3"));
 
-    let confirm = || world.service.confirm_statement(staff, id);
+    let ledger = world.service.money();
+    let confirm = || ledger.confirm_statement(staff, id);
     let (first, second) = tokio::join!(confirm(), confirm());
     let refused = [first, second].into_iter().filter_map(Result::err);
     let refused: Vec<_> = refused.collect();
@@ -88,13 +96,18 @@ async fn a_statement_is_shown_and_then_credited(backend: Backend) {
         Some(&Refusal::StatementConfirmed),
         "{refused:?}"
     );
-    world.service.credit_statements().await.unwrap();
+    world.service.money().credit_statements().await.unwrap();
     assert_eq!(counts(&world, id).await, expected);
     assert_eq!(world.balance(&customer.live).await, money("1006.5"));
 
     let again = stored(&world, &text).await;
-    world.service.confirm_statement(staff, again).await.unwrap();
-    world.service.credit_statements().await.unwrap();
+    world
+        .service
+        .money()
+        .confirm_statement(staff, again)
+        .await
+        .unwrap();
+    world.service.money().credit_statements().await.unwrap();
     assert_eq!(counts(&world, again).await[0], (LineOutcome::Known, 4));
     assert_eq!(world.balance(&customer.live).await, money("1006.5"));
     world.assert_sound().await;
@@ -110,19 +123,29 @@ async fn a_stop_between_transactions_loses_nothing(backend: Backend) {
         writeln!(text, "bank-{line}\t{}\t1", customer.reference).unwrap();
     }
     let id = stored(&world, &text).await;
-    world.service.confirm_statement(staff, id).await.unwrap();
-    let credited = world.service.credit_statement_lines().await.unwrap();
+    world
+        .service
+        .money()
+        .confirm_statement(staff, id)
+        .await
+        .unwrap();
+    let credited = world
+        .service
+        .money()
+        .credit_statement_lines()
+        .await
+        .unwrap();
     assert_ne!(credited, CreditedLines::None);
     let first = world.balance(&customer.live).await;
     assert!(first > money("0") && first <= money("200"), "{first}");
     // Staff add this deposit by hand meanwhile.
     world.deposit("bank-300", customer.reference, "1").await;
     let world = world.reopen().await;
-    world.service.credit_statements().await.unwrap();
+    world.service.money().credit_statements().await.unwrap();
     assert_eq!(world.balance(&customer.live).await, money("450"));
     let expected = [(LineOutcome::Credited, LINES - 1), (LineOutcome::Known, 1)];
     assert_eq!(counts(&world, id).await, expected);
-    let listed = world.service.bank_statements().await.unwrap();
+    let listed = world.service.money().bank_statements().await.unwrap();
     assert!(listed[0].done_at.is_some());
     world.assert_sound().await;
 }
@@ -141,10 +164,8 @@ async fn columns_are_chosen_once_and_can_be_chosen_again(backend: Backend) {
         amount: 2,
         currency: None,
     };
-    let choose = |columns| {
-        let service = &world.service;
-        service.choose_columns(&Actor::CommandLine, &header, columns)
-    };
+    let ledger = world.service.money();
+    let choose = |columns| ledger.choose_columns(&Actor::CommandLine, &header, columns);
     let repeated = BankColumns {
         currency: Some(2),
         ..columns
@@ -155,10 +176,17 @@ async fn columns_are_chosen_once_and_can_be_chosen_again(backend: Backend) {
     let StatementFile::Stored(id) = import(&world, bytes).await else {
         panic!("the columns are known now")
     };
-    let report = world.service.statement_report(id).await.unwrap().unwrap();
+    let report = world
+        .service
+        .money()
+        .statement_report(id)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(report.first[0].reference, "Grüße");
     assert_eq!(report.first[0].amount, money("1.5"));
-    let again = world.service.import_statement(file(bytes), true);
+    let money = world.service.money();
+    let again = money.import_statement(file(bytes), true);
     assert_eq!(
         again.await.unwrap(),
         StatementFile::Columns {
@@ -184,13 +212,14 @@ async fn lines_of_a_file_that_was_never_stored_whole_are_deleted(backend: Backen
         let lines = sqlx::query_scalar("SELECT COUNT(*) FROM bank_statement_lines");
         lines.fetch_one(db).await.unwrap()
     };
-    let forget = || world.service.forget_abandoned_statements();
+    let ledger = world.service.money();
+    let forget = || ledger.forget_abandoned_statements();
     forget().await.unwrap();
     assert_eq!(lines(&mut db).await, 2501, "it may still be under way");
     world.pass(2 * HOUR_MS);
     forget().await.unwrap();
     assert_eq!(lines(&mut db).await, 1);
-    let listed = world.service.bank_statements().await.unwrap();
+    let listed = world.service.money().bank_statements().await.unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].id, kept);
 }
@@ -223,9 +252,18 @@ async fn bad_files_are_refused_whole(backend: Backend) {
         ),
         "{missing:?}"
     );
-    assert!(world.service.bank_statements().await.unwrap().is_empty());
+    assert!(
+        world
+            .service
+            .money()
+            .bank_statements()
+            .await
+            .unwrap()
+            .is_empty()
+    );
     let unmatched = order("bank-0", "x", "1");
-    let added = world.service.add_deposit(&Actor::CommandLine, &unmatched);
+    let money = world.service.money();
+    let added = money.add_deposit(&Actor::CommandLine, &unmatched);
     assert!(!added.await.unwrap().already, "nothing was stored");
     world.assert_sound().await;
 }
@@ -242,7 +280,13 @@ async fn lines_are_counted_however_they_end(backend: Backend) {
         assert_eq!((first[0].0, *total), (3, 1), "{text:?}");
         let good = text.replace("one", "1");
         let id = stored(&world, &good).await;
-        let report = world.service.statement_report(id).await.unwrap().unwrap();
+        let report = world
+            .service
+            .money()
+            .statement_report(id)
+            .await
+            .unwrap()
+            .unwrap();
         let lines: Vec<_> = report.first.iter().map(|line| line.line).collect();
         assert_eq!(lines, [2, 3], "{good:?}");
     }

@@ -32,7 +32,10 @@ async fn view(
     cases: &[&str],
 ) -> Vec<(String, String)> {
     let cases = cases.iter().map(|case| (*case).to_owned()).collect();
-    let found = service.view_cases(account.id, kind, cases).await;
+    let found = service
+        .applications()
+        .view_cases(account.id, kind, cases)
+        .await;
     let mut found: Vec<_> = (found.unwrap().into_iter())
         .map(|Viewer { case, email }| (case, email))
         .collect();
@@ -86,9 +89,11 @@ async fn the_loser_of_two_decisions_about_a_name_is_told_who_won_and_when(backen
     let (account, reference) = (customer.account.id, customer.reference);
     let ask = async |text: &str| {
         let name = name(text);
-        let asked = service.request_sender_name(account, reference, &name);
+        let applications = service.applications();
+        let asked = applications.request_sender_name(account, reference, &name);
         asked.await.unwrap();
         service
+            .applications()
             .sender_requests(true)
             .await
             .unwrap()
@@ -98,10 +103,14 @@ async fn the_loser_of_two_decisions_about_a_name_is_told_who_won_and_when(backen
     };
     let first = ask("Acme").await;
     let by_ada = Actor::Account(ada.id);
-    let rejecting = service.reject_sender(&by_ada, first, "too general");
+    let applications = service.applications();
+    let rejecting = applications.reject_sender(&by_ada, first, "too general");
     rejecting.await.unwrap();
     let told = async |status: SenderStatus, id: i64| {
-        let late = service.accept_sender(&Actor::Account(ben.id), id).await;
+        let late = service
+            .applications()
+            .accept_sender(&Actor::Account(ben.id), id)
+            .await;
         let Some(Refusal::SenderDecided {
             status: found,
             decided,
@@ -124,7 +133,11 @@ async fn the_loser_of_two_decisions_about_a_name_is_told_who_won_and_when(backen
     );
     world.pass(MINUTE_MS);
     let second = ask("Acme2").await;
-    service.accept_sender(&by_ada, second).await.unwrap();
+    service
+        .applications()
+        .accept_sender(&by_ada, second)
+        .await
+        .unwrap();
     assert_eq!(
         told(SenderStatus::Accepted, second).await,
         by("ada@example.org")
@@ -143,7 +156,11 @@ async fn the_loser_of_two_decisions_about_an_application_is_told_who_won_and_whe
     let service = &world.service;
     let reference = world.pending("one@example.org").await.reference;
     let told = async |actor: &Actor| {
-        let late = service.approve(actor, reference).await.unwrap_err();
+        let late = service
+            .applications()
+            .approve(actor, reference)
+            .await
+            .unwrap_err();
         let Some(Refusal::StatusConflict {
             status, decided, ..
         }) = late.refusal().cloned()
@@ -154,16 +171,22 @@ async fn the_loser_of_two_decisions_about_an_application_is_told_who_won_and_whe
         decided.unwrap()
     };
     let [by_ada, by_ben] = [&ada, &ben].map(|account| Actor::Account(account.id));
-    service.approve(&by_ada, reference).await.unwrap();
+    service
+        .applications()
+        .approve(&by_ada, reference)
+        .await
+        .unwrap();
     let at = world.now();
     world.pass(MINUTE_MS);
     let decided = told(&by_ben).await;
     assert_eq!((decided.by.as_str(), decided.at), ("ada@example.org", at));
     service
+        .applications()
         .suspend(&Actor::CommandLine, reference, "disputed")
         .await
         .unwrap();
     service
+        .applications()
         .reinstate(&Actor::CommandLine, reference)
         .await
         .unwrap();

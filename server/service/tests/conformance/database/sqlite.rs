@@ -37,7 +37,7 @@ impl Database {
 
     pub async fn contents(&self, service: &Service) -> Vec<u8> {
         let copy = self.0.with_file_name("contents.db");
-        service.backup(&copy).await.unwrap();
+        service.operations().backup(&copy).await.unwrap();
         std::fs::read(copy).unwrap()
     }
 }

@@ -32,7 +32,7 @@ async fn a_replaced_key_charges_nothing_through_another_process() {
                     let mut accepted = 0;
                     loop {
                         let is_old = replaced.load(Ordering::SeqCst);
-                        match b.send(request(&key, "12345678", "hello")).await {
+                        match b.messages().send(request(&key, "12345678", "hello")).await {
                             Ok(_) => {
                                 assert!(!is_old, "charged by a key that was replaced");
                                 accepted += 1;
@@ -50,6 +50,7 @@ async fn a_replaced_key_charges_nothing_through_another_process() {
         let (account, reference) = (customer.account.id, customer.reference);
         let new = world
             .service
+            .applications()
             .replace_key(account, reference, KeyKind::Live, PASSWORD, "token", None)
             .await
             .unwrap();
@@ -60,7 +61,12 @@ async fn a_replaced_key_charges_nothing_through_another_process() {
         }
         let charged = 1_000_000_000 - world.balance(&new).await.micros();
         assert_eq!(charged, accepted * 50_000);
-        assert!(b.send(request(&new, "12345678", "hello")).await.is_ok());
+        assert!(
+            b.messages()
+                .send(request(&new, "12345678", "hello"))
+                .await
+                .is_ok()
+        );
     }
     world.assert_sound().await;
 }
@@ -71,16 +77,23 @@ async fn sign_in(service: &Service, customer: &Customer, token: &str) {
         data: "{}".to_owned(),
         expires_at: service.clock().now(),
     };
-    assert!(service.session_create(token, &row).await.unwrap());
+    assert!(
+        service
+            .accounts()
+            .session_create(token, &row)
+            .await
+            .unwrap()
+    );
     let (account, client) = (&customer.account, ClientInfo::default());
     service
+        .accounts()
         .device_sign_in(token, account, &client)
         .await
         .unwrap();
 }
 
 async fn holds(service: &Service, token: &str) -> bool {
-    let account = service.session_follower(token).await;
+    let account = service.accounts().session_follower(token).await;
     account.unwrap().is_some()
 }
 
@@ -94,9 +107,12 @@ async fn a_sign_out_and_a_new_password_hold_everywhere_at_once() {
         assert!(holds(&b, token).await);
     }
     let account = customer.account.id;
-    let devices = a.devices(account, "one").await.unwrap();
+    let devices = a.accounts().devices(account, "one").await.unwrap();
     let other = devices.iter().find(|device| !device.current).unwrap();
-    a.sign_out_device(account, other.id).await.unwrap();
+    a.accounts()
+        .sign_out_device(account, other.id)
+        .await
+        .unwrap();
     let mut held = 0;
     for token in ["one", "two", "three"] {
         held += i32::from(holds(&b, token).await);
@@ -104,13 +120,20 @@ async fn a_sign_out_and_a_new_password_hold_everywhere_at_once() {
     assert_eq!(held, 2);
     assert!(holds(&b, "one").await);
     let new = password("another good password");
-    a.change_password(&customer.account, PASSWORD, &new, "one")
+    a.accounts()
+        .change_password(&customer.account, PASSWORD, &new, "one")
         .await
         .unwrap();
     assert!(holds(&b, "one").await);
     assert!(!holds(&b, "two").await && !holds(&b, "three").await);
-    assert!(b.sign_in("one@example.org", PASSWORD, "::1").await.is_err());
+    assert!(
+        b.accounts()
+            .sign_in("one@example.org", PASSWORD, "::1")
+            .await
+            .is_err()
+    );
     let signed_in = b
+        .accounts()
         .sign_in("one@example.org", "another good password", "::1")
         .await;
     assert!(signed_in.is_ok());
@@ -132,7 +155,12 @@ async fn one_idempotency_key_through_several_processes_charges_once() {
                 request(&customer.live, "12345678", "hello"),
             )
         };
-        let answers = join_all([a.send(once()), b.send(once()), c.send(once())]).await;
+        let answers = join_all([
+            a.messages().send(once()),
+            b.messages().send(once()),
+            c.messages().send(once()),
+        ])
+        .await;
         let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
         assert_eq!(answers.iter().filter(|sent| !sent.replayed).count(), 1);
         assert!(
@@ -145,7 +173,7 @@ async fn one_idempotency_key_through_several_processes_charges_once() {
             request(&customer.live, "12345678", "no"),
         );
         let refused = Err(SendError::Refused(Reason::IdempotencyMismatch));
-        assert_eq!(b.send(other).await, refused);
+        assert_eq!(b.messages().send(other).await, refused);
     }
     assert_eq!(world.balance(&customer.live).await, money("98"));
     world.assert_sound().await;
@@ -193,30 +221,37 @@ async fn an_upload_under_way_is_seen_by_the_others() {
     let (a, b) = (world.service.clone(), peer(&world, 1).await);
     let key = || IdempotencyKey::parse("key");
     let live = customer.live.expose();
-    let ticket = a.begin_bulk(Some(live), key()).await.unwrap();
-    let refused = b.begin_bulk(Some(live), key()).await.err();
+    let ticket = a.messages().begin_bulk(Some(live), key()).await.unwrap();
+    let refused = b.messages().begin_bulk(Some(live), key()).await.err();
     assert_eq!(refused, Some(Reason::IdempotencyInProgress));
     // Requests with the test key are separate.
     let test = b
+        .messages()
         .begin_bulk(Some(customer.test.expose()), key())
         .await
         .unwrap();
     ticket.end().await;
-    let ticket_of_b = b.begin_bulk(Some(live), key()).await.unwrap();
+    let ticket_of_b = b.messages().begin_bulk(Some(live), key()).await.unwrap();
     for ticket in [ticket, ticket_of_b, test] {
         ticket.end().await;
     }
     let mut held = Vec::new();
     for n in 0..8 {
         let service = if n % 2 == 0 { &a } else { &b };
-        held.push(service.begin_bulk(Some(live), None).await.unwrap());
+        held.push(
+            service
+                .messages()
+                .begin_bulk(Some(live), None)
+                .await
+                .unwrap(),
+        );
     }
     for service in [&a, &b] {
-        let refused = service.begin_bulk(Some(live), None).await.err();
+        let refused = service.messages().begin_bulk(Some(live), None).await.err();
         assert_eq!(refused, Some(Reason::RateLimited));
     }
     held[0].end().await;
-    assert!(b.begin_bulk(Some(live), None).await.is_ok());
+    assert!(b.messages().begin_bulk(Some(live), None).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -241,7 +276,10 @@ async fn processes_count_requests_together() {
             async move {
                 (
                     key.reference(),
-                    service.send(request(&key, "12345678", "hello")).await,
+                    service
+                        .messages()
+                        .send(request(&key, "12345678", "hello"))
+                        .await,
                 )
             }
         });
@@ -263,7 +301,7 @@ async fn processes_count_requests_together() {
         // Other requests use the same bucket.
         let access = world.access(&customers[0].live).await;
         assert_eq!(
-            services[0].take_request(&access).await,
+            services[0].messages().take_request(&access).await,
             Err(Reason::RateLimited)
         );
         world.pass(1000);
@@ -288,7 +326,7 @@ async fn a_request_is_given_back_when_the_requests_of_other_keys_cannot_be_taken
     let service = peer_with(&world, 1, limits).await;
     let send = |key: &ApiKey| {
         let (service, order) = (service.clone(), request(key, "12345678", "hello"));
-        tokio::spawn(async move { service.send(order).await })
+        tokio::spawn(async move { service.messages().send(order).await })
     };
     send(&customer.live).await.unwrap().unwrap();
     let mut conn = world.database.connect().await;
@@ -330,7 +368,12 @@ async fn processes_count_test_messages_together() {
     for day in 0..2 {
         let sends = (0..80).map(|n| {
             let (service, key) = (services[n % 2].clone(), customer.test.clone());
-            async move { service.send(request(&key, "12345678", "hello")).await }
+            async move {
+                service
+                    .messages()
+                    .send(request(&key, "12345678", "hello"))
+                    .await
+            }
         });
         let answers = join_all(sends).await;
         let accepted = answers.iter().filter(|sent| sent.is_ok());
@@ -354,7 +397,12 @@ async fn processes_never_overdraw_together() {
     ];
     let sends = (0..300).map(|n| {
         let (service, key) = (services[n % 3].clone(), customer.live.clone());
-        async move { service.send(request(&key, "12345678", "hello")).await }
+        async move {
+            service
+                .messages()
+                .send(request(&key, "12345678", "hello"))
+                .await
+        }
     });
     let answers = join_all(sends).await;
     assert_eq!(answers.iter().filter(|sent| sent.is_ok()).count(), 100);
@@ -374,14 +422,36 @@ async fn a_suspension_stops_the_claims_of_others() {
     }
     world
         .service
+        .applications()
         .suspend(&STAFF, customer.reference, "a reason")
         .await
         .unwrap();
-    assert!(b.claim(SANDBOX_CARRIER, 10).await.unwrap().1.is_empty());
-    let refused = b.send(request(&customer.live, "12345678", "hello")).await;
+    assert!(
+        b.delivery()
+            .claim(SANDBOX_CARRIER, 10)
+            .await
+            .unwrap()
+            .1
+            .is_empty()
+    );
+    let refused = b
+        .messages()
+        .send(request(&customer.live, "12345678", "hello"))
+        .await;
     assert_eq!(refused, Err(SendError::Refused(Reason::ApiSuspended)));
-    b.reinstate(&STAFF, customer.reference).await.unwrap();
-    world.service.resume_deferred().await.unwrap();
-    assert_eq!(b.claim(SANDBOX_CARRIER, 10).await.unwrap().1.len(), 5);
+    b.applications()
+        .reinstate(&STAFF, customer.reference)
+        .await
+        .unwrap();
+    world.service.delivery().resume_deferred().await.unwrap();
+    assert_eq!(
+        b.delivery()
+            .claim(SANDBOX_CARRIER, 10)
+            .await
+            .unwrap()
+            .1
+            .len(),
+        5
+    );
     world.assert_sound().await;
 }

@@ -53,7 +53,7 @@ async fn a_begin_whose_caller_leaves_leaves_no_transaction_open() {
         // Leaves a ready connection in the pool. The next call then only checks it and begins a
         // transaction.
         world.service.ping().await.unwrap();
-        leave_after(entropy.number() % 6, world.service.check()).await;
+        leave_after(entropy.number() % 6, world.service.operations().check()).await;
         // Checked at once, because the next caller that begins a transaction there would end it.
         until_none(&mut conn, LEFT_OPEN).await;
     }
@@ -82,9 +82,13 @@ async fn an_upload_whose_caller_leaves_is_not_counted_as_under_way() {
     let entropy = Entropy::seeded(5);
     for _ in 0..150 {
         let live = Some(customer.live.expose());
-        leave_after(entropy.number() % 12, service.begin_bulk(live, None)).await;
+        leave_after(
+            entropy.number() % 12,
+            service.messages().begin_bulk(live, None),
+        )
+        .await;
         // All slots may be taken until those of the callers that left are released.
-        if let Ok(ticket) = service.begin_bulk(live, None).await {
+        if let Ok(ticket) = service.messages().begin_bulk(live, None).await {
             leave_after(entropy.number() % 12, ticket.end()).await;
         }
     }
@@ -92,7 +96,8 @@ async fn an_upload_whose_caller_leaves_is_not_counted_as_under_way() {
     let mut held = Vec::new();
     for _ in 0..Limits::default().uploads_per_application {
         held.push(
-            b.begin_bulk(Some(customer.live.expose()), None)
+            b.messages()
+                .begin_bulk(Some(customer.live.expose()), None)
                 .await
                 .unwrap(),
         );
@@ -114,13 +119,17 @@ async fn calls_whose_caller_leaves_are_done_whole_or_not_at_all() {
         match entropy.number() % 4 {
             0 => {
                 let order = request(&customer.live, "12345678", "hello");
-                leave_after(polls, service.send(order)).await;
+                leave_after(polls, service.messages().send(order)).await;
             }
-            1 => leave_after(polls, service.claim(SANDBOX_CARRIER, 3)).await,
-            2 => leave_after(polls, service.expire()).await,
+            1 => leave_after(polls, service.delivery().claim(SANDBOX_CARRIER, 3)).await,
+            2 => leave_after(polls, service.delivery().expire()).await,
             _ => {
                 let deposit = order(&n.to_string(), customer.reference.as_str(), "1");
-                leave_after(polls, service.add_deposit(&Actor::CommandLine, &deposit)).await;
+                leave_after(
+                    polls,
+                    service.money().add_deposit(&Actor::CommandLine, &deposit),
+                )
+                .await;
             }
         }
     }

@@ -48,7 +48,7 @@ async fn a_process_whose_clock_is_behind_gets_no_extra_requests() {
         let (now, late) = (START_MS + step * 5, START_MS + step * 5 - 15);
         for (service, (time, ms)) in services.iter().zip(times.iter().zip([now, late])) {
             time.store(ms, Ordering::Relaxed);
-            taken += u32::from(service.take_request(&access).await.is_ok());
+            taken += u32::from(service.messages().take_request(&access).await.is_ok());
         }
     }
     // The limit at the start, and its refill in the two seconds that passed.
@@ -70,7 +70,8 @@ async fn clocks_that_are_an_hour_apart_change_no_balance_wrongly() {
             keyed(&key, request(&customer.live, "12345678", "hello"))
         };
         let sends = services.iter().flat_map(|service| {
-            [once(), request(&customer.live, "12345678", "hello")].map(|order| service.send(order))
+            [once(), request(&customer.live, "12345678", "hello")]
+                .map(|order| async move { service.messages().send(order).await })
         });
         let sent: Vec<_> = join_all(sends)
             .await
@@ -89,31 +90,35 @@ async fn clocks_that_are_an_hour_apart_change_no_balance_wrongly() {
                 .unwrap();
         }
         for service in &services {
-            let (lease, claimed) = service.claim(SANDBOX_CARRIER, 2).await.unwrap();
+            let (lease, claimed) = service.delivery().claim(SANDBOX_CARRIER, 2).await.unwrap();
             // For the other process, the lease is over or lies in the future.
             let other = &services[usize::from(std::ptr::eq(service, &raw const services[0]))];
-            other.end_leases(Leases::Over).await.unwrap();
-            other.expire().await.unwrap();
+            other.delivery().end_leases(Leases::Over).await.unwrap();
+            other.delivery().expire().await.unwrap();
             let results = claimed.iter().map(|message| service::Submitted {
                 lease,
                 ..answered(message, taken_as("c"))
             });
             let results = results.collect();
             service
+                .delivery()
                 .record_submitted(SANDBOX_CARRIER, results)
                 .await
                 .unwrap();
         }
     }
     for service in &services {
-        while let Some(id) = service.next_unexpanded(None).await.unwrap() {
-            service.expand(id).await.unwrap();
+        while let Some(id) = service.messages().next_unexpanded(None).await.unwrap() {
+            service.messages().expand(id).await.unwrap();
         }
     }
     // 120 single messages and 40 of uploads.
     assert_eq!(world.balance(&customer.live).await, money("92"));
     world.assert_sound().await;
-    assert_eq!(services[1].check().await.unwrap(), Vec::<String>::new());
+    assert_eq!(
+        services[1].operations().check().await.unwrap(),
+        Vec::<String>::new()
+    );
 }
 
 #[tokio::test]
@@ -123,7 +128,7 @@ async fn the_clock_of_a_process_follows_the_database_servers() {
     let clock = Clock::system();
     let service = with_clock(&world, clock.clone()).await;
     for _ in 0..3 {
-        service.renew_node().await.unwrap();
+        service.operations().renew_node().await.unwrap();
         let before = world.database.number(SERVER).await;
         let shown = clock.now().unix_ms();
         let after = world.database.number(SERVER).await;

@@ -22,7 +22,7 @@ async fn work(service: Service, seed: u64, done: Arc<AtomicBool>) {
     let entropy = Entropy::seeded(seed);
     let mut claims: Vec<(service::Lease, Vec<Claimed>)> = Vec::new();
     while !done.load(Ordering::Relaxed) {
-        let claim = service.claim("acme", 40).await.unwrap();
+        let claim = service.delivery().claim("acme", 40).await.unwrap();
         claims.push(claim);
         let place = usize::try_from(entropy.number() % claims.len() as u64).unwrap();
         let (lease, claimed) = claims.swap_remove(place);
@@ -39,20 +39,25 @@ async fn work(service: Service, seed: u64, done: Arc<AtomicBool>) {
             })
             .rev()
             .collect();
-        service.record_submitted("acme", results).await.unwrap();
+        service
+            .delivery()
+            .record_submitted("acme", results)
+            .await
+            .unwrap();
         // Also for messages that were held too long or that the carrier never accepted.
         let receipts = claimed
             .iter()
             .map(|message| receipt(&message.id.to_string(), MessageStatus::Delivered));
         let receipts = receipts.collect();
         service
+            .delivery()
             .record_carrier_receipts("acme", receipts)
             .await
             .unwrap();
-        service.end_leases(Leases::Over).await.unwrap();
-        service.expire().await.unwrap();
-        if let Some(id) = service.next_unexpanded(None).await.unwrap() {
-            service.expand(id).await.unwrap();
+        service.delivery().end_leases(Leases::Over).await.unwrap();
+        service.delivery().expire().await.unwrap();
+        if let Some(id) = service.messages().next_unexpanded(None).await.unwrap() {
+            service.messages().expand(id).await.unwrap();
         }
     }
 }
@@ -99,10 +104,12 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
         }
     }
     for n in 0..sends {
-        let sending = customers
-            .iter()
-            .zip(services.iter().cycle().skip(n))
-            .map(|(customer, service)| service.send(request(&customer.live, "12345678", "hello")));
+        let sending = customers.iter().zip(services.iter().cycle().skip(n)).map(
+            |(customer, service)| async move {
+                let order = request(&customer.live, "12345678", "hello");
+                service.messages().send(order).await
+            },
+        );
         let deposits: Vec<_> = customers
             .iter()
             .rev()
@@ -114,10 +121,9 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
                 )
             })
             .collect();
-        let (sent, imported) = tokio::join!(
-            join_all(sending),
-            services[n % 3].import_deposits(&STAFF, &deposits),
-        );
+        let money = services[n % 3].money();
+        let (sent, imported) =
+            tokio::join!(join_all(sending), money.import_deposits(&STAFF, &deposits),);
         assert!(sent.iter().all(Result::is_ok), "{sent:?}");
         assert_eq!(imported.unwrap().credited, customers.len());
         world.pass(1);
@@ -127,10 +133,12 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
                 .await
                 .unwrap();
             service
+                .applications()
                 .suspend(&STAFF, customers[0].reference, "a reason")
                 .await
                 .unwrap();
             service
+                .applications()
                 .reinstate(&STAFF, customers[0].reference)
                 .await
                 .unwrap();
@@ -143,7 +151,11 @@ async fn no_call_fails_because_other_processes_write_at_the_same_time() {
     world.expand_all().await;
     world.assert_sound().await;
     world.pass(49 * HOUR_MS);
-    services[0].end_leases(Leases::All).await.unwrap();
-    world.service.expire().await.unwrap();
+    services[0]
+        .delivery()
+        .end_leases(Leases::All)
+        .await
+        .unwrap();
+    world.service.delivery().expire().await.unwrap();
     world.assert_sound().await;
 }

@@ -146,13 +146,21 @@ async fn sign_in(world: &World, token: &str, customer: &Customer) {
         data: HARD.to_owned(),
         expires_at: world.now(),
     };
-    assert!(world.service.session_create(token, &row).await.unwrap());
+    assert!(
+        world
+            .service
+            .accounts()
+            .session_create(token, &row)
+            .await
+            .unwrap()
+    );
     let client = ClientInfo {
         user_agent: HARD.to_owned(),
         address: "::1".to_owned(),
     };
     let service = &world.service;
     service
+        .accounts()
         .device_sign_in(token, &customer.account, &client)
         .await
         .unwrap();
@@ -160,12 +168,18 @@ async fn sign_in(world: &World, token: &str, customer: &Customer) {
 
 async fn report(world: &World, name: &str) {
     let receipts = vec![receipt(name, MessageStatus::Delivered)];
-    let reported = world.service.record_carrier_receipts(CARRIER, receipts);
+    let delivery = world.service.delivery();
+    let reported = delivery.record_carrier_receipts(CARRIER, receipts);
     reported.await.unwrap();
 }
 
 async fn claim(world: &World, limit: i64) -> (Lease, Vec<Claimed>) {
-    world.service.claim(CARRIER, limit).await.unwrap()
+    world
+        .service
+        .delivery()
+        .claim(CARRIER, limit)
+        .await
+        .unwrap()
 }
 
 async fn answer(world: &World, lease: &Lease, message: &Claimed, outcome: SubmitOutcome) {
@@ -180,9 +194,9 @@ async fn dropped(world: &World) {
     let (lease, found) = claim(world, 1).await;
     answer(world, &lease, &found[0], refused()).await;
     world.pass(401 * 24 * HOUR_MS);
-    world.service.expire().await.unwrap();
-    world.service.count_margins().await.unwrap();
-    world.service.drop_history().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
+    world.service.messages().count_margins().await.unwrap();
+    world.service.operations().drop_history().await.unwrap();
 }
 
 /// Returns the secret of the only second factor.
@@ -198,24 +212,34 @@ async fn people(world: &World) -> [Customer; 3] {
     let three = world.pending("three@example.org").await;
     for (customer, sender) in [(&one, "Acme"), (&two, "Beta"), (&three, "Gamma")] {
         service
+            .applications()
             .request_sender_name(customer.account.id, customer.reference, &name(sender))
             .await
             .unwrap();
     }
-    let waiting = service.sender_requests(true).await.unwrap();
-    service.accept_sender(&STAFF, waiting[0].id).await.unwrap();
+    let waiting = service.applications().sender_requests(true).await.unwrap();
     service
+        .applications()
+        .accept_sender(&STAFF, waiting[0].id)
+        .await
+        .unwrap();
+    service
+        .applications()
         .reject_sender(&STAFF, waiting[1].id, REASON)
         .await
         .unwrap();
     service
+        .applications()
         .set_staff_list(&STAFF, StaffList::RejectReasons, REASON)
         .await
         .unwrap();
-    let opening = service.open_incident(&STAFF, "\"Ünï\" 🙂", Some(CARRIER));
+    let delivery = service.delivery();
+    let opening = delivery.open_incident(&STAFF, "\"Ünï\" 🙂", Some(CARRIER));
     opening.await.unwrap();
-    service.note_key_use(&one.live, Some("192.0.2.7".parse().unwrap()));
-    service.store_key_uses().await.unwrap();
+    service
+        .applications()
+        .note_key_use(&one.live, Some("192.0.2.7".parse().unwrap()));
+    service.applications().store_key_uses().await.unwrap();
     let call = ApiCall {
         method: "GET",
         route: "/sms/balance/{key}",
@@ -225,9 +249,10 @@ async fn people(world: &World) -> [Customer; 3] {
         detail: Some(HARD.to_owned()),
         is_known: true,
     };
-    service.note_call(&one.live, call);
-    service.store_calls().await.unwrap();
-    let replacing = service.replace_key(
+    service.applications().note_call(&one.live, call);
+    service.applications().store_calls().await.unwrap();
+    let applications = service.applications();
+    let replacing = applications.replace_key(
         three.account.id,
         three.reference,
         KeyKind::Test,
@@ -236,28 +261,34 @@ async fn people(world: &World) -> [Customer; 3] {
         None,
     );
     replacing.await.unwrap();
-    let noting = service.add_note(&STAFF, "one@example.org", "Called\nat \"noon\" 🙂");
+    let support = service.support();
+    let noting = support.add_note(&STAFF, "one@example.org", "Called\nat \"noon\" 🙂");
     noting.await.unwrap();
     let unknown = order("nobody's", "999999", "7.5");
-    service.add_deposit(&STAFF, &unknown).await.unwrap();
+    service.money().add_deposit(&STAFF, &unknown).await.unwrap();
     service
+        .applications()
         .suspend(&STAFF, two.reference, REASON)
         .await
         .unwrap();
     sign_in(world, "first", &one).await;
     sign_in(world, "second", &two).await;
-    service.session_delete("second").await.unwrap();
+    service.accounts().session_delete("second").await.unwrap();
     service
+        .accounts()
         .give_factor(&STAFF, two.account.id, &secret())
         .await
         .unwrap();
-    let wrong = service.sign_in("one@example.org", "wrong password", "::1");
+    let accounts = service.accounts();
+    let wrong = accounts.sign_in("one@example.org", "wrong password", "::1");
     wrong.await.unwrap_err();
     service
+        .accounts()
         .issue_reset(&STAFF, "one@example.org")
         .await
         .unwrap();
     service
+        .accounts()
         .request_reset("two@example.org", "::1")
         .await
         .unwrap();
@@ -276,7 +307,7 @@ struct Sent {
 
 async fn messages(world: &World, customer: &Customer) -> Sent {
     let service = &world.service;
-    service.send(with_key(customer)).await.unwrap();
+    service.messages().send(with_key(customer)).await.unwrap();
     world.send(&customer.live, "12345679").await.unwrap();
     world.send(&customer.live, "+4915112345678").await.unwrap();
     world.send(&customer.test, "12345678").await.unwrap();
@@ -289,13 +320,21 @@ async fn messages(world: &World, customer: &Customer) -> Sent {
     };
     answer(world, &lease, &found[1], later).await;
     report(world, "a stranger's").await;
-    service.drain_carrier(&STAFF, CARRIER, true).await.unwrap();
-    service.resume_carrier(&STAFF, CARRIER).await.unwrap();
+    service
+        .delivery()
+        .drain_carrier(&STAFF, CARRIER, true)
+        .await
+        .unwrap();
+    service
+        .delivery()
+        .resume_carrier(&STAFF, CARRIER)
+        .await
+        .unwrap();
     let whole = upload(service, &customer.live, None, "12345678\n", hard()).await;
     assert_eq!(whole.unwrap().rows, 1);
     world.expand_all().await;
     let upload = accepted(world, customer, &rows(4500)).await;
-    service.expand(upload).await.unwrap();
+    service.messages().expand(upload).await.unwrap();
     let sent = Sent {
         claimed: (lease, claimed),
         submitted: found[0].id,
@@ -396,7 +435,8 @@ async fn opens_elsewhere(world: &World, database_url: String, customer: &Custome
     };
     let elsewhere = Service::open_beside(config).await.unwrap();
     let secret = secret();
-    let in_force = elsewhere.factor_in_force(customer.account.id, &secret);
+    let accounts = elsewhere.accounts();
+    let in_force = accounts.factor_in_force(customer.account.id, &secret);
     assert!(in_force.await.unwrap());
     elsewhere.close().await;
 }
@@ -405,7 +445,10 @@ async fn opens_elsewhere(world: &World, database_url: String, customer: &Custome
 async fn goes_on(world: &World, customer: &Customer, sent: Sent) {
     let service = &world.service;
     let (lease, claimed) = sent.claimed;
-    assert_eq!(service.end_leases(Leases::Over).await.unwrap(), 0);
+    assert_eq!(
+        service.delivery().end_leases(Leases::Over).await.unwrap(),
+        0
+    );
     answer(world, &lease, &claimed, taken_as("late")).await;
     report(world, "late").await;
     report(world, "known").await;
@@ -420,7 +463,7 @@ async fn goes_on(world: &World, customer: &Customer, sent: Sent) {
     assert_eq!(found.len(), 4501 - 1100);
 
     let before = world.balance(&customer.live).await;
-    let again = service.send(with_key(customer)).await.unwrap();
+    let again = service.messages().send(with_key(customer)).await.unwrap();
     assert_eq!((again.replayed, again.transid), (true, Some(claimed.id)));
     assert_eq!(world.balance(&customer.live).await, before);
 }
@@ -440,10 +483,12 @@ async fn new_rows_are_numbered_on(
     let sessions = target.number("SELECT MAX(id) FROM sessions").await;
     assert_eq!(sessions, 3);
     service
+        .applications()
         .request_sender_name(two.account.id, two.reference, &name("Delta"))
         .await
         .unwrap();
     service
+        .accounts()
         .request_reset("four@example.org", "::1")
         .await
         .unwrap();
@@ -462,6 +507,7 @@ async fn new_rows_are_numbered_on(
     );
     assert!(first < second);
     service
+        .money()
         .assign_deposit(&STAFF, "nobody's", four.reference)
         .await
         .unwrap();
@@ -473,7 +519,7 @@ async fn a_copy_stops_and_leaves_nothing_when_rows_of_an_upload_cannot_be_read()
     let (mut world, from) = source().await;
     let customer = world.active("one@example.org", "400").await;
     let id = accepted(&world, &customer, &rows(4500)).await;
-    world.service.expand(id).await.unwrap();
+    world.service.messages().expand(id).await.unwrap();
     world.service.close().await;
     let left = 4500 - rows_expanded(&from).await;
     let (file, away) = (spool(&world), world.folder().join("away"));

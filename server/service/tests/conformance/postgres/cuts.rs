@@ -220,6 +220,7 @@ async fn a_send_is_answered_truly_when_the_connection_is_cut_during_its_commit()
         let fate = [Fate::Before, Fate::Pass, Fate::After, Fate::Within][n % 4];
         proxy.next(fate);
         let answer = service
+            .messages()
             .send(request(&customer.live, "12345678", "hello"))
             .await;
         assert!(answer.is_ok(), "{fate:?}");
@@ -237,7 +238,8 @@ async fn a_commit_that_is_answered_late_is_waited_for() {
     let service = proxy.service(&world, &world.database.url()).await;
     let mut answers = Answers::default();
     proxy.next(Fate::Late(Duration::from_secs(3)));
-    let sends = (0..20).map(|_| service.send(request(&customer.live, "12345678", "hello")));
+    let messages = service.messages();
+    let sends = (0..20).map(|_| messages.send(request(&customer.live, "12345678", "hello")));
     for answer in join_all(sends).await {
         answers.add(answer);
     }
@@ -255,12 +257,12 @@ async fn a_deposit_is_credited_once_when_the_connection_is_cut_during_its_commit
         let fate = [Fate::Before, Fate::Pass, Fate::After, Fate::Within][n % 4];
         let deposit = order(&n.to_string(), customer.reference.as_str(), "1");
         proxy.next(fate);
-        let first = service.add_deposit(&STAFF, &deposit).await;
+        let first = service.money().add_deposit(&STAFF, &deposit).await;
         assert!(
             fate == Fate::Within || first.is_ok() == (fate != Fate::Before),
             "{fate:?}"
         );
-        let again = service.add_deposit(&STAFF, &deposit).await.unwrap();
+        let again = service.money().add_deposit(&STAFF, &deposit).await.unwrap();
         assert_eq!(again.already, first.is_ok());
     }
     assert_eq!(world.balance(&customer.live).await, money("112"));
@@ -276,6 +278,7 @@ async fn an_upload_is_answered_truly_when_the_connection_is_cut_during_its_commi
     let mut accepted = 0;
     for fate in [Fate::Before, Fate::After, Fate::Before, Fate::After] {
         let ticket = service
+            .messages()
             .begin_bulk(Some(customer.live.expose()), None)
             .await
             .unwrap();
@@ -284,7 +287,10 @@ async fn an_upload_is_answered_truly_when_the_connection_is_cut_during_its_commi
         file.write(rows(5).as_bytes()).await.unwrap();
         let spooled = file.finish().await.unwrap();
         proxy.next(fate);
-        let answer = service.accept_batch(&ticket, spooled, plain()).await;
+        let answer = service
+            .messages()
+            .accept_batch(&ticket, spooled, plain())
+            .await;
         assert_eq!(answer.is_ok(), fate == Fate::After);
         accepted += i64::from(answer.is_ok());
     }
@@ -296,9 +302,17 @@ async fn an_upload_is_answered_truly_when_the_connection_is_cut_during_its_commi
     world.database.assert_spools(spools).await;
     // The answer is also true if the commit of an expansion is cut.
     for fate in [Fate::Before, Fate::After] {
-        let id = service.next_unexpanded(None).await.unwrap().unwrap();
+        let id = service
+            .messages()
+            .next_unexpanded(None)
+            .await
+            .unwrap()
+            .unwrap();
         proxy.next(fate);
-        assert_eq!(service.expand(id).await.is_ok(), fate == Fate::After);
+        assert_eq!(
+            service.messages().expand(id).await.is_ok(),
+            fate == Fate::After
+        );
     }
     world.expand_all().await;
     assert_eq!(
@@ -320,12 +334,14 @@ async fn connections_that_are_cut_at_any_byte_lose_and_double_no_send() {
     while proxy.state.cut.load(Ordering::Relaxed) < 150 {
         rounds += 1;
         assert!(rounds < 2000);
-        let sends = (0..4).map(|_| service.send(request(&customer.live, "12345678", "hello")));
+        let messages = service.messages();
+        let sends = (0..4).map(|_| messages.send(request(&customer.live, "12345678", "hello")));
         // These calls may fail, but must be atomic.
+        let delivery = service.delivery();
         let (sent, _, _) = tokio::join!(
             join_all(sends),
-            service.claim(SANDBOX_CARRIER, 3),
-            service.expire()
+            delivery.claim(SANDBOX_CARRIER, 3),
+            delivery.expire()
         );
         for answer in sent {
             answers.add(answer);

@@ -26,16 +26,22 @@ async fn kill(server: &Arc<Server>) {
 async fn customer(service: &Service) -> ApiKey {
     let email = Email::parse("one@example.org").unwrap();
     let account = service
+        .accounts()
         .register(&email, &password(PASSWORD), "::1")
         .await
         .unwrap();
     let new = service
+        .applications()
         .create_application(account.id, Category::Sms, None)
         .await
         .unwrap();
-    service.approve(&STAFF, new.reference).await.unwrap();
+    service
+        .applications()
+        .approve(&STAFF, new.reference)
+        .await
+        .unwrap();
     let deposit = order("first", new.reference.as_str(), "100000");
-    service.add_deposit(&STAFF, &deposit).await.unwrap();
+    service.money().add_deposit(&STAFF, &deposit).await.unwrap();
     new.live_key
 }
 
@@ -56,7 +62,7 @@ async fn a_send_whose_server_is_killed_is_stored_once_whoever_gets_its_transacti
         proxy.next(Fate::Held);
         let lost = tokio::spawn({
             let (a, key) = (a.clone(), key.clone());
-            async move { a.send(request(&key, "12345678", "hello")).await }
+            async move { a.messages().send(request(&key, "12345678", "hello")).await }
         });
         proxy.state.held.notified().await;
         if others == 0 {
@@ -88,14 +94,18 @@ async fn a_send_whose_server_is_killed_is_stored_once_whoever_gets_its_transacti
         let b = Service::open(config).await.ok().unwrap();
         let mut accepted = before;
         for _ in 0..others {
-            let sent = b.send(request(&key, "12345678", "hello")).await.unwrap();
+            let sent = b
+                .messages()
+                .send(request(&key, "12345678", "hello"))
+                .await
+                .unwrap();
             accepted.insert(sent.transid.unwrap().0);
         }
         proxy.state.release.notify_one();
         let sent = lost.await.unwrap().unwrap();
         assert!(accepted.insert(sent.transid.unwrap().0));
         assert_eq!(stored(&mut conn).await, accepted);
-        assert_eq!(b.check().await.unwrap(), Vec::<String>::new());
+        assert_eq!(b.operations().check().await.unwrap(), Vec::<String>::new());
         b.close().await;
     }
     a.close().await;
@@ -126,13 +136,17 @@ async fn every_answered_send_is_stored_after_the_server_is_killed() {
             tokio::spawn(async move {
                 let mut accepted = BTreeSet::new();
                 while !done.load(Ordering::Relaxed) {
-                    match service.send(request(&key, "12345678", "hello")).await {
+                    match service
+                        .messages()
+                        .send(request(&key, "12345678", "hello"))
+                        .await
+                    {
                         Ok(sent) => assert!(accepted.insert(sent.transid.unwrap().0)),
                         Err(SendError::Refused(_)) => tokio::task::yield_now().await,
                         Err(SendError::Lost) => panic!("the server could be asked"),
                     }
                     // Another writer.
-                    let _ = service.claim(SANDBOX_CARRIER, 1).await;
+                    let _ = service.delivery().claim(SANDBOX_CARRIER, 1).await;
                 }
                 accepted
             })
@@ -153,7 +167,10 @@ async fn every_answered_send_is_stored_after_the_server_is_killed() {
         accepted.append(&mut task.await.unwrap());
     }
     assert_eq!(stored(&mut conn).await, accepted);
-    assert_eq!(services[0].check().await.unwrap(), Vec::<String>::new());
+    assert_eq!(
+        services[0].operations().check().await.unwrap(),
+        Vec::<String>::new()
+    );
     for service in services {
         service.close().await;
     }

@@ -29,7 +29,8 @@ async fn a_send_that_is_answered_after_its_group_counts_against_its_keys_limit()
         ..Limits::default()
     };
     let service = proxy.service_with(&world, &url, limits).await;
-    let send = || service.send(request(&customer.live, "12345678", "hello"));
+    let messages = service.messages();
+    let send = || messages.send(request(&customer.live, "12345678", "hello"));
     send().await.unwrap();
     proxy.next(Fate::After);
     send().await.unwrap();
@@ -54,7 +55,7 @@ async fn a_message_is_submitted_when_the_places_of_an_unanswered_claim_come_back
     let proxy = Proxy::before(&url, None).await;
     let service = proxy.service(&world, &url).await;
     proxy.next(Fate::Held);
-    let mut consumer = service.consume(SANDBOX_CARRIER);
+    let mut consumer = service.delivery().consume(SANDBOX_CARRIER);
     consumer.credit().refresh(|| 1);
     proxy.state.held.notified().await;
     let mut conn = world.database.connect().await;
@@ -62,7 +63,8 @@ async fn a_message_is_submitted_when_the_places_of_an_unanswered_claim_come_back
     conn.execute(no_answers).await.unwrap();
     proxy.state.release.notify_one();
     // The next commit group refuses it. After that, the thread finds no free slot and sleeps.
-    let refused = service.send(request(&customer.live, "57000002", "hello"));
+    let messages = service.messages();
+    let refused = messages.send(request(&customer.live, "57000002", "hello"));
     let unavailable = Err(SendError::Refused(Reason::Unavailable));
     assert_eq!(refused.await, unavailable);
     tokio::time::pause();

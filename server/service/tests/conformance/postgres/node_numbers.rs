@@ -28,7 +28,12 @@ async fn each_process_has_its_own_node_number_and_ids_never_collide() {
     ];
     let sends = (0..300).map(|n| {
         let (service, key) = (services[n % 3].clone(), customer.live.clone());
-        async move { service.send(request(&key, "12345678", "hello")).await }
+        async move {
+            service
+                .messages()
+                .send(request(&key, "12345678", "hello"))
+                .await
+        }
     });
     let mut by_service: BTreeMap<usize, BTreeSet<i64>> = BTreeMap::new();
     for (n, sent) in join_all(sends).await.into_iter().enumerate() {
@@ -79,6 +84,7 @@ async fn a_node_number_is_not_given_again_for_an_hour() {
     let service = peer(&world, 1).await;
     let customer = world.active("one@example.org", "1").await;
     let sent = service
+        .messages()
         .send(request(&customer.live, "12345678", "hello"))
         .await;
     assert_eq!(slot(sent.unwrap().transid.unwrap().0), 77);
@@ -95,6 +101,7 @@ async fn a_process_that_was_not_seen_for_half_a_minute_gets_another_number() {
     let (a, b) = (world.service.clone(), peer(&world, 1).await);
     let send = async |service: &Service| {
         let sent = service
+            .messages()
             .send(request(&customer.live, "12345678", "hello"))
             .await;
         slot(sent.unwrap().transid.unwrap().0)
@@ -112,33 +119,37 @@ async fn a_process_that_was_not_seen_for_half_a_minute_gets_another_number() {
         last_error: None,
         updated_at: world.now(),
     };
-    a.report_connections(vec![connection.clone()])
+    a.delivery()
+        .report_connections(vec![connection.clone()])
         .await
         .unwrap();
-    b.report_connections(vec![connection]).await.unwrap();
+    b.delivery()
+        .report_connections(vec![connection])
+        .await
+        .unwrap();
     assert_eq!(world.database.number(CONNECTIONS).await, 2);
     let before = send(&a).await;
     world.pass(30_000);
-    b.renew_node().await.unwrap();
+    b.operations().renew_node().await.unwrap();
     assert!(
-        !b.nodes_ended().await.unwrap(),
+        !b.operations().nodes_ended().await.unwrap(),
         "half a minute isn't too long"
     );
     world.pass(1);
-    assert!(b.nodes_ended().await.unwrap());
-    assert!(!b.nodes_ended().await.unwrap(), "said once");
+    assert!(b.operations().nodes_ended().await.unwrap());
+    assert!(!b.operations().nodes_ended().await.unwrap(), "said once");
     assert_eq!(world.database.number(LIVING).await, 1);
     assert_eq!(world.database.number(CONNECTIONS).await, 1);
     // The process was only suspended.
     assert_eq!(send(&a).await, before);
-    a.renew_node().await.unwrap();
+    a.operations().renew_node().await.unwrap();
     assert_eq!(world.database.number(LIVING).await, 2);
     let after = send(&a).await;
     assert!(after != before && after != send(&b).await);
     // A process that stops releases its number.
     b.close().await;
     assert_eq!(world.database.number(LIVING).await, 1);
-    assert!(a.nodes_ended().await.unwrap());
+    assert!(a.operations().nodes_ended().await.unwrap());
     assert_eq!(world.database.number(CONNECTIONS).await, 0);
     world.assert_sound().await;
 }

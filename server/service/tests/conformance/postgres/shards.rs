@@ -58,19 +58,25 @@ async fn what_belongs_to_an_account_is_in_its_shard() {
     for customer in &customers {
         accepted(&world, customer, &rows(20)).await;
         let name = name(&format!("Acme{}", customer.account.id));
-        let asking = service.request_sender_name(customer.account.id, customer.reference, &name);
+        let applications = service.applications();
+        let asking =
+            applications.request_sender_name(customer.account.id, customer.reference, &name);
         asking.await.unwrap();
     }
     world.expand_all().await;
-    let all = service.all_applications().await.unwrap();
+    let all = service.applications().all_applications().await.unwrap();
     let references: Vec<Reference> = all.iter().map(|record| record.reference).collect();
     let expected: Vec<Reference> = customers
         .iter()
         .map(|customer| customer.reference)
         .collect();
     assert_eq!(references, expected);
-    for request in service.sender_requests(true).await.unwrap() {
-        service.accept_sender(&STAFF, request.id).await.unwrap();
+    for request in service.applications().sender_requests(true).await.unwrap() {
+        service
+            .applications()
+            .accept_sender(&STAFF, request.id)
+            .await
+            .unwrap();
     }
     for customer in &customers {
         let access = world.access(&customer.live).await;
@@ -78,22 +84,31 @@ async fn what_belongs_to_an_account_is_in_its_shard() {
             limit: 100,
             ..MessageFilter::default()
         };
-        let page = service.messages(&access, &filter).await.unwrap();
+        let page = service.messages().list(&access, &filter).await.unwrap();
         assert_eq!(page.items.len(), 20);
         let id = customer.account.id;
-        let page = service.account_messages(id, None, &filter).await.unwrap();
+        let page = service
+            .messages()
+            .account_messages(id, None, &filter)
+            .await
+            .unwrap();
         assert_eq!(page.items.len(), 20);
         let filter = BatchFilter {
             limit: 100,
             ..BatchFilter::default()
         };
-        let page = service.account_batches(id, None, &filter).await.unwrap();
+        let page = service
+            .messages()
+            .account_batches(id, None, &filter)
+            .await
+            .unwrap();
         assert_eq!(page.items.len(), 1);
-        let statement = service.statement(id, customer.reference, whole(None, 10));
+        let applications = service.applications();
+        let statement = applications.statement(id, customer.reference, whole(None, 10));
         assert_eq!(statement.await.unwrap().items.len(), 2);
         assert_eq!(world.balance(&customer.live).await, money("9"));
     }
-    assert_eq!(service.queue_state().await.unwrap().waiting, 60);
+    assert_eq!(service.delivery().queue_state().await.unwrap().waiting, 60);
     for table in [
         "messages",
         "queue",
@@ -109,7 +124,7 @@ async fn what_belongs_to_an_account_is_in_its_shard() {
 
 /// Claims messages from all shards, each with the lease of its shard.
 async fn claim_all(world: &World, count: usize) -> Vec<(Lease, Claimed)> {
-    let mut consumer = world.service.consume("acme");
+    let mut consumer = world.service.delivery().consume("acme");
     consumer.credit().refresh(|| 4);
     let mut claimed = Vec::new();
     while claimed.len() < count {
@@ -139,7 +154,8 @@ async fn sends_results_and_receipts_go_to_the_shard_of_their_application() {
         lease: *lease,
         ..answered(message, taken_as(&message.id.to_string()))
     });
-    let taken = world.service.record_submitted("acme", results.collect());
+    let delivery = world.service.delivery();
+    let taken = delivery.record_submitted("acme", results.collect());
     assert_eq!(taken.await.unwrap().len(), sent.len());
     // A process that didn't submit the messages looks for them in each shard.
     let world = world.reopen().await;
@@ -149,6 +165,7 @@ async fn sends_results_and_receipts_go_to_the_shard_of_their_application() {
     let receipts: Vec<_> = receipts.chain([unknown]).collect();
     world
         .service
+        .delivery()
         .record_carrier_receipts("acme", receipts)
         .await
         .unwrap();
@@ -192,11 +209,12 @@ async fn an_unmatched_receipt_is_for_the_newest_message_in_whichever_shard() {
             lease: *lease,
             ..answered(message, taken_as("again"))
         });
-        let taken = world.service.record_submitted("acme", results.collect());
+        let delivery = world.service.delivery();
+        let taken = delivery.record_submitted("acme", results.collect());
         assert_eq!(taken.await.unwrap().len(), sent.len());
         let mut conn = world.database.connect().await;
         conn.execute(INSERT).await.unwrap();
-        assert_eq!(world.service.match_crossed().await.unwrap(), 1);
+        assert_eq!(world.service.delivery().match_crossed().await.unwrap(), 1);
         let expected = [
             MessageStatus::Submitted,
             MessageStatus::Submitted,
@@ -215,7 +233,7 @@ async fn an_unmatched_receipt_is_for_the_newest_message_in_whichever_shard() {
 #[tokio::test]
 async fn the_only_place_goes_to_whichever_shard_has_a_message() {
     let (world, customers) = three_shards_with(network(&[("acme", 1, None)])).await;
-    let mut consumer = world.service.consume("acme");
+    let mut consumer = world.service.delivery().consume("acme");
     consumer.credit().refresh(|| 1);
     for round in 0..60 {
         let customer = &customers[round % customers.len()];
@@ -246,7 +264,8 @@ async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all
         lease: *lease,
         ..answered(message, lost())
     });
-    let recording = world.service.record_submitted("acme", results.collect());
+    let delivery = world.service.delivery();
+    let recording = delivery.record_submitted("acme", results.collect());
     recording.await.unwrap();
     for (_, message) in &claimed {
         let receipt = CarrierReceipt {
@@ -256,7 +275,8 @@ async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all
             submitted_at: Some(world.now()),
             ..receipt("", MessageStatus::Delivered)
         };
-        let recording = world.service.record_carrier_receipts("acme", vec![receipt]);
+        let delivery = world.service.delivery();
+        let recording = delivery.record_carrier_receipts("acme", vec![receipt]);
         recording.await.unwrap();
     }
     let expected = [
@@ -275,7 +295,8 @@ async fn a_receipt_without_a_known_name_is_matched_if_exactly_one_message_of_all
         number: other.unwrap().1.address.clone(),
         ..receipt("", MessageStatus::Delivered)
     };
-    let recording = world.service.record_carrier_receipts("acme", vec![echoed]);
+    let delivery = world.service.delivery();
+    let recording = delivery.record_carrier_receipts("acme", vec![echoed]);
     recording.await.unwrap();
     let (first, second) = (&sent[0], &sent[1]);
     assert_eq!(world.status(first.0, first.1).await, MessageStatus::Unknown);
@@ -298,13 +319,14 @@ async fn sweeps_and_deposits_go_over_all_shards() {
         .deposit("nobody's", Reference::from_number(1), "5")
         .await;
     world.assert_sound().await;
-    let assigning = service.assign_deposit(&STAFF, "nobody's", customers[1].reference);
+    let ledger = service.money();
+    let assigning = ledger.assign_deposit(&STAFF, "nobody's", customers[1].reference);
     assigning.await.unwrap();
     world.pass(49 * HOUR_MS);
-    assert_eq!(service.expire().await.unwrap(), 60);
+    assert_eq!(service.delivery().expire().await.unwrap(), 60);
     assert_eq!(world.balance(&customers[0].live).await, money("10"));
     assert_eq!(world.balance(&customers[1].live).await, money("15"));
-    service.fold_days().await.unwrap();
+    service.operations().fold_days().await.unwrap();
     for customer in &customers {
         let access = world.access(&customer.live).await;
         let filter = MessageFilter {
@@ -312,7 +334,7 @@ async fn sweeps_and_deposits_go_over_all_shards() {
             limit: 100,
             ..MessageFilter::default()
         };
-        let page = service.messages(&access, &filter).await.unwrap();
+        let page = service.messages().list(&access, &filter).await.unwrap();
         assert_eq!(page.items.len(), 20);
     }
     for table in ["message_days", "message_quarters", "unusual_messages"] {
@@ -320,8 +342,8 @@ async fn sweeps_and_deposits_go_over_all_shards() {
     }
     world.assert_sound().await;
     world.pass(401 * 24 * HOUR_MS);
-    service.expire().await.unwrap();
-    service.drop_history().await.unwrap();
+    service.delivery().expire().await.unwrap();
+    service.operations().drop_history().await.unwrap();
     let left = "SELECT COUNT(*) FROM messages";
     assert_eq!(world.database.number(left).await, 0);
     assert_eq!(strays(&world, "dropped_days").await, 0);
@@ -340,9 +362,9 @@ async fn a_shard_that_cannot_be_written_holds_up_no_other() {
     let mut conn = world.database.connect().await;
     let hold = "BEGIN; SELECT * FROM applications WHERE shard = 2 FOR UPDATE";
     conn.execute(hold).await.unwrap();
-    assert_eq!(world.service.expire().await.unwrap(), 40);
+    assert_eq!(world.service.delivery().expire().await.unwrap(), 40);
     assert_eq!(world.service.shards_skipped(), 1);
     conn.execute("ROLLBACK").await.unwrap();
-    assert_eq!(world.service.expire().await.unwrap(), 20);
+    assert_eq!(world.service.delivery().expire().await.unwrap(), 20);
     world.assert_sound().await;
 }

@@ -43,7 +43,7 @@ async fn claims_of_several_processes_never_overlap() {
     while seen.len() < MESSAGES {
         let claims = services
             .iter()
-            .map(|service| service.claim(SANDBOX_CARRIER, 7));
+            .map(|service| async move { service.delivery().claim(SANDBOX_CARRIER, 7).await });
         let claims = join_all(claims).await;
         let found: Vec<_> = claims
             .into_iter()
@@ -61,6 +61,7 @@ async fn claims_of_several_processes_never_overlap() {
     for service in &services {
         assert!(
             service
+                .delivery()
                 .claim(SANDBOX_CARRIER, 7)
                 .await
                 .unwrap()
@@ -77,7 +78,12 @@ async fn statuses(world: &World, customer: &Customer) -> Vec<MessageStatus> {
         limit: 1000,
         ..MessageFilter::default()
     };
-    let page = world.service.messages(&access, &filter).await.unwrap();
+    let page = world
+        .service
+        .messages()
+        .list(&access, &filter)
+        .await
+        .unwrap();
     page.items.iter().map(|message| message.status).collect()
 }
 
@@ -89,11 +95,11 @@ async fn an_expired_claim_is_ended_by_another_process() {
     for _ in 0..3 {
         world.send(&customer.live, "12345678").await.unwrap();
     }
-    let (lease, claimed) = world.service.claim("acme", 10).await.unwrap();
+    let (lease, claimed) = world.service.delivery().claim("acme", 10).await.unwrap();
     assert_eq!(claimed.len(), 3);
-    assert_eq!(b.end_leases(Leases::Over).await.unwrap(), 0);
+    assert_eq!(b.delivery().end_leases(Leases::Over).await.unwrap(), 0);
     world.pass(60_000);
-    assert_eq!(b.end_leases(Leases::Over).await.unwrap(), 3);
+    assert_eq!(b.delivery().end_leases(Leases::Over).await.unwrap(), 3);
     assert_eq!(
         statuses(&world, &customer).await,
         [MessageStatus::Unknown; 3]
@@ -126,9 +132,10 @@ async fn an_upload_that_several_processes_expand_becomes_each_message_once() {
         .unwrap();
     let id = accepted.batchid.unwrap();
     // First only B, then both.
-    b.expand(id).await.unwrap();
-    while let Some(id) = b.next_unexpanded(None).await.unwrap() {
-        let (one, two) = tokio::join!(a.expand(id), b.expand(id));
+    b.messages().expand(id).await.unwrap();
+    while let Some(id) = b.messages().next_unexpanded(None).await.unwrap() {
+        let (of_a, of_b) = (a.messages(), b.messages());
+        let (one, two) = tokio::join!(of_a.expand(id), of_b.expand(id));
         one.unwrap();
         two.unwrap();
     }
@@ -151,6 +158,7 @@ async fn other_processes_finish_the_upload_of_a_process_that_vanished() {
     let customer = world.active("one@example.org", "1000").await;
     let gone = peer(&world, 1).await;
     let ticket = gone
+        .messages()
         .begin_bulk(Some(customer.live.expose()), None)
         .await
         .unwrap();
@@ -158,11 +166,11 @@ async fn other_processes_finish_the_upload_of_a_process_that_vanished() {
         .await
         .unwrap();
     let id = accepted.batchid.unwrap();
-    gone.expand(id).await.unwrap();
+    gone.messages().expand(id).await.unwrap();
     // The process stops in the middle of a step, which must be atomic.
     let step = tokio::spawn({
         let gone = gone.clone();
-        async move { gone.expand(id).await }
+        async move { gone.messages().expand(id).await }
     });
     tokio::task::yield_now().await;
     step.abort();
@@ -178,8 +186,8 @@ async fn other_processes_finish_the_upload_of_a_process_that_vanished() {
     );
     // The upload that it had begun ends with it.
     world.pass(31_000);
-    world.service.renew_node().await.unwrap();
-    assert!(world.service.nodes_ended().await.unwrap());
+    world.service.operations().renew_node().await.unwrap();
+    assert!(world.service.operations().nodes_ended().await.unwrap());
     assert_eq!(
         world.database.number("SELECT COUNT(*) FROM uploads").await,
         0
@@ -213,11 +221,13 @@ async fn a_process_wakes_the_others_when_it_leaves_work_for_them() {
     let reinstated = b.reinstated();
     world
         .service
+        .applications()
         .suspend(&STAFF, customer.reference, "a reason")
         .await
         .unwrap();
     world
         .service
+        .applications()
         .reinstate(&STAFF, customer.reference)
         .await
         .unwrap();

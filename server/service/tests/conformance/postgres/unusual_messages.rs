@@ -22,7 +22,12 @@ async fn messages_that_did_not_end_delivered_are_indexed_until_they_are_dropped(
     for _ in 0..3 {
         world.send(&customer.live, "12345678").await.unwrap();
     }
-    let (lease, claimed) = world.service.claim(SANDBOX_CARRIER, 2).await.unwrap();
+    let (lease, claimed) = world
+        .service
+        .delivery()
+        .claim(SANDBOX_CARRIER, 2)
+        .await
+        .unwrap();
     let results = vec![
         answered(&claimed[0], refused()),
         answered(&claimed[1], taken_as("a")),
@@ -30,7 +35,7 @@ async fn messages_that_did_not_end_delivered_are_indexed_until_they_are_dropped(
     world.record(SANDBOX_CARRIER, &lease, results).await;
     assert_eq!(noted(&world).await, [(claimed[0].id.0, 7)]);
     world.pass(49 * HOUR_MS);
-    world.service.expire().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
     let statuses: Vec<i64> = noted(&world)
         .await
         .iter()
@@ -39,8 +44,8 @@ async fn messages_that_did_not_end_delivered_are_indexed_until_they_are_dropped(
     assert_eq!(statuses, [7, 6, 6]);
     world.assert_sound().await;
     world.pass(401 * 24 * HOUR_MS);
-    world.service.expire().await.unwrap();
-    world.service.drop_history().await.unwrap();
+    world.service.delivery().expire().await.unwrap();
+    world.service.operations().drop_history().await.unwrap();
     assert_eq!(noted(&world).await, []);
     let access = world.access(&customer.live).await;
     let filter = MessageFilter {
@@ -48,6 +53,11 @@ async fn messages_that_did_not_end_delivered_are_indexed_until_they_are_dropped(
         limit: 10,
         ..MessageFilter::default()
     };
-    let page = world.service.messages(&access, &filter).await.unwrap();
+    let page = world
+        .service
+        .messages()
+        .list(&access, &filter)
+        .await
+        .unwrap();
     assert!(page.items.is_empty() && page.next.is_none());
 }

@@ -54,14 +54,19 @@ async fn send(world: &World, customer: &Customer) {
 async fn left_from(world: &World, customer: &Customer, day: i64) -> usize {
     let days = (world.now().unix_ms() - START_MS) / DAY_MS;
     world.pass((day - 1 + KEPT - days) * DAY_MS);
-    world.service.drop_history().await.unwrap();
+    world.service.operations().drop_history().await.unwrap();
     world.assert_sound().await;
     let access = world.access(&customer.live).await;
     let filter = MessageFilter {
         limit: 100,
         ..MessageFilter::default()
     };
-    let found = world.service.messages(&access, &filter).await.unwrap();
+    let found = world
+        .service
+        .messages()
+        .list(&access, &filter)
+        .await
+        .unwrap();
     found.items.len()
 }
 
@@ -77,13 +82,13 @@ async fn days_become_weeks_and_weeks_days_and_each_table_is_dropped_in_its_time(
             8 => with(world, MessageTables::Day).await,
             _ => world,
         };
-        world.service.make_days().await.unwrap();
+        world.service.operations().make_days().await.unwrap();
         if day == 17 {
             // The table for the week that begins in two days exists, so its days go into it.
             other = Some(peer_with(&world, 1, Limits::default()).await);
         }
         if let Some(other) = &other {
-            other.make_days().await.unwrap();
+            other.operations().make_days().await.unwrap();
         }
         send(&world, &customer).await;
         world.pass(DAY_MS);
@@ -97,12 +102,11 @@ async fn days_become_weeks_and_weeks_days_and_each_table_is_dropped_in_its_time(
     assert_eq!(strays(&world).await, 0);
 
     world.pass(2 * DAY_MS);
-    assert_eq!(world.service.expire().await.unwrap(), 20);
+    assert_eq!(world.service.delivery().expire().await.unwrap(), 20);
     let account = customer.account.id;
     let counts = async || {
-        let days = world
-            .service
-            .account_days(account, None, None, (0, i64::MAX));
+        let messages = world.service.messages();
+        let days = messages.account_days(account, None, None, (0, i64::MAX));
         days.await.unwrap()
     };
     let before = counts().await;
@@ -131,7 +135,7 @@ async fn a_week_with_messages_of_a_day_without_a_table_goes_on_by_days() {
     let world = with(world, MessageTables::Week).await;
     for _ in 0..3 {
         world.pass(DAY_MS);
-        world.service.make_days().await.unwrap();
+        world.service.operations().make_days().await.unwrap();
     }
     let made = [14, 15, 16, 17, 18].map(|day| format!("202601{day}"));
     let tables = tables(&world).await;
@@ -140,7 +144,7 @@ async fn a_week_with_messages_of_a_day_without_a_table_goes_on_by_days() {
     assert_eq!(strays(&world).await, 1);
     send(&world, &customer).await;
     world.pass(3 * DAY_MS);
-    assert_eq!(world.service.expire().await.unwrap(), 2);
+    assert_eq!(world.service.delivery().expire().await.unwrap(), 2);
     assert_eq!(left_from(&world, &customer, 14).await, 1);
     assert_eq!(left_from(&world, &customer, 17).await, 0);
 }

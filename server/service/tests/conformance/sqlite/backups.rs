@@ -12,11 +12,11 @@ async fn a_backup_has_the_files_of_uploads_that_are_not_expanded() {
     let world = World::new(Backend::Sqlite).await;
     let customer = world.active("one@example.org", "400").await;
     let id = accepted(&world, &customer, &rows(4500)).await;
-    world.service.expand(id).await.unwrap();
+    world.service.messages().expand(id).await.unwrap();
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("heliograph.db");
-    world.service.backup(&file).await.unwrap();
-    assert!(world.service.backup(&file).await.is_err());
+    world.service.operations().backup(&file).await.unwrap();
+    assert!(world.service.operations().backup(&file).await.is_err());
     world.expand_all().await;
     // Restores the backup as the docs describe: its folder becomes the data folder.
     std::fs::rename(
@@ -31,16 +31,24 @@ async fn a_backup_has_the_files_of_uploads_that_are_not_expanded() {
     })
     .await
     .unwrap();
-    while let Some(id) = restored.next_unexpanded(None).await.unwrap() {
-        restored.expand(id).await.unwrap();
+    while let Some(id) = restored.messages().next_unexpanded(None).await.unwrap() {
+        restored.messages().expand(id).await.unwrap();
     }
     let access = world.access(&customer.live).await;
-    let record = restored.batch(&access, id).await.unwrap().unwrap();
+    let record = restored
+        .messages()
+        .batch(&access, id)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(
         (record.status, record.counts.queued),
         (BatchStatus::Sending, 4500)
     );
-    assert_eq!(restored.check().await.unwrap(), Vec::<String>::new());
+    assert_eq!(
+        restored.operations().check().await.unwrap(),
+        Vec::<String>::new()
+    );
     restored.close().await;
 }
 
@@ -50,20 +58,27 @@ async fn a_backup_can_be_opened_as_a_database() {
     let customer = world.active("one@example.org", "1").await;
     world.send(&customer.live, "12345678").await.unwrap();
     let copy = world.folder().join("copy.db");
-    world.service.backup(&copy).await.unwrap();
-    let again = world.service.backup(&copy).await.unwrap_err();
+    world.service.operations().backup(&copy).await.unwrap();
+    let again = world.service.operations().backup(&copy).await.unwrap_err();
     assert_eq!(again.refusal(), Some(&Refusal::FileExists));
     world.send(&customer.live, "12345678").await.unwrap();
     let mut config = world.config();
     config.database_url = format!("sqlite:{}", copy.display());
     config.data_dir = world.folder().join("restored");
     let restored = Service::open(config).await.unwrap();
-    assert_eq!(restored.check().await.unwrap(), Vec::<String>::new());
+    assert_eq!(
+        restored.operations().check().await.unwrap(),
+        Vec::<String>::new()
+    );
     let access = restored
+        .messages()
         .authorize(Some(customer.live.expose()))
         .await
         .unwrap();
-    assert_eq!(restored.balance(&access).await.unwrap(), money("0.95"));
+    assert_eq!(
+        restored.messages().balance(&access).await.unwrap(),
+        money("0.95")
+    );
 }
 
 #[cfg(unix)]
@@ -74,6 +89,7 @@ async fn only_the_owner_can_read_the_database_and_its_copies() {
     world.account("one@example.org").await;
     world
         .service
+        .operations()
         .backup(&world.folder().join("data/copy.db"))
         .await
         .unwrap();

@@ -15,9 +15,10 @@ async fn after_a_crash_accepted_uploads_go_on_and_unfinished_files_are_removed()
     let world = World::new(Backend::Sqlite).await;
     let customer = world.active("one@example.org", "400").await;
     let id = accepted(&world, &customer, &rows(4500)).await;
-    world.service.expand(id).await.unwrap();
+    world.service.messages().expand(id).await.unwrap();
     let ticket = world
         .service
+        .messages()
         .begin_bulk(Some(customer.live.expose()), None)
         .await
         .unwrap();

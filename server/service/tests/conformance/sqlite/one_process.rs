@@ -11,7 +11,7 @@ async fn a_second_process_may_work_beside_the_one_that_serves_but_not_serve() {
     let second = Service::open(world.config()).await;
     assert!(matches!(second, Err(OpenError::Served(_))));
     let beside = Service::open_beside(world.config()).await.unwrap();
-    beside.price_list().await.unwrap();
+    beside.money().price_list().await.unwrap();
     beside.close().await;
     world.reopen().await.assert_sound().await;
 }
@@ -28,7 +28,7 @@ async fn a_command_beside_the_server_makes_no_database_and_keeps_the_prices() {
     config.prices = crate::world::prices("1", "2");
     let beside = Service::open_beside(config).await.unwrap();
     assert_eq!(
-        beside.price_list().await.unwrap().prices,
+        beside.money().price_list().await.unwrap().prices,
         world.config().prices
     );
 }

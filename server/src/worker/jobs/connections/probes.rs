@@ -26,10 +26,10 @@ impl Probes {
     /// Lets a message through now and then while the carrier has a slot for it.
     pub(super) fn update(&mut self, service: &Service, carrier: &str, takes_probe: bool) {
         if !takes_probe {
-            service.let_probe(carrier, false);
+            service.delivery().let_probe(carrier, false);
         } else if self.let_at.is_none_or(|at| at.elapsed() >= INTERVAL) {
             self.let_at = Some(Instant::now());
-            service.let_probe(carrier, true);
+            service.delivery().let_probe(carrier, true);
         }
     }
 

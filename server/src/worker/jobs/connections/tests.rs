@@ -57,9 +57,17 @@ async fn a_carrier_is_closed_until_its_drain_state_is_read() {
     let service = service(&folder).await;
     assert!(!is_open_after(0, &service).await);
     assert!(is_open_after(1, &service).await);
-    service.drain_carrier(&STAFF, "acme", true).await.unwrap();
+    service
+        .delivery()
+        .drain_carrier(&STAFF, "acme", true)
+        .await
+        .unwrap();
     assert!(!is_open_after(1, &service).await);
-    service.resume_carrier(&STAFF, "acme").await.unwrap();
+    service
+        .delivery()
+        .resume_carrier(&STAFF, "acme")
+        .await
+        .unwrap();
     assert!(is_open_after(1, &service).await);
     // The drain state isn't known while the database can't be read.
     service.close().await;
@@ -100,7 +108,7 @@ async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
         watch.remembered[0].connections[0].bound_at = long_ago;
         (
             wakes_rerouting(&service).await,
-            service.unusable_carriers().len(),
+            service.delivery().unusable_carriers().len(),
         )
     };
     assert_eq!(look_at(Bound).await, (false, 0));
