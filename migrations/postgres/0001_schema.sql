@@ -198,6 +198,8 @@ CREATE TABLE applications (
     low_balance_at          BIGINT,
     batch_mails_since       BIGINT,
     disabled_at             BIGINT,
+    effective_status        TEXT NOT NULL GENERATED ALWAYS AS
+        (CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END) STORED,
     activated_at            BIGINT,
     paid_at                 BIGINT,
     PRIMARY KEY (id, shard),

@@ -236,6 +236,10 @@ CREATE TABLE applications (
     -- since when the customer wants a mail for each finished batch; null if not wanted
     batch_mails_since       INTEGER,
     disabled_at             INTEGER,              -- copied from its account
+    -- the status by which messages are accepted and submitted: an application of a disabled account
+    -- counts as suspended
+    effective_status        TEXT NOT NULL GENERATED ALWAYS AS
+        (CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END) VIRTUAL,
     activated_at            INTEGER,              -- when staff first approved it; null before
     paid_at                 INTEGER               -- first deposit of its account; null if none
 ) STRICT;

@@ -73,7 +73,7 @@ impl Figures {
     pub fn add_to(&mut self, figure: Figure, n: i64, cost: Money) {
         let count = match figure {
             Figure::Accepted => &mut self.accepted,
-            Figure::Delivered(place) => &mut self.delivered[place.min(DELIVERY_TIMES - 1)],
+            Figure::Delivered(bucket) => &mut self.delivered[bucket.min(DELIVERY_TIMES - 1)],
             Figure::Failed => &mut self.failed,
             Figure::Expired => &mut self.expired,
             Figure::Rejected => &mut self.rejected,
@@ -84,8 +84,8 @@ impl Figures {
 
     /// Adds other figures to these.
     pub fn add(&mut self, other: &Self) {
-        for (place, n) in other.delivered.iter().enumerate() {
-            self.add_to(Figure::Delivered(place), *n, Money::ZERO);
+        for (bucket, n) in other.delivered.iter().enumerate() {
+            self.add_to(Figure::Delivered(bucket), *n, Money::ZERO);
         }
         self.add_to(Figure::Failed, other.failed, Money::ZERO);
         self.add_to(Figure::Expired, other.expired, Money::ZERO);
@@ -113,11 +113,11 @@ impl Figures {
         }
         let wanted = delivered.saturating_mul(percent);
         let mut sum = 0;
-        let place = self.delivered.iter().position(|n| {
+        let bucket = self.delivered.iter().position(|n| {
             sum += n;
             sum * 100 >= wanted
         });
-        place.map(|place| DELIVERY_TIMES_MS.get(place).copied())
+        bucket.map(|bucket| DELIVERY_TIMES_MS.get(bucket).copied())
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_delivery_time_is_counted_by_the_first_limit_that_holds_it() {
-        let place = |ms| Figure::of_ending(MessageStatus::Delivered, ms);
+        let bucket = |ms| Figure::of_ending(MessageStatus::Delivered, ms);
         for (ms, expected) in [
             (-5, 0),
             (0, 0),
@@ -157,7 +157,7 @@ mod tests {
             (86_400_000, 13),
             (86_400_001, 14),
         ] {
-            assert_eq!(place(ms), Some(Figure::Delivered(expected)), "{ms}");
+            assert_eq!(bucket(ms), Some(Figure::Delivered(expected)), "{ms}");
         }
         assert_eq!(Figure::of_ending(MessageStatus::Submitted, 5), None);
         let failed = Figure::of_ending(MessageStatus::Failed, 5);

@@ -37,8 +37,8 @@ impl MessageStatus {
 
     /// Returns the status with a code in the database.
     pub fn from_code(code: i64) -> Option<Self> {
-        let place = usize::try_from(code).ok()?;
-        Self::ALL.get(place).copied()
+        let index = usize::try_from(code).ok()?;
+        Self::ALL.get(index).copied()
     }
 
     /// Returns the rank of the status. The rank of a stored status never decreases.

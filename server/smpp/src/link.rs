@@ -24,7 +24,7 @@ const OUTBOX_FULL: usize = 64 * 1024;
 /// sending requests without reading our responses.
 const OUTBOX_LIMIT: usize = 256 * 1024;
 /// The link keeps this many of our latest responses.
-const RESPONSES_REMEMBERED: usize = 1000;
+const RESPONSES_KEPT: usize = 1000;
 /// The time limit for writing the last PDUs of a link that is shutting down.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -224,7 +224,7 @@ impl Link {
 
     /// Responds to the peer's PDU with this sequence number.
     pub(crate) fn respond(&mut self, status: u32, sequence: u32, pdu: rusmpp::Pdu) {
-        if self.responses.len() == RESPONSES_REMEMBERED {
+        if self.responses.len() == RESPONSES_KEPT {
             self.responses.pop_front();
         }
         self.responses.push_back((Instant::now(), sequence));

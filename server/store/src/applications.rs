@@ -134,10 +134,8 @@ statements! {
     );
     const KEYS_BY_REFERENCE: Sql = in_shard!(
         r"
-        SELECT id, category, CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END
-                   AS status,
-               live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day,
-               test_sent, paid_at
+        SELECT id, category, effective_status AS status, live_hash, test_hash, sender_state,
+               sender_name, balance, test_balance, test_day, test_sent, paid_at
         FROM applications WHERE reference = $1" => " AND shard = $2",
     );
     const ADD_BALANCE: Sql = Sql {
@@ -180,14 +178,14 @@ statements! {
     const KEYS_BY_REFERENCES: Sql = Sql {
         sqlite: r"
             SELECT id, reference, category,
-                   CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END AS status,
+                   effective_status AS status,
                    live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day,
                    test_sent, paid_at
             FROM applications WHERE reference = ?1",
         postgres: r"
             -- Locked until the commit, because the charge depends on these columns.
             SELECT id, reference, category,
-                   CASE WHEN disabled_at IS NULL THEN status ELSE 'Suspended' END AS status,
+                   effective_status AS status,
                    live_hash, test_hash, sender_state, sender_name, balance, test_balance, test_day,
                    test_sent, paid_at
             FROM applications
@@ -213,8 +211,7 @@ statements! {
             FROM jsonb_array_elements($1::text::jsonb) AS r
             WHERE applications.id = (r.value ->> 0)::bigint
               AND applications.balance = (r.value ->> 4)::bigint
-              AND CASE WHEN applications.disabled_at IS NULL THEN applications.status
-                      ELSE 'Suspended' END = r.value ->> 5
+              AND applications.effective_status = r.value ->> 5
               AND applications.live_hash = r.value ->> 6
               AND applications.test_hash = r.value ->> 7
               AND applications.sender_state = r.value ->> 8

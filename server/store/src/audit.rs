@@ -131,7 +131,7 @@ pub async fn insert_change(
         Actor::Account(id) => *id,
         Actor::CommandLine | Actor::System => audit_chain::OF_NO_ACCOUNT,
     };
-    let place = audit_chain::next(&mut *conn, chain).await?;
+    let position = audit_chain::next(&mut *conn, chain).await?;
     let entry = AuditRecord {
         id: 0,
         at: now,
@@ -143,7 +143,7 @@ pub async fn insert_change(
         after: change.after.map(str::to_owned),
         detail: change.detail.map(str::to_owned),
     };
-    let hash = audit_chain::end(&mut *conn, &place, &entry).await?;
+    let hash = audit_chain::end(&mut *conn, &position, &entry).await?;
     let values = (
         now,
         entry.who.as_str(),
@@ -153,8 +153,8 @@ pub async fn insert_change(
         change.before,
         change.after,
         change.detail,
-        place.chain,
-        place.number,
+        position.chain,
+        position.number,
         hash.as_str(),
     );
     query(INSERT, values).execute(conn).await.map(drop)

@@ -26,7 +26,7 @@ statements! {
 }
 
 /// The position of a new entry at the end of a chain.
-pub struct Place {
+pub struct ChainPosition {
     pub chain: i64,
     pub number: i64,
     /// The hash of the previous entry.
@@ -35,13 +35,13 @@ pub struct Place {
 
 /// Reserves the position of a chain's next entry. Other writers of the chain wait until the
 /// transaction ends.
-pub async fn next(conn: &mut dyn Connection, chain: i64) -> Result<Place> {
+pub async fn next(conn: &mut dyn Connection, chain: i64) -> Result<ChainPosition> {
     loop {
         let found = query(NEXT, chain)
             .fetch_optional(&mut *conn, |row| Ok((row.get("number")?, row.get("hash")?)))
             .await?;
         if let Some((number, previous)) = found {
-            return Ok(Place {
+            return Ok(ChainPosition {
                 chain,
                 number,
                 previous,
@@ -52,9 +52,13 @@ pub async fn next(conn: &mut dyn Connection, chain: i64) -> Result<Place> {
 }
 
 /// Makes an entry the last one of its chain, and returns its hash.
-pub async fn end(conn: &mut dyn Connection, place: &Place, entry: &AuditRecord) -> Result<String> {
-    let hash = hash_of(&place.previous, place.chain, place.number, entry);
-    let ended = query(END, (place.chain, hash.as_str()))
+pub async fn end(
+    conn: &mut dyn Connection,
+    position: &ChainPosition,
+    entry: &AuditRecord,
+) -> Result<String> {
+    let hash = hash_of(&position.previous, position.chain, position.number, entry);
+    let ended = query(END, (position.chain, hash.as_str()))
         .execute(conn)
         .await?;
     touched("audit_chains", 1, ended)?;

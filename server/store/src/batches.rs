@@ -44,7 +44,7 @@ macro_rules! unexpanded {
                (
                    SELECT COUNT(*)
                    FROM applications WHERE id = application_id
-                     AND (status = 'Suspended' OR disabled_at IS NOT NULL)" => concat!(" AND shard = ", $shard),
+                     AND effective_status = 'Suspended'" => concat!(" AND shard = ", $shard),
             r") AS suspended
         FROM batches WHERE expanded_at IS NULL",
             $and => concat!(" AND shard = ", $shard),
@@ -282,7 +282,7 @@ pub async fn one(
 }
 
 /// Returns the application of a batch, and whether it was uploaded with the test key.
-pub async fn place(
+pub async fn application_of(
     conn: &mut dyn Connection,
     id: BatchId,
 ) -> Result<Option<(ApplicationId, bool)>> {

@@ -191,7 +191,7 @@ statements! {
         FROM messages WHERE released = 0 AND submitted_at IS NULL AND status >= 6
           AND COALESCE(error, '') <> 'no_answer'" => " AND shard = $1",
     );
-    const FINAL_HAS_ITS_MOMENT: Sql = in_shard!(
+    const FINAL_HAS_ITS_TIMES: Sql = in_shard!(
         r"
         SELECT 'message ' || id || ': ' || ",
         status_word!("status"),

@@ -45,7 +45,7 @@ statements! {
         SELECT json_group_array(
             json_array(
                 q.message_id, q.submission,
-                a.status = 'Suspended' OR a.disabled_at IS NOT NULL, q.due_at, q.bulk))
+                a.effective_status = 'Suspended', q.due_at, q.bulk))
             AS found
         FROM (SELECT * FROM singles UNION ALL SELECT * FROM of_batches) q
         JOIN applications a ON a.id = q.application_id");

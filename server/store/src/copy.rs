@@ -105,7 +105,7 @@ statements! {
         FROM information_schema.columns c
         WHERE c.table_schema = current_schema() AND c.column_name = 'id'
           AND (c.is_identity = 'YES' OR c.column_default LIKE 'nextval(%')");
-    const TELL_REFERENCES: Sql = Sql::postgres(r"
+    const FILL_REFERENCES: Sql = Sql::postgres(r"
         INSERT INTO reference_shards (reference, shard, application_id)
         SELECT reference, shard, id FROM applications");
     const NUMBER_TRANSFERS: Sql = Sql::postgres(r"
@@ -282,7 +282,7 @@ pub async fn write(
 /// Fills the tables and columns that SQLite doesn't have, from a table that was just copied.
 pub async fn complete(conn: &mut dyn Connection, table: &str) -> Result<()> {
     let statement = match table {
-        "applications" => TELL_REFERENCES,
+        "applications" => FILL_REFERENCES,
         "transfers" => NUMBER_TRANSFERS,
         "messages" => NOTE_UNUSUAL,
         _ => return Ok(()),
@@ -419,7 +419,7 @@ mod tests {
     const COLUMNS_OF_POSTGRES: Sql = Sql::postgres(
         r"
         SELECT column_name::text AS name FROM information_schema.columns
-        WHERE table_schema = current_schema() AND table_name = $1",
+        WHERE table_schema = current_schema() AND table_name = $1 AND is_generated = 'NEVER'",
     );
 
     async fn names(

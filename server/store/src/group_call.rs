@@ -47,7 +47,7 @@ pub(crate) const RUN: &str = r"
             ROW($63, $64, $65, $66, $67)::claim_rows, $68, $69) AS answer";
 
 statements! {
-    const GIVE_BACK: Sql = Sql::postgres(r"
+    const RELEASE_CLAIMS: Sql = Sql::postgres(r"
         UPDATE queue SET lease_token = 0, due_at = $3
         WHERE shard = $1 AND lease_token = $2
           AND NOT message_id = ANY (
@@ -410,7 +410,7 @@ impl UnansweredCall {
             return Ok(None);
         };
         let known = row::json(&self.sends)?;
-        query(GIVE_BACK, (self.shard.0, self.lease_token, now, known))
+        query(RELEASE_CLAIMS, (self.shard.0, self.lease_token, now, known))
             .execute(conn)
             .await?;
         read(&answer).map(Some)

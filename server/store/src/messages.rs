@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use domain::{ApplicationId, MessageStatus, MessageText, Money, Number, Timestamp, Transid};
 
 use super::query::{Connection, Row, query};
-use super::recent::{self, Place};
+use super::recent::{self, MessageLocation};
 use super::row::{self, touched};
 use super::sql::{Sql, in_shard, statements};
 use super::tally::OpenMessage;
@@ -21,7 +21,7 @@ statements! {
         " ORDER BY id LIMIT 1 OFFSET $2",
     );
     const STATUS: Sql = in_shard!("SELECT status FROM messages WHERE id = $1" => " AND shard = $2");
-    const PLACE: Sql = in_shard!(
+    const LOCATE: Sql = in_shard!(
         "SELECT id, application_id, test FROM messages WHERE id = $1" => " AND shard = $2",
     );
     const GREATEST: Sql = in_shard!("SELECT MAX(id) AS id FROM messages" => " WHERE shard = $1");
@@ -132,8 +132,10 @@ impl NewMessage {
 }
 
 /// Finds a message by its ID, whichever application it belongs to.
-pub async fn place(conn: &mut dyn Connection, id: Transid) -> Result<Option<Place>> {
-    query(PLACE, id).fetch_optional(conn, recent::place).await
+pub async fn locate(conn: &mut dyn Connection, id: Transid) -> Result<Option<MessageLocation>> {
+    query(LOCATE, id)
+        .fetch_optional(conn, recent::location)
+        .await
 }
 
 pub async fn insert(conn: &mut dyn Connection, messages: &[&NewMessage]) -> Result<()> {

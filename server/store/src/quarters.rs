@@ -148,7 +148,7 @@ const fn code(figure: Figure) -> i64 {
         Figure::Failed => 5,
         Figure::Expired => 6,
         Figure::Rejected => 7,
-        Figure::Delivered(place) => DELIVERED + place.cast_signed() as i64,
+        Figure::Delivered(bucket) => DELIVERED + bucket.cast_signed() as i64,
     }
 }
 
@@ -160,14 +160,14 @@ fn figure(row: &Row<'_>) -> Result<Figure> {
         6 => Figure::Expired,
         7 => Figure::Rejected,
         _ => {
-            let place = usize::try_from(code - DELIVERED).map_err(|_| {
+            let bucket = usize::try_from(code - DELIVERED).map_err(|_| {
                 Error::Failed(Fault::Corrupt {
                     table: "message_quarters",
                     column: "figure".into(),
                     value: code.to_string(),
                 })
             })?;
-            Figure::Delivered(place)
+            Figure::Delivered(bucket)
         }
     })
 }

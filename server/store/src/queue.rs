@@ -21,7 +21,7 @@ statements! {
         r"
           AND EXISTS (
               SELECT 1 FROM applications
-              WHERE id = $1 AND status <> 'Suspended' AND disabled_at IS NULL"
+              WHERE id = $1 AND effective_status <> 'Suspended'"
             => " AND shard = $4",
         ")",
     );
@@ -29,7 +29,7 @@ statements! {
         r"
         SELECT id
         FROM applications
-        WHERE status <> 'Suspended' AND disabled_at IS NULL" => " AND shard = $1",
+        WHERE effective_status <> 'Suspended'" => " AND shard = $1",
         r"
           AND EXISTS (
               SELECT 1 FROM queue WHERE application_id = applications.id AND deferred = 1"
@@ -67,8 +67,7 @@ statements! {
         UPDATE queue SET deferred = 1
         WHERE message_id = ?1
           AND application_id IN (
-              SELECT id FROM applications
-              WHERE status = 'Suspended' OR disabled_at IS NOT NULL)");
+              SELECT id FROM applications WHERE effective_status = 'Suspended')");
     const UNCLAIMED: Sql = Sql {
         sqlite: r"
             -- The plus sign keeps SQLite from using an index by carrier. With such an index it

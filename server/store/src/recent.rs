@@ -68,15 +68,15 @@ pub enum Key<'a> {
 
 /// A message's ID, with its application and kind of key.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct MessageLocation {
     pub application_id: ApplicationId,
     pub test: bool,
     pub transid: Transid,
 }
 
-/// Reads a [`Place`] from the columns `application_id`, `test` and `id`.
-pub(crate) fn place(row: &Row<'_>) -> Result<Place> {
-    Ok(Place {
+/// Reads a [`MessageLocation`] from the columns `application_id`, `test` and `id`.
+pub(crate) fn location(row: &Row<'_>) -> Result<MessageLocation> {
+    Ok(MessageLocation {
         application_id: row.get("application_id")?,
         test: row.get("test")?,
         transid: row.get("id")?,
@@ -102,12 +102,12 @@ pub async fn find(
     (after, last): (i64, i64),
     from: i64,
     limit: i64,
-) -> Result<Vec<Place>> {
+) -> Result<Vec<MessageLocation>> {
     let (statement, value) = match key {
         Key::Number(digits) => (BY_NUMBER, digits),
         Key::Requestid(text) => (BY_REQUESTID, text),
     };
     query(statement, (after, last, value, from, limit))
-        .fetch_all(conn, place)
+        .fetch_all(conn, location)
         .await
 }

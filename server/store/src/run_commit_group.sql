@@ -254,7 +254,7 @@ BEGIN
     SELECT json_agg(
                json_build_array(id, same, balance, test_balance, test_day, test_sent,
                    paid_at IS NOT NULL,
-                   CASE WHEN NOT same THEN json_build_array(category, standing, live_hash,
+                   CASE WHEN NOT same THEN json_build_array(category, effective_status, live_hash,
                        test_hash, sender_state, sender_name) END)),
            array_agg(id) FILTER (WHERE pays), array_agg(balance) FILTER (WHERE pays),
            array_agg(play) FILTER (WHERE pays), array_agg(last_transfer_id) FILTER (WHERE pays)
@@ -266,11 +266,9 @@ BEGIN
         FROM (
             SELECT a.*, r.total, r.test_total, r.transfers, r.tests,
                    CASE WHEN a.test_day < today THEN 0 ELSE a.test_sent END AS sent_today,
-                   CASE WHEN a.disabled_at IS NULL THEN a.status ELSE 'Suspended' END AS standing,
                    CASE WHEN a.test_day < today THEN play_money ELSE a.test_balance END AS play,
                    r.status IS NOT NULL
-                     AND CASE WHEN a.disabled_at IS NULL THEN a.status ELSE 'Suspended' END
-                         = r.status
+                     AND a.effective_status = r.status
                      AND a.live_hash = r.live_hash AND a.test_hash = r.test_hash
                      AND a.sender_state = r.sender_state
                      AND a.sender_name IS NOT DISTINCT FROM r.sender_name AS same
@@ -436,7 +434,7 @@ BEGIN
             SELECT id
             FROM applications
             WHERE id = ANY (ARRAY(SELECT DISTINCT application_id FROM due))
-              AND (status = 'Suspended' OR disabled_at IS NOT NULL)),
+              AND effective_status = 'Suspended'),
         judged AS (
             SELECT *, CASE WHEN application_id IN (SELECT id FROM suspended) THEN 1 ELSE 0 END
                 AS is_suspended

@@ -323,13 +323,13 @@ pub async fn first(
 /// Returns the columns that staff chose for statements with this header line.
 pub async fn columns(conn: &mut dyn Connection, header: &str) -> Result<Option<BankColumns>> {
     let read = |row: &Row<'_>| {
-        let place = |place: i64| usize::try_from(place).unwrap_or(usize::MAX);
+        let index = |index: i64| usize::try_from(index).unwrap_or(usize::MAX);
         let currency: Option<i64> = row.get("currency")?;
         Ok(BankColumns {
-            bank_id: place(row.get("bank_id")?),
-            reference: place(row.get("reference")?),
-            amount: place(row.get("amount")?),
-            currency: currency.map(place),
+            bank_id: index(row.get("bank_id")?),
+            reference: index(row.get("reference")?),
+            amount: index(row.get("amount")?),
+            currency: currency.map(index),
         })
     };
     query(COLUMNS, header).fetch_optional(conn, read).await
@@ -340,13 +340,13 @@ pub async fn set_columns(
     header: &str,
     columns: BankColumns,
 ) -> Result<()> {
-    let place = |place: usize| i64::try_from(place).unwrap_or(i64::MAX);
+    let index = |index: usize| i64::try_from(index).unwrap_or(i64::MAX);
     let values = (
         header,
-        place(columns.bank_id),
-        place(columns.reference),
-        place(columns.amount),
-        columns.currency.map(place),
+        index(columns.bank_id),
+        index(columns.reference),
+        index(columns.amount),
+        columns.currency.map(index),
     );
     query(SET_COLUMNS, values).execute(conn).await.map(drop)
 }

@@ -104,7 +104,7 @@ fn what_is_no_database_is_called_so() {
     for command in [&["check"] as &[&str], &["migrate"], &["serve", "--demo"]] {
         let arguments = [&["--database-url", "sqlite:bank.csv"], command].concat();
         let words = place.refused(&arguments);
-        assert!(words.contains("no SQLite database"), "{words}");
+        assert!(words.contains("isn't a SQLite database"), "{words}");
     }
     let after = fs::read_to_string(place.path().join("bank.csv")).unwrap();
     assert_eq!(after, text);

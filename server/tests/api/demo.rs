@@ -118,7 +118,7 @@ fn the_printed_text_has_a_code_of_staff() {
     let (_, after) = line.split_once(" code ").expect("a code");
     let code: String = after.chars().take_while(char::is_ascii_digit).collect();
     assert_eq!(code.len(), 6, "{line}");
-    let (_, secret) = after.split_once("by the secret ").expect("the secret");
+    let (_, secret) = after.split_once("secret for later codes: ").expect("the secret");
     let secret = service::TotpSecret::parse(secret.trim_end_matches(')')).unwrap();
     let now = service::Clock::system().now();
     let shown = [0, -30_000].map(|ms| secret.code(now.plus_ms(ms)));

@@ -139,7 +139,7 @@ fn a_test_key_has_two_uploads_at_a_time_dry_runs_among_them() {
     let open = half_uploads(&server, &request[..half]);
     let refused = server.exchange(&request);
     refused.is(429, 500, "rate_limited");
-    assert!(refused.text().contains("a test key may have 2"));
+    assert!(refused.text().contains("a test key has a limit of 2."));
     server.accepted_batch(server.key(), "57000001");
     for mut connection in open {
         connection.write(&request[half..]);

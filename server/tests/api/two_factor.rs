@@ -209,7 +209,7 @@ fn staff_without_a_second_factor_can_only_set_one_up() {
         "remove-two-factor",
         &[],
     );
-    assert!(page.contains("without a second factor"), "{page}");
+    assert!(page.contains("must have a second factor"), "{page}");
 }
 
 #[test]

@@ -104,11 +104,11 @@ impl Accounts<'_> {
         self.make_device(token, account, client, 0).await
     }
 
-    /// Like [`Service::device_sign_in`], but [`Service::sign_in_step`] has accepted a second
+    /// Like [`Accounts::device_sign_in`], but [`Accounts::sign_in_step`] has accepted a second
     /// factor.
     ///
     /// # Errors
-    /// `WrongCredentials` as with [`Service::device_sign_in`], except that the account may have a
+    /// `WrongCredentials` as with [`Accounts::device_sign_in`], except that the account may have a
     /// second factor.
     pub async fn device_sign_in_by_code(
         &self,

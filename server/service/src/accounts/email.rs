@@ -88,7 +88,7 @@ impl Accounts<'_> {
         });
         asked
             .await
-            .inspect_err(|_| self.inner.throttle.take_back(&counted))
+            .inspect_err(|_| self.inner.throttle.uncount(&counted))
     }
 
     /// Cancels the pending change of the email, confirmed or not. Its link stops working.

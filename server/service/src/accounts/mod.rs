@@ -137,7 +137,7 @@ impl Accounts<'_> {
         };
         let account = account
             .await
-            .inspect_err(|_| self.inner.throttle.take_back(&counted))?;
+            .inspect_err(|_| self.inner.throttle.uncount(&counted))?;
         let hash = account.as_ref().map(|row| row.password_hash.clone());
         let id = account.as_ref().map(|row| row.record.id);
         let failed = self.event(SecurityEventKind::SignInFailed, id);
@@ -167,7 +167,7 @@ impl Accounts<'_> {
                 return match self.count(Attempt::KnownDevice, client, &device) {
                     Ok(own) => Ok(counted.and(own)),
                     Err(throttled) => {
-                        throttle.take_back(&counted);
+                        throttle.uncount(&counted);
                         Err(throttled)
                     }
                 };
@@ -226,7 +226,7 @@ impl Accounts<'_> {
                 return Ok(false);
             }
             Err(error) => {
-                self.inner.throttle.take_back(counted);
+                self.inner.throttle.uncount(counted);
                 return Err(error);
             }
         }

@@ -102,7 +102,7 @@ impl Accounts<'_> {
         Ok(self.passkeys_work() && !self.stored_passkeys(account_id).await?.is_empty())
     }
 
-    /// Starts adding a passkey. [`Service::passkey_to_add`] then returns the options for the
+    /// Starts adding a passkey. [`Accounts::passkey_to_add`] then returns the options for the
     /// browser.
     ///
     /// # Errors

@@ -63,7 +63,7 @@ impl Accounts<'_> {
             accounts::email_of_reset(&mut conn, &token, self.now()).await?
         };
         let email = found.ok_or(Refusal::ResetLinkInvalid)?;
-        self.inner.throttle.take_back(&counted);
+        self.inner.throttle.uncount(&counted);
         self.refuse_guessable(new, &email).await?;
         let hash = self.inner.hasher.hash(new.expose(), self.entropy()).await?;
         let mut done = self.event(SecurityEventKind::PasswordReset, None);

@@ -63,7 +63,7 @@ impl Accounts<'_> {
         Ok(hex::encode([nonce.as_slice(), &sealed].concat()))
     }
 
-    /// Decrypts a text that [`Service::seal`] encrypted.
+    /// Decrypts a text that [`Accounts::seal`] encrypted.
     ///
     /// # Errors
     /// `Failed` if the text was changed, or if the key that sealed it is missing.

@@ -62,7 +62,7 @@ pub enum SecondStep {
     Code(String),
     /// A recovery code, as typed.
     RecoveryCode(String),
-    /// A passkey's answer to [`Service::ask_to_use_passkey`], as JSON.
+    /// A passkey's answer to [`Accounts::ask_to_use_passkey`], as JSON.
     Passkey(String),
 }
 
@@ -416,7 +416,7 @@ impl Accounts<'_> {
             Err(error) => {
                 let Some(refusal) = error.refusal() else {
                     if let Some(counted) = counted {
-                        self.inner.throttle.take_back(&counted);
+                        self.inner.throttle.uncount(&counted);
                     }
                     return Err(error);
                 };

@@ -73,7 +73,7 @@ impl Accounts<'_> {
             .await
     }
 
-    /// Enables an account that [`Service::disable_account`] disabled. Its deferred messages
+    /// Enables an account that [`Accounts::disable_account`] disabled. Its deferred messages
     /// continue.
     ///
     /// # Errors

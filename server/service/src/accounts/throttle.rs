@@ -109,7 +109,7 @@ struct Count {
     hits: i64,
 }
 
-/// A counted attempt. It stays counted unless [`Throttle::take_back`] removes it.
+/// A counted attempt. It stays counted unless [`Throttle::uncount`] removes it.
 pub(crate) struct Counted {
     names: Vec<u64>,
     /// How long this attempt must wait before it is judged.
@@ -229,7 +229,7 @@ impl Throttle {
     }
 
     /// Removes an attempt from its counts.
-    pub(crate) fn take_back(&self, counted: &Counted) {
+    pub(crate) fn uncount(&self, counted: &Counted) {
         let mut counts = self.counts();
         for name in &counted.names {
             if let Some(count) = counts.by_name.get_mut(name) {
@@ -244,7 +244,7 @@ impl Throttle {
     /// Removes a successful attempt from its counts, and clears the attempts that the same client
     /// made before for the same account.
     pub(crate) fn succeed(&self, counted: &Counted) {
-        self.take_back(counted);
+        self.uncount(counted);
         if let Some(narrowest) = counted.names.first() {
             self.counts().by_name.remove(narrowest);
         }

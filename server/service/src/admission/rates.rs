@@ -139,7 +139,7 @@ impl Messages<'_> {
     }
 
     /// Returns the unused requests of an allowance to their keys' buckets.
-    pub(crate) async fn give_back(
+    pub(crate) async fn return_unused(
         &self,
         conn: &mut dyn Connection,
         allowance: Allowance,

@@ -220,7 +220,7 @@ impl Router {
 
 impl Delivery<'_> {
     /// Sets whether a carrier can accept messages now. While it can't, new messages take another
-    /// route. Messages that already wait for it do so at the next [`Service::reroute`].
+    /// route. Messages that already wait for it do so at the next [`Delivery::reroute`].
     pub fn set_usable(&self, carrier: &str, usable: bool) {
         if self.inner.router.set_usable(carrier, usable) {
             self.inner.routes_changed.notify_one();

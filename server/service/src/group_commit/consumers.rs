@@ -167,7 +167,7 @@ impl Drop for Consumer {
         self.consumers.remove(shared);
         self.received.close();
         while let Ok(dispatch) = self.received.try_recv() {
-            self.consumers.give_back(&shared.carrier, dispatch);
+            self.consumers.release_claims(&shared.carrier, dispatch);
         }
     }
 }
@@ -331,7 +331,7 @@ impl Consumers {
     }
 
     /// Puts messages that no connection took back into the queue.
-    fn give_back(&self, carrier: &str, (lease, messages): Dispatch) {
+    fn release_claims(&self, carrier: &str, (lease, messages): Dispatch) {
         let results = messages.into_iter().map(|message| Submitted {
             id: message.id,
             application_id: message.application_id,
@@ -568,7 +568,7 @@ impl Slots {
             if !messages.is_empty()
                 && let Err(closed) = consumer.sender.send((lease, messages))
             {
-                consumers.give_back(&consumer.carrier, closed.0);
+                consumers.release_claims(&consumer.carrier, closed.0);
             }
         }
     }

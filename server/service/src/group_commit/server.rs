@@ -278,7 +278,7 @@ impl ServerGroups {
             let mut conn = service.store().read().await?;
             service
                 .messages()
-                .give_back(&mut conn, allowance, service.now())
+                .return_unused(&mut conn, allowance, service.now())
                 .await
         });
         if let Err(error) = giving.await {

@@ -222,7 +222,7 @@ impl Messages<'_> {
     /// Returns the margins of a range of days, with a line for each day, rule and application.
     ///
     /// # Errors
-    /// Those of [`Service::margins`]. Also `DaysInvalid` if there are too many lines.
+    /// Those of [`Messages::margins`]. Also `DaysInvalid` if there are too many lines.
     pub async fn margin_lines(&self, days: (i64, i64)) -> Result<Vec<MarginLine>> {
         must_fit(days)?;
         let mut conn = self.store().read().await?;

@@ -25,7 +25,7 @@ use shares::Searcher;
 use store::error::{Error, Refusal, Result};
 use store::events;
 use store::query::{At, Connection};
-use store::recent::Place;
+use store::recent::MessageLocation;
 use store::reports::{Condition, MessageRow, Selection, Span};
 
 /// The maximum number of messages on a page.
@@ -153,12 +153,12 @@ impl Messages<'_> {
         test: bool,
         transid: Transid,
     ) -> Result<Option<MessageDetail>> {
-        let place = Place {
+        let location = MessageLocation {
             application_id,
             test,
             transid,
         };
-        match row_at(conn, place).await? {
+        match row_at(conn, location).await? {
             Some(row) => self.detail_of(conn, row).await.map(Some),
             None => Ok(None),
         }
@@ -212,14 +212,17 @@ pub(crate) fn tests(key: Option<KeyKind>) -> impl Iterator<Item = bool> {
         .filter(move |test| wanted.is_none_or(|wanted| wanted == *test))
 }
 
-/// Returns the message that `place` identifies, if there is one.
-pub(crate) async fn row_at(conn: &mut dyn Connection, place: Place) -> Result<Option<MessageRow>> {
+/// Returns the message at this location, if there is one.
+pub(crate) async fn row_at(
+    conn: &mut dyn Connection,
+    location: MessageLocation,
+) -> Result<Option<MessageRow>> {
     let filter = MessageFilter {
-        transid: Some(place.transid),
+        transid: Some(location.transid),
         limit: 1,
         ..MessageFilter::default()
     };
-    let selection = selection(place.application_id, place.test, &filter)?;
+    let selection = selection(location.application_id, location.test, &filter)?;
     let found = search(conn, selection, Instant::now()).await?;
     Ok(found.rows.into_iter().next())
 }

@@ -10,18 +10,18 @@ use crate::Support;
 use crate::reports;
 use store::audit::{self, Actor};
 use store::error::{Refusal, Result};
-use store::recent::Place;
+use store::recent::MessageLocation;
 use store::{applications, messages, segments};
 
 impl Support<'_> {
     /// Returns any message, for staff, with an empty text. `None` if there is no message with this
     /// ID.
     pub async fn message_file(&self, transid: Transid) -> Result<Option<MessageFile>> {
-        let Some((shard, place)) = self.place_of(transid).await? else {
+        let Some((shard, location)) = self.locate(transid).await? else {
             return Ok(None);
         };
         let mut conn = self.store().read_at(shard).await?;
-        let Some(found) = reports::row_at(&mut conn, place).await? else {
+        let Some(found) = reports::row_at(&mut conn, location).await? else {
             return Ok(None);
         };
         let carrier = found.carrier.clone();
@@ -32,7 +32,7 @@ impl Support<'_> {
         } = self.messages().detail_of(&mut conn, found).await?;
         let text = std::mem::take(&mut record.message);
         Ok(Some(MessageFile {
-            owner: applications::owner(&mut conn, place.application_id).await?,
+            owner: applications::owner(&mut conn, location.application_id).await?,
             chars: text.chars().count(),
             record,
             carrier,
@@ -47,13 +47,13 @@ impl Support<'_> {
     /// # Errors
     /// `NoSuchMessage`.
     pub async fn show_text(&self, actor: &Actor, transid: Transid) -> Result<String> {
-        let found = self.place_of(transid).await?;
-        let (shard, place) = found.ok_or(Refusal::NoSuchMessage)?;
+        let found = self.locate(transid).await?;
+        let (shard, location) = found.ok_or(Refusal::NoSuchMessage)?;
         let actor = *actor;
         self.in_transaction(move |tx, now| {
             Box::pin(async move {
                 tx.at(shard);
-                let found = reports::row_at(tx, place).await?;
+                let found = reports::row_at(tx, location).await?;
                 let text = found.ok_or(Refusal::NoSuchMessage)?.record.message;
                 let (action, subject) = ("message.text", transid.to_string());
                 audit::insert(tx, now, &actor, action, &subject, None).await?;
@@ -64,11 +64,11 @@ impl Support<'_> {
     }
 
     /// Returns the shard of a message, and where the message is in that shard.
-    async fn place_of(&self, transid: Transid) -> Result<Option<(Shard, Place)>> {
+    async fn locate(&self, transid: Transid) -> Result<Option<(Shard, MessageLocation)>> {
         let found = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
-            let place = messages::place(&mut conn, transid).await?;
-            Ok(place.map(|place| (shard, place)))
+            let location = messages::locate(&mut conn, transid).await?;
+            Ok(location.map(|location| (shard, location)))
         });
         Ok(found.await?.into_iter().flatten().next())
     }

@@ -51,8 +51,8 @@ impl Support<'_> {
         if text.is_empty() || text.contains('\0') || text.chars().count() > TEXT_CHARS_MAX {
             return Ok(found);
         }
-        if let Some((place, rest)) = text.split_once(char::is_whitespace)
-            && let Some(within) = self.within(place).await?
+        if let Some((location, rest)) = text.split_once(char::is_whitespace)
+            && let Some(within) = self.within(location).await?
         {
             self.find_within(within, rest.trim(), &mut found).await?;
             return Ok(found);
@@ -170,7 +170,7 @@ impl Support<'_> {
     async fn find_batch(&self, id: BatchId, found: &mut Found) -> Result<()> {
         let batch = self.in_each_shard(|shard| async move {
             let mut conn = self.store().read_at(shard).await?;
-            let Some((application, test)) = batches::place(&mut conn, id).await? else {
+            let Some((application, test)) = batches::application_of(&mut conn, id).await? else {
                 return Ok(None);
             };
             let owner = applications::owner(&mut conn, application).await?;
@@ -208,21 +208,21 @@ impl Support<'_> {
         let from = compose_id(self.now().plus_ms(-RECENT_MS).unix_ms(), 0);
         let mut conn = self.store().read_at(shard).await?;
         let mut after = 0;
-        let mut places = Vec::new();
+        let mut locations = Vec::new();
         while let Some(last) = recent::last_of_next(&mut conn, after, APPLICATIONS_AT_ONCE).await? {
             if Instant::now() >= end {
                 found.incomplete = true;
                 break;
             }
             let span = (after, last);
-            places.extend(recent::find(&mut conn, key, span, from, FOUND_MAX).await?);
+            locations.extend(recent::find(&mut conn, key, span, from, FOUND_MAX).await?);
             after = last;
         }
         drop(conn);
-        places.sort_unstable_by_key(|place| std::cmp::Reverse(place.transid));
-        places.truncate(usize::try_from(FOUND_MAX).unwrap_or(usize::MAX));
-        for place in places {
-            self.add_message(shard, place.transid, found).await?;
+        locations.sort_unstable_by_key(|location| std::cmp::Reverse(location.transid));
+        locations.truncate(usize::try_from(FOUND_MAX).unwrap_or(usize::MAX));
+        for location in locations {
+            self.add_message(shard, location.transid, found).await?;
         }
         Ok(())
     }
@@ -234,11 +234,11 @@ impl Support<'_> {
             return Ok(());
         }
         let mut conn = self.store().read_at(shard).await?;
-        let Some(place) = messages::place(&mut conn, transid).await? else {
+        let Some(location) = messages::locate(&mut conn, transid).await? else {
             return Ok(());
         };
-        if let Some(row) = reports::row_at(&mut conn, place).await? {
-            let owner = applications::owner(&mut conn, place.application_id).await?;
+        if let Some(row) = reports::row_at(&mut conn, location).await? {
+            let owner = applications::owner(&mut conn, location.application_id).await?;
             found.messages.push((owner, row.record.into()));
         }
         Ok(())

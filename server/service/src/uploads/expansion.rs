@@ -248,23 +248,21 @@ impl Messages<'_> {
             };
             router.carrier(&facts, self.entropy().number(), &[])
         };
-        let queued = |(carrier, place)| QueuedRow {
-            message_id: Transid(domain::ids::nth_id(upload.first_message_id, place)),
+        let queued = |(carrier, slot)| QueuedRow {
+            message_id: Transid(domain::ids::nth_id(upload.first_message_id, slot)),
             application_id: upload.application_id,
             carrier,
             due_at: now.unix_ms(),
             lease_token: 0,
         };
-        let places = first..first + chunk.rows;
+        let slots = first..first + chunk.rows;
         // If all messages have the same carrier, the numbers needn't be read.
         if let Some(only) = only {
-            return Ok(places
-                .map(|place| queued((only.to_owned(), place)))
-                .collect());
+            return Ok(slots.map(|slot| queued((only.to_owned(), slot))).collect());
         }
         let numbers = chunk.numbers()?.into_iter();
         let carriers = numbers.map(|(number, kind)| by_route(&number, kind));
-        Ok(carriers.zip(places).map(queued).collect())
+        Ok(carriers.zip(slots).map(queued).collect())
     }
 
     /// Settles these rows, whose reserved price is now earned. If no carrier accepts a message, its

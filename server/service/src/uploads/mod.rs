@@ -3,10 +3,10 @@
 pub(crate) mod acceptance;
 pub(crate) mod batches;
 pub(crate) mod expansion;
-pub(crate) mod places;
 pub(crate) mod spool_folder;
 pub(crate) mod spool_format;
 pub(crate) mod spool_store;
+pub(crate) mod upload_slots;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use crate::admission::idempotency::IdempotencyKey;
 use crate::admission::{KeyAccess, SendAccess};
-use crate::uploads::places::{Own, Place, Places};
 use crate::uploads::spool_format::ChunkWriter;
 use crate::uploads::spool_store::{Spool, SpoolWriter};
+use crate::uploads::upload_slots::{Own, UploadSlot, UploadSlots};
 use crate::{Messages, Service, run_detached};
 use domain::admission::reserved_outcome;
 use domain::{
@@ -42,7 +42,7 @@ pub(crate) struct Uploads(Mutex<UnderWay>);
 
 #[derive(Default)]
 struct UnderWay {
-    places: Places,
+    slots: UploadSlots,
     keys: HashSet<(KeyAccess, IdempotencyKey)>,
 }
 
@@ -53,7 +53,7 @@ pub struct UploadPermit {
     pub(crate) access: SendAccess,
     pub(crate) idempotency: Option<IdempotencyKey>,
     /// `None` if the request repeats one that was accepted before. Its file is only compared.
-    place: Option<Place>,
+    slot: Option<UploadSlot>,
     /// The upload as other processes see it, if there can be others.
     shared: Option<SharedUpload>,
 }
@@ -108,7 +108,7 @@ impl UploadPermit {
     pub async fn upload(&self, mode: BulkMode, writing: BulkWriting) -> Result<Upload> {
         let limits = self.service.limits();
         let country_code = self.service.inner.router.network.country_code.clone();
-        let storing = match self.place {
+        let storing = match self.slot {
             Some(_) => Some(self.storing().await?),
             None => None,
         };
@@ -145,11 +145,11 @@ impl UploadPermit {
 
 impl Drop for UploadPermit {
     fn drop(&mut self) {
-        let Some(place) = &self.place else {
+        let Some(slot) = &self.slot else {
             return;
         };
         let mut under_way = self.service.inner.uploads.lock();
-        under_way.places.give_back(place);
+        under_way.slots.release(slot);
         if let Some(key) = self.idempotency.take() {
             under_way.keys.remove(&(self.access.access, key));
         }
@@ -163,7 +163,7 @@ impl Uploads {
 }
 
 impl Messages<'_> {
-    /// Lets a client upload a file if [`Service::authorize_send`] would allow a send.
+    /// Lets a client upload a file if [`Messages::authorize_send`] would allow a send.
     ///
     /// # Errors
     /// The first reason that applies. `IdempotencyInProgress` if an upload with the same
@@ -189,7 +189,7 @@ impl Messages<'_> {
         let access = self
             .check_admission(&row, access, idempotency.as_ref())
             .await?;
-        let place = (!access.known).then(|| Place {
+        let slot = (!access.known).then(|| UploadSlot {
             access: access.access,
             is_active: row.status == ApplicationStatus::Active,
         });
@@ -198,12 +198,12 @@ impl Messages<'_> {
             key,
             access,
             idempotency,
-            place: None,
+            slot: None,
             shared: None,
         };
-        if let Some(place) = place {
-            self.take_place(place, permit.idempotency.as_ref())?;
-            permit.place = Some(place);
+        if let Some(slot) = slot {
+            self.take_place(slot, permit.idempotency.as_ref())?;
+            permit.slot = Some(slot);
             if let Some(node) = self.inner.node.key() {
                 permit.shared = Some(self.share_upload(&permit, node).await?);
             }
@@ -214,18 +214,18 @@ impl Messages<'_> {
     /// Counts an upload among those of this process.
     fn take_place(
         &self,
-        place: Place,
+        slot: UploadSlot,
         idempotency: Option<&IdempotencyKey>,
     ) -> std::result::Result<(), Reason> {
         let mut under_way = self.inner.uploads.lock();
-        let key = idempotency.map(|key| (place.access, key.clone()));
+        let key = idempotency.map(|key| (slot.access, key.clone()));
         // Another upload may have begun while this one was checked.
         if key.as_ref().is_some_and(|key| under_way.keys.contains(key)) {
             return Err(Reason::IdempotencyInProgress);
         }
         under_way
-            .places
-            .take(place, self.limits().uploads_per_application)?;
+            .slots
+            .take(slot, self.limits().uploads_per_application)?;
         under_way.keys.extend(key);
         Ok(())
     }

@@ -84,8 +84,8 @@ impl ChunkWriter {
             }
         };
         let mut key = [0; 16];
-        for (place, digit) in key.iter_mut().zip(digits.bytes()) {
-            *place = digit;
+        for (slot, digit) in key.iter_mut().zip(digits.bytes()) {
+            *slot = digit;
         }
         self.rows.push(Row {
             digits: key,

@@ -36,14 +36,14 @@ pub(super) struct Watch {
     metrics: Arc<Metrics>,
     carriers: Arc<Vec<WatchedCarrier>>,
     /// One entry for each of `carriers`.
-    remembered: Vec<Remembered>,
+    reported: Vec<Reported>,
     /// The records that were written last.
     written: Vec<ConnectionRecord>,
     written_at: Option<Instant>,
 }
 
 /// The state of a carrier that is kept between two runs.
-struct Remembered {
+struct Reported {
     connections: Vec<Seen>,
     probes: Probes,
     refused: ReportedRefusals,
@@ -62,7 +62,7 @@ struct Seen {
 impl Watch {
     pub(super) fn new(metrics: Arc<Metrics>, carriers: Arc<Vec<WatchedCarrier>>) -> Self {
         Self {
-            remembered: carriers.iter().map(Remembered::of).collect(),
+            reported: carriers.iter().map(Reported::of).collect(),
             metrics,
             carriers,
             written: Vec::new(),
@@ -102,13 +102,13 @@ impl Watch {
         let elsewhere = attempt(failed, service.delivery().connections_elsewhere()).await;
         let elsewhere = elsewhere.unwrap_or_default();
         let mut records = Vec::new();
-        for (watched, remembered) in self.carriers.iter().zip(&mut self.remembered) {
+        for (watched, reported) in self.carriers.iter().zip(&mut self.reported) {
             let states: Vec<_> = watched.connections.iter().map(|read| read()).collect();
             let others = elsewhere.iter().filter(|c| c.carrier == watched.carrier);
-            remembered.decide(service, watched, &states, others);
-            remembered.report_refusals(&self.metrics, &watched.carrier, &states);
+            reported.decide(service, watched, &states, others);
+            reported.report_refusals(&self.metrics, &watched.carrier, &states);
             let now = service.clock().now();
-            let seen = states.into_iter().zip(&remembered.connections);
+            let seen = states.into_iter().zip(&reported.connections);
             records.extend(
                 (1..).zip(seen).map(|(number, (state, seen))| {
                     record(&watched.carrier, number, state, seen, now)
@@ -119,7 +119,7 @@ impl Watch {
     }
 }
 
-impl Remembered {
+impl Reported {
     fn of(watched: &WatchedCarrier) -> Self {
         Self {
             connections: watched.connections.iter().map(|_| Seen::new()).collect(),

@@ -212,8 +212,8 @@ async fn of_sqlite(conn: &mut AnyConnection) -> Schema {
     let mut schema = Schema::new();
     let columns = format!(
         "SELECT json_group_array(json_array(m.name, c.name, c.type, c.\"notnull\" + c.pk > 0, \
-         c.dflt_value)) \
-         FROM sqlite_master m, pragma_table_info(m.name) c WHERE {TABLES}"
+         CASE WHEN c.hidden > 1 THEN 'generated' ELSE c.dflt_value END)) \
+         FROM sqlite_master m, pragma_table_xinfo(m.name) c WHERE {TABLES}"
     );
     for row in rows(conn, columns).await {
         let (table, column) = (text(&row[0]), text(&row[1]));
@@ -307,7 +307,7 @@ async fn of_postgres(conn: &mut AnyConnection) -> Schema {
     let mut schema = Schema::new();
     let columns = json(
         "c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, \
-         pg_get_expr(d.adbin, d.adrelid)",
+         CASE WHEN a.attgenerated <> '' THEN 'generated' ELSE pg_get_expr(d.adbin, d.adrelid) END",
         &format!(
             "pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT \
              a.attisdropped LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum \

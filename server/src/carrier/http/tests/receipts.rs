@@ -151,7 +151,7 @@ fn a_wrong_setting_of_receipts_is_named() {
         ("status = \"status\"\n", "", "status is missing"),
         ("status = \"status\"", "status = \"\"", "status must be"),
         ("delivered = [\"DELIVRD\", 1]\n", "", "delivered is missing"),
-        ("\"REJECTD\"", "\"DELIVRD\"", "stands twice"),
+        ("\"REJECTD\"", "\"DELIVRD\"", "is listed twice"),
         ("\"REJECTD\"", "[1, [{}]]", "failed must be a list"),
         ("error =", "errors =", "unknown setting errors"),
         (

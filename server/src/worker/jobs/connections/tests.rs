@@ -105,7 +105,7 @@ async fn a_probing_carrier_is_unusable_and_a_lost_probe_wakes_rerouting() {
         watch.look(&service).await;
         // Ends the grace period.
         let long_ago = Instant::now().checked_sub(LOST_GRACE).unwrap();
-        watch.remembered[0].connections[0].bound_at = long_ago;
+        watch.reported[0].connections[0].bound_at = long_ago;
         (
             wakes_rerouting(&service).await,
             service.delivery().unusable_carriers().len(),

@@ -17,14 +17,14 @@ pub const TEST_UPLOADS_MAX: usize = 2;
 /// The slot of an upload in progress. An account has only one application that can upload, so an
 /// application's slots are those of its account.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct UploadSlot {
     pub(crate) access: KeyAccess,
     pub(crate) is_active: bool,
 }
 
 /// The uploads in progress in this process.
 #[derive(Default)]
-pub(crate) struct Places(Vec<Place>);
+pub(crate) struct UploadSlots(Vec<UploadSlot>);
 
 /// The number of uploads in progress of the same application and of the same key.
 #[derive(Default)]
@@ -41,14 +41,14 @@ impl Own {
     }
 }
 
-impl Places {
-    pub(crate) fn take(&mut self, new: Place, application_max: usize) -> Result<(), Reason> {
+impl UploadSlots {
+    pub(crate) fn take(&mut self, new: UploadSlot, application_max: usize) -> Result<(), Reason> {
         let (mut own, mut not_active) = (Own::default(), 0);
-        for place in &self.0 {
-            not_active += usize::from(!place.is_active);
-            let same = place.access.application_id == new.access.application_id;
+        for slot in &self.0 {
+            not_active += usize::from(!slot.is_active);
+            let same = slot.access.application_id == new.access.application_id;
             own.application += usize::from(same);
-            own.key += usize::from(place.access == new.access);
+            own.key += usize::from(slot.access == new.access);
         }
         if !own.has_room(new.access.kind, application_max) {
             return Err(Reason::RateLimited);
@@ -60,8 +60,8 @@ impl Places {
         Ok(())
     }
 
-    pub(crate) fn give_back(&mut self, place: &Place) {
-        if let Some(found) = self.0.iter().position(|other| other == place) {
+    pub(crate) fn release(&mut self, slot: &UploadSlot) {
+        if let Some(found) = self.0.iter().position(|other| other == slot) {
             self.0.swap_remove(found);
         }
     }
@@ -73,20 +73,20 @@ mod tests {
 
     use super::*;
 
-    fn place(application: i64, kind: KeyKind, is_active: bool) -> Place {
+    fn slot(application: i64, kind: KeyKind, is_active: bool) -> UploadSlot {
         let access = KeyAccess {
             application_id: ApplicationId(application),
             reference: Reference::parse("123456").unwrap(),
             kind,
         };
-        Place { access, is_active }
+        UploadSlot { access, is_active }
     }
 
     /// Returns how many uploads get a slot, and why the next one doesn't.
-    fn taken(places: &mut Places, new: impl Fn(i64) -> Place) -> (i64, Reason) {
+    fn taken(slots: &mut UploadSlots, new: impl Fn(i64) -> UploadSlot) -> (i64, Reason) {
         let mut n = 0;
         loop {
-            match places.take(new(n), 8) {
+            match slots.take(new(n), 8) {
                 Ok(()) => n += 1,
                 Err(reason) => return (n, reason),
             }
@@ -96,27 +96,27 @@ mod tests {
     #[test]
     fn strangers_leave_places_to_active_applications() {
         use KeyKind::{Live, Test};
-        let mut places = Places::default();
-        let one = |_| place(1, Test, false);
-        assert_eq!(taken(&mut places, one), (2, Reason::RateLimited));
-        let many = |n| place(10 + n, Test, false);
-        assert_eq!(taken(&mut places, many), (14, Reason::Unavailable));
-        let active = |_| place(2, Live, true);
-        assert_eq!(taken(&mut places, active), (8, Reason::RateLimited));
-        let others = |n| place(100 + n, Live, true);
-        assert_eq!(taken(&mut places, others), (8, Reason::Unavailable));
-        for place in places.0.clone() {
-            places.give_back(&place);
+        let mut slots = UploadSlots::default();
+        let one = |_| slot(1, Test, false);
+        assert_eq!(taken(&mut slots, one), (2, Reason::RateLimited));
+        let many = |n| slot(10 + n, Test, false);
+        assert_eq!(taken(&mut slots, many), (14, Reason::Unavailable));
+        let active = |_| slot(2, Live, true);
+        assert_eq!(taken(&mut slots, active), (8, Reason::RateLimited));
+        let others = |n| slot(100 + n, Live, true);
+        assert_eq!(taken(&mut slots, others), (8, Reason::Unavailable));
+        for slot in slots.0.clone() {
+            slots.release(&slot);
         }
-        assert!(places.0.is_empty());
+        assert!(slots.0.is_empty());
     }
 
     #[test]
     fn both_keys_share_the_places_of_their_application() {
-        let mut places = Places::default();
-        let test = |_| place(1, KeyKind::Test, true);
-        assert_eq!(taken(&mut places, test), (2, Reason::RateLimited));
-        let live = |_| place(1, KeyKind::Live, true);
-        assert_eq!(taken(&mut places, live), (6, Reason::RateLimited));
+        let mut slots = UploadSlots::default();
+        let test = |_| slot(1, KeyKind::Test, true);
+        assert_eq!(taken(&mut slots, test), (2, Reason::RateLimited));
+        let live = |_| slot(1, KeyKind::Live, true);
+        assert_eq!(taken(&mut slots, live), (6, Reason::RateLimited));
     }
 }
